@@ -1,0 +1,1 @@
+"""The resource managers pilotfish can stand beside. Imports `simulate` only."""

@@ -1,0 +1,94 @@
+"""What every resource manager looks like to the daemon: one protocol, one error family.
+
+Rule: an adapter observes and carries out; it never decides. `apply` is idempotent under the action's key:
+applying the same Start twice starts the job once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..simulate.errors import PilotfishError
+from ..simulate.plan import Action
+from ..simulate.snapshot import Snapshot
+
+
+class AdapterError(PilotfishError):
+    """The resource manager did not do as asked.
+
+    Args:
+        message: one sentence for a person.
+        transient: whether asking again later may help.
+        kind: a short word for the metrics label: spawn, read, parse, refused, unreachable, ...
+        argv: the command that failed, where there was one.
+        exit_code: its exit code.
+        stderr_tail: the end of what it said.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        kind: str = "failed",
+        argv: Sequence[str] = (),
+        exit_code: int | None = None,
+        stderr_tail: str = "",
+    ) -> None:
+        self.transient, self.kind, self.argv = transient, kind, tuple(argv)
+        self.exit_code, self.stderr_tail = exit_code, stderr_tail
+        super().__init__(message)
+
+
+class ParseError(AdapterError):
+    """The resource manager's answer could not be read."""
+
+    def __init__(self, message: str, *, argv: Sequence[str] = (), stderr_tail: str = "") -> None:
+        super().__init__(message, transient=False, kind="parse", argv=argv, stderr_tail=stderr_tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a resource manager can do, so that nobody has to ask for its name.
+
+    Args:
+        starts: it starts jobs itself when told to (as against releasing held ones).
+        usage: it reports what jobs used.
+        virtual_time: its clock is not the wall clock; `advance` moves it.
+    """
+
+    starts: bool = True
+    usage: bool = False
+    virtual_time: bool = False
+
+
+class Adapter(Protocol):
+    """A resource manager."""
+
+    @property
+    def name(self) -> str:
+        """Short name, used as the metrics label."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Read the world once. Raises AdapterError; never returns an empty world for an unreadable one."""
+        ...
+
+    def apply(self, action: Action) -> None:
+        """Carry out one action, idempotently. Raises AdapterError when it was refused or is not certain."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block until something may have changed, at most `timeout_s`; True if something did."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and files; jobs go on."""
+        ...

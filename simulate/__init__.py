@@ -1,0 +1,5 @@
+"""The pure core: snapshot types, the DAG, models, engine, policies, forecasts and file formats.
+
+Rule: no clock, no environment, no subprocess, no global random state; only `formats` opens files, and
+only those it is handed. It imports no other room of the project.
+"""

@@ -1,0 +1,77 @@
+"""The plan: what a policy decided, as values, with the forecast of each decision and why it was taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start `job` (known to the resource manager as `key`) on `nodes` now."""
+
+    key: str
+    job: Job
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the job known as `key`: TERM, then KILL."""
+
+    key: str
+
+
+Action = Start | Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An action that no longer fits a fresh snapshot, and why. A normal outcome, counted."""
+
+    action: Action
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The next best place for a job and by how many seconds it scored worse (policy's own score)."""
+
+    nodes: tuple[str, ...]
+    cost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """One job's place and forecast; times in seconds from the start of the plan.
+
+    contention_slowdown = run time / isolated_run_time on that node type.
+    """
+
+    id: str
+    nodes: tuple[str, ...]
+    start_time: float
+    finish_time: float
+    isolated_run_time: float
+    contention_slowdown: float
+    energy_j: float | None = None
+    why: RunnerUp | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole plan. `jobs` are in the workflow's order; `simulated_in` is seconds spent deciding and simulating."""
+
+    workflow: str
+    cluster: str
+    policy: str
+    seed: int
+    makespan: float
+    energy_j: float | None
+    lower_bound: float
+    simulated_in: float
+    truncated: bool
+    evaluations: int
+    jobs: tuple[PlannedJob, ...]
+    warnings: tuple[str, ...] = field(default=())

@@ -1,0 +1,169 @@
+"""The platform: node types, nodes and the cluster, as frozen values.
+
+Rule: this is what is known of the machines, never how they are doing at the moment (see `snapshot`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+
+class Contention(StrEnum):
+    """Memory-bandwidth contention models (models: DESiDE 2019 section 4.3; IRMaSim 2021 section IV)."""
+
+    NONE = "none"
+    EQUAL_SHARE = "equal-share"
+    MAX_MIN = "max-min"
+    PIECEWISE_LINEAR = "piecewise-linear"
+
+
+class ContendingThreads(StrEnum):
+    """Which threads take part in memory contention: those on a core at the moment, or all not ended."""
+
+    RUNNING = "running"
+    ALL = "all"
+
+
+class CpuSharing(StrEnum):
+    """How cores are shared: between jobs first (cgroups), or between threads alike (the paper's)."""
+
+    PER_JOB = "per-job"
+    PER_THREAD = "per-thread"
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseLinear:
+    """Constants of the piecewise-linear model (IRMaSim, CCGrid 2021); rates in MB/s (1e6 bytes/s)."""
+
+    b: float
+    c: float
+    da: float
+    db: float
+    dc: float
+    dd: float
+    n_max: int = 3
+    d_weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of machine state: the power it draws (W) and how long it takes (s)."""
+
+    watts: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PowerState:
+    """A further machine state: a sleep state, or a DVFS state with watts at load 0 and at full load."""
+
+    name: str
+    watts: float
+    full_watts: float | None = None
+    frequency: float | None = None
+    enter: Transition | None = None
+    leave: Transition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Power of a node, watts.
+
+    Either by cores: P = idle + per_socket * sockets + per_core * (busy cores), where at zero busy cores the
+    uncore term is scaled by `idle_uncore`; or by state (`computing` given): P = idle + (computing - idle) * load.
+    """
+
+    idle: float
+    per_core: float = 0.0
+    per_socket: float = 0.0
+    computing: float | None = None
+    idle_uncore: float = 1.0
+    budget_idle: float | None = None
+    budget_computing: float | None = None
+    off: float | None = None
+    switch_on: Transition | None = None
+    switch_off: Transition | None = None
+    states: tuple[PowerState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """What a kind of node can do.
+
+    Args:
+        name: key in the cluster file.
+        cores: cores of the whole node, >= 1.
+        memory: bytes, > 0.
+        memory_bandwidth: bytes/s of the whole node, > 0.
+        sockets: processors, >= 1; the piecewise-linear model works per socket.
+        frequency: Hz; only ratios between types matter.
+        speed: replaces frequency in scaling profiles between types, where given.
+        remote_access_penalty: delta_rl >= 1; 1 = threads are bound to their memory (DESiDE eq. 13-14).
+        queueing: strength of the wait that sleeping threads meet when they wake under per-job sharing
+            (0 = none); the default 0.58 was fitted to one core shared by a u=0.5 and a CPU-bound job.
+        power: None = unknown (energies are then None, never 0).
+    """
+
+    name: str
+    cores: int
+    memory: float
+    memory_bandwidth: float
+    sockets: int = 1
+    frequency: float = 1e9
+    speed: float | None = None
+    contention: Contention = Contention.MAX_MIN
+    contending_threads: ContendingThreads = ContendingThreads.RUNNING
+    cpu_sharing: CpuSharing = CpuSharing.PER_JOB
+    remote_access_penalty: float = 1.0
+    queueing: float = 0.58
+    power: Power | None = None
+    piecewise: PiecewiseLinear | None = None
+
+    @property
+    def relative_speed(self) -> float:
+        """Speed used to scale a profile from one type to another: `speed` if given, else `frequency`."""
+        return self.frequency if self.speed is None else self.speed
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `memory_domain` names a memory shared with other nodes; `cpus` are CPU ids (local adapter)."""
+
+    name: str
+    type: NodeType
+    memory_domain: str | None = None
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes in file order (ties between nodes go to the lowest index).
+
+    Args:
+        oversubscription: threads per core that may be placed on a node; math.inf = unlimited.
+        groups: named groups of nodes (clusters of hosts), name -> node names.
+        source: where it was read from, for messages.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    oversubscription: float = 1.0
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    source: str = ""
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Node name -> position in `nodes`."""
+        return {node.name: i for i, node in enumerate(self.nodes)}
+
+    @cached_property
+    def types(self) -> tuple[NodeType, ...]:
+        """Distinct node types in order of first use."""
+        return tuple(dict.fromkeys(node.type for node in self.nodes))
+
+    def thread_limit(self, node: Node) -> float:
+        """Threads that may be placed on `node` (may be math.inf)."""
+        return math.inf if math.isinf(self.oversubscription) else self.oversubscription * node.type.cores

@@ -1,0 +1,81 @@
+"""The snapshot: the world as an adapter saw it at one moment, frozen. Adapters make it, everything else reads it.
+
+Rule: it holds only what a scheduler can know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .job import Job
+from .platform import Cluster
+
+
+class JobState(StrEnum):
+    """Life of a job. UNKNOWN is never read as ended: it is looked up again."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job will never run again."""
+        return self in (JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED)
+
+
+class NodeState(StrEnum):
+    """Whether a node takes jobs."""
+
+    UP = "up"
+    DRAINED = "drained"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as the resource manager knows it; times are epoch seconds of the resource manager's clock.
+
+    Args:
+        key: the idempotency key that the resource manager carries ("<workflow>/<job>").
+        job: what was asked for.
+        nodes: where it runs or ran.
+        exit_code: of the job's process, None while unknown; `signal` if one ended it.
+        usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
+        reason: one sentence where the state needs one.
+    """
+
+    key: str
+    job: Job
+    state: JobState
+    nodes: tuple[str, ...] = ()
+    submit_time: float | None = None
+    start_time: float | None = None
+    finish_time: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    usage: tuple[tuple[str, float], ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The world at `time` (the resource manager's clock, epoch seconds).
+
+    Args:
+        version: grows with every snapshot of one adapter.
+        node_states: one for each node of `cluster`, same order.
+        jobs: every job of ours that the resource manager knows, running or ended, and its neighbours.
+    """
+
+    time: float
+    version: int
+    cluster: Cluster
+    node_states: tuple[NodeState, ...]
+    jobs: tuple[JobView, ...]
