@@ -1,0 +1,260 @@
+"""The local adapter: starts, cancels and observes jobs on this machine; it holds no state that the disk does
+not.
+
+Rule: each job has a directory and a lock; whoever holds the lock may start it, and passes the lock on to its
+keeper. So a job is started once, whoever is killed when, and what became of it is read, never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from ...simulate.plan import Action, Cancel, Start
+from ...simulate.platform import Cluster
+from ...simulate.snapshot import NodeState, Snapshot
+from ..base import AdapterError, Capabilities
+from . import keeper
+from .cgroups import ControlGroups, remove
+from .checks import check_cluster, check_options, check_start
+from .observe import Observer
+from .processes import MARK
+from .records import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
+from .spec import Spec, directory_name, plain
+from .statedir import StateDir, lock
+
+#: what a service manager tells the daemon is not for its jobs
+NOT_FOR_JOBS = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "INVOCATION_ID")
+
+
+class LocalAdapter:
+    """This machine as a resource manager; `create` says the arguments. `notes`: what to say once."""
+
+    name = "local"
+    capabilities = Capabilities(starts=True, usage=True)
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        state_dir: str | os.PathLike[str],
+        *,
+        grace_s: float = 5.0,
+        output_dir: str | os.PathLike[str] | None = None,
+        cgroups: bool = True,
+    ) -> None:
+        check_options({"state_dir": state_dir, "output_dir": output_dir}, grace_s, cgroups)
+        check_cluster(cluster)
+        self.cluster, self.grace_s = cluster, grace_s
+        self.output_dir = None if output_dir is None else Path(output_dir).absolute()
+        self._state = StateDir(state_dir)
+        self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
+        self.notes = list(self._groups.notes) if cgroups else []
+        self._observer = Observer(self._state.jobs, self._adopt)
+        self._starting: list[subprocess.Popen[bytes]] = []
+        self._version = 0
+        self._open = True
+        events = self._state.path / EVENTS
+        with suppress(FileExistsError):
+            os.mkfifo(events, 0o600)
+        self._events = os.open(events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poller = select.poll()
+        self._poller.register(self._events, select.POLLIN)
+
+    def snapshot(self) -> Snapshot:
+        """Read the world: O(jobs) for the listing, and O(1) file reads for each job that has not ended."""
+        self._usable()
+        self._drain()
+        self._starting = [process for process in self._starting if process.poll() is None]
+        jobs = self._observer.jobs()
+        here = os.sched_getaffinity(0)
+        states = (
+            NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes
+        )
+        self._version += 1
+        return Snapshot(time.time(), self._version, self.cluster, tuple(states), jobs)
+
+    def apply(self, action: Action) -> None:
+        """Carry out an action once, however often it is applied.
+
+        A Start of a job that ever began does nothing. A Cancel of a job that has ended, or was never known,
+        does nothing; a job that has not begun never will.
+
+        Raises:
+            AdapterError: kind `refused`: it can never be done; `spawn` (transient): nothing was started.
+        """
+        self._usable()
+        if isinstance(action, Start):
+            self._start(action)
+        else:
+            self._cancel(action)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block until a job ended, or `wake` was called, at most `timeout_s` seconds; True if so."""
+        self._usable()
+        self._poller.poll(max(0.0, min(timeout_s, 1e6)) * 1000)
+        return self._drain()
+
+    def wake(self) -> None:
+        """Make `wait` return; may be called from a signal handler or another thread."""
+        with suppress(BlockingIOError):
+            os.write(self._events, b"w")
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `wait` would return, for a poller with other sources."""
+        return self._events
+
+    def output(self, key: str) -> tuple[Path, Path]:
+        """Return the files of the job's stdout and stderr."""
+        name = directory_name(key)
+        if self.output_dir is None:
+            return self._state.jobs / name / "stdout", self._state.jobs / name / "stderr"
+        return self.output_dir / f"{name}.out", self.output_dir / f"{name}.err"
+
+    def forget(self, key: str) -> None:
+        """Remove what is kept of a job that has ended, if there is any; a later Start would run it anew.
+
+        Raises:
+            AdapterError: it has not ended, or cannot be removed.
+        """
+        self._usable()
+        name = directory_name(key)
+        view = self._observer.view(name)
+        if view is None:
+            return
+        if not view.state.ended:
+            raise AdapterError(
+                f"job {key!r} is {view.state}: only what has ended can be forgotten", kind="refused"
+            )
+        self._observer.forget(name)
+        try:
+            self._state.forget(name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise AdapterError(f"job {key!r} cannot be removed: {error.strerror}", transient=True) from error
+
+    def close(self) -> None:
+        """Let go of the state directory; jobs go on under their keepers."""
+        if self._open:
+            self._open = False
+            for process in self._starting:
+                process.wait()
+            os.close(self._events)
+            self._state.close()
+
+    def _start(self, start: Start) -> None:
+        check_start(start, self.cluster)
+        directory = str(self._state.jobs / directory_name(start.key))
+        spec = None
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(directory, 0o700)
+            fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if not lock(fd) or any(
+                    os.path.exists(os.path.join(directory, n)) for n in (BEGIN, END, CANCEL)
+                ):
+                    return
+                spec = self._spec(start, directory)
+                write_record(directory, SPEC, plain(spec))
+                self._spawn(directory, fd)
+            except OSError:
+                shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: nobody else is in it
+                remove(spec.cgroups if spec else ())
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            why = f"job {start.key!r} could not be started: {error.strerror}"
+            raise AdapterError(why, transient=True, kind="spawn", argv=start.job.command or ()) from error
+
+    def _spec(self, start: Start, directory: str) -> Spec:
+        job, by_name = start.job, {node.name: node for node in self.cluster.nodes}
+        cpus = tuple(sorted({cpu for node in start.nodes for cpu in by_name[node].cpus}))
+        stdout, stderr = self.output(start.key)
+        ours = {
+            "PILOTFISH_JOB_ID": job.id,
+            "PILOTFISH_KEY": start.key,
+            "PILOTFISH_NODES": ",".join(start.nodes),
+            "PILOTFISH_CPUS": ",".join(map(str, cpus)),
+            "PILOTFISH_THREADS": str(job.profile.threads * len(start.nodes)),
+            MARK: directory,
+        }
+        made = os.stat(os.path.join(directory, LOCK)).st_ctime_ns  # never the group of an earlier job here
+        unique = f"job-{sha256(os.fsencode(f'{directory}:{made}')).hexdigest()[:24]}"
+        return Spec(
+            key=start.key,
+            job=job,
+            nodes=start.nodes,
+            cpus=cpus,
+            submit_time=time.time(),
+            environment=(*job.environment, *ours.items()),
+            directory=os.path.abspath(job.directory or "."),
+            stdout=str(stdout),
+            stderr=str(stderr),
+            grace_s=self.grace_s,
+            cgroups=self._groups.make(unique, cpus, job.memory * len(start.nodes)),
+        )
+
+    def _spawn(self, directory: str, fd: int) -> None:
+        """Start a keeper that inherits the job's lock: there is no moment at which nobody has it."""
+        rooms = str(Path(keeper.__file__).parent.parent)
+        environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_JOBS}
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-E", "-c", keeper.COMMAND, rooms, directory, str(fd)],
+            pass_fds=(fd,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env=environment,
+        )
+        self._starting.append(process)
+
+    def _adopt(self, directory: str, fd: int) -> None:
+        with suppress(OSError):  # the next snapshot tries again
+            self._spawn(directory, fd)
+
+    def _cancel(self, cancel: Cancel) -> None:
+        directory = str(self._state.jobs / directory_name(cancel.key))
+        view = self._observer.view(os.path.basename(directory))
+        if view is None or view.state.ended:
+            return
+        try:
+            os.close(os.open(os.path.join(directory, CANCEL), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if lock(fd):
+                    self._spawn(directory, fd)  # who finds that it is cancelled, and ends what there is
+            finally:
+                os.close(fd)
+            with suppress(OSError):  # nobody listens yet, or any more: the file says it all
+                control = os.open(
+                    os.path.join(directory, CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC
+                )
+                try:
+                    os.write(control, b"c")
+                finally:
+                    os.close(control)
+        except OSError as error:
+            why = f"job {cancel.key!r} could not be cancelled: {error.strerror}"
+            raise AdapterError(why, transient=True, kind="spawn") from error
+
+    def _drain(self) -> bool:
+        some = False
+        with suppress(BlockingIOError):
+            while os.read(self._events, 4096):
+                some = True
+        return some
+
+    def _usable(self) -> None:
+        if not self._open:
+            raise AdapterError("the local adapter is closed", kind="refused")

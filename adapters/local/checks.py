@@ -1,0 +1,71 @@
+"""What the local adapter refuses before it touches anything.
+
+Rule: only what no operating system could start is refused; what a shell would refuse (no such command, no
+such directory) is the job's own failure, with the exit code that a shell would give.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...simulate.errors import ConfigError
+from ...simulate.plan import Start
+from ...simulate.platform import Cluster
+from ..base import AdapterError
+
+SOURCE = "local adapter"
+
+
+def check_options(paths: dict[str, object], grace_s: object, cgroups: object) -> None:
+    """Raise ConfigError for an option of the wrong kind; they come from a configuration file."""
+    for option, path in paths.items():
+        if not isinstance(path, str | os.PathLike) and not (option == "output_dir" and path is None):
+            raise ConfigError(SOURCE, option, f"found {path!r}", "a directory")
+    if not isinstance(grace_s, int | float) or isinstance(grace_s, bool) or not 0 <= grace_s < float("inf"):
+        raise ConfigError(SOURCE, "grace_s", f"found {grace_s!r}", "seconds, >= 0")
+    if not isinstance(cgroups, bool):
+        raise ConfigError(SOURCE, "cgroups", f"found {cgroups!r}", "true, false")
+
+
+def check_cluster(cluster: Cluster) -> None:
+    """Raise ConfigError where a node has no CPUs, or CPUs that this process may not use."""
+    here = os.sched_getaffinity(0)
+    for node in cluster.nodes:
+        if not node.cpus:
+            raise ConfigError(
+                cluster.source or cluster.name, f"nodes.{node.name}.cpus", "missing", 'such as "0-3"'
+            )
+        if missing := sorted(set(node.cpus) - here):
+            found = f"this process may not use CPU {missing[0]}"
+            raise ConfigError(
+                cluster.source or cluster.name,
+                f"nodes.{node.name}.cpus",
+                found,
+                ", ".join(map(str, sorted(here))),
+            )
+
+
+def check_start(start: Start, cluster: Cluster) -> None:
+    """Raise AdapterError (refused) for what could never be started on this cluster."""
+    job = start.job
+    problem = ""
+    if unknown := [node for node in start.nodes if node not in cluster.index]:
+        problem = f"node {unknown[0]!r} is not in cluster {cluster.name!r}"
+    elif not start.nodes or len(set(start.nodes)) != len(start.nodes):
+        problem = "it needs one or more different nodes"
+    elif not start.key or not job.command:
+        problem = "it has no command" if start.key else "its key is empty"
+    elif any("=" in name or not name for name, _ in job.environment):
+        problem = "a variable of its environment has no name, or '=' in it"
+    else:
+        variables = (text for pair in job.environment for text in pair)
+        for text in (start.key, job.id, job.directory or "", *job.command, *variables):
+            try:
+                if b"\0" in os.fsencode(text):
+                    problem = f"{text!r:.60} holds a NUL"
+            except UnicodeEncodeError:
+                problem = f"{text!r:.60} cannot be encoded"
+    if problem:
+        raise AdapterError(
+            f"job {start.key!r} cannot be started: {problem}", kind="refused", argv=job.command or ()
+        )

@@ -1,0 +1,91 @@
+"""Processes: who is alive, who descends from whom, who belongs to a job.
+
+Rule: a process is known by its id together with its start time and boot, never by its id alone. Standard
+library only: the keeper uses it too. Formats: proc(5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+
+MARK = (
+    "PILOTFISH_JOB_DIR"  #: in each job's environment; by it the processes of an orphaned job are found again
+)
+
+
+@functools.cache
+def boot_id() -> str:
+    """Return the kernel's name of this boot: process ids mean nothing in another one."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when process `pid` started, in clock ticks since boot (field 22 of stat); None if it ended."""
+    fields = _stat(pid)
+    return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def is_alive(pid: int, ticks: int, boot: str) -> bool:
+    """Return whether the process that had `pid`, and started at `ticks` of that boot, still runs."""
+    return pid > 0 and start_ticks(pid) == ticks and boot == boot_id()
+
+
+def descendants(root: int) -> set[int]:
+    """Return the processes below `root`. O(descendants) where the kernel lists children, else O(all)."""
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        pid = todo.pop()
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                    new = set(map(int, file.read().split())) - found
+                found |= new
+                todo += new
+        except FileNotFoundError:
+            if pid == root:
+                return _below(root)
+        except OSError:
+            continue  # it ended meanwhile
+    return found
+
+
+def marked(directory: str) -> set[int]:
+    """Return the live processes whose environment says that they belong to the job in `directory`. O(all)."""
+    mark = os.fsencode(f"{MARK}={directory}")
+    found = set()
+    for pid in _all():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if mark in file.read().split(b"\0") and start_ticks(pid) is not None:
+                found.add(pid)
+    return found
+
+
+def _all() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of stat from the third on: the second, a name in parentheses, may hold anything."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split() or None
+    except OSError:
+        return None
+
+
+def _below(root: int) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for pid in _all():
+        if fields := _stat(pid):
+            children.setdefault(int(fields[1]), []).append(pid)
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        new = set(children.get(todo.pop(), ())) - found
+        found |= new
+        todo += new
+    return found

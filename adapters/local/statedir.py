@@ -1,0 +1,84 @@
+"""The state directory: private, and one adapter's at a time.
+
+Rule: nobody else can write where commands are kept that are run; who comes second is told who was first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import time
+from pathlib import Path
+
+from ..base import AdapterError
+
+PATIENCE_S = 1.0  #: how long a killed predecessor may take to be gone
+
+
+class StateDir:
+    """An open state directory: `jobs`, one directory for each job, and `forgotten`, what is being removed.
+
+    Raises:
+        AdapterError: it is another user's, others can write to it, it cannot be made, or it is in use.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        self.jobs, self.forgotten = self.path / "jobs", self.path / "forgotten"
+        try:
+            for directory in (self.path, self.jobs, self.forgotten):
+                directory.mkdir(0o700, parents=directory is self.path, exist_ok=True)
+                _refuse_unsafe(directory)
+            self._lock = os.open(self.path / "adapter.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            why = f"{self.path}: cannot be used as state directory: {error.strerror}"
+            raise AdapterError(why, kind="refused") from error
+        self._take()
+        for leftover in self.forgotten.iterdir():
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def _take(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not lock(self._lock):
+            if time.monotonic() > deadline:
+                holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "?"
+                os.close(self._lock)
+                why = f"{self.path}: in use by another pilotfish (process {holder})"
+                raise AdapterError(why, kind="refused", transient=True)
+            time.sleep(0.02)
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def forget(self, name: str) -> None:
+        """Remove the directory of a job; it is gone at once, or not at all."""
+        grave = self.forgotten / f"{time.time_ns()}"
+        (self.jobs / name).rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let another adapter have it."""
+        os.close(self._lock)
+
+
+def lock(fd: int) -> bool:
+    """Take the lock of an open file without waiting; False where another has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _refuse_unsafe(directory: Path) -> None:
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        problem = "is not a directory"
+    elif status.st_uid != os.geteuid():
+        problem = f"belongs to user {status.st_uid}, not to {os.geteuid()}"
+    elif status.st_mode & 0o022:
+        problem = f"others can write to it (mode {stat.S_IMODE(status.st_mode):04o}, allowed: 0700)"
+    else:
+        return
+    raise AdapterError(f"{directory}: {problem}: refused as state directory", kind="refused")

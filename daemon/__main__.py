@@ -1,0 +1,148 @@
+"""The command line: which commands there are, and what becomes of their errors.
+
+Rule: results go to stdout, diagnostics to stderr as one line. Exit codes: 0 done, 1 the thing asked for
+failed, 64 the command line was wrong (EX_USAGE of sysexits.h), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ..simulate.errors import InvariantError, PilotfishError
+from .lazy import HELP_OPTIONS, Lazy, LazyGroup
+
+FAILED, USAGE, INTERRUPTED = 1, 64, 130
+#: Base of click's errors about the command line, wherever this version of typer keeps its click.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class Pilotfish(LazyGroup):
+    """The commands, in the order in which a newcomer meets them."""
+
+    lazy = {  # noqa: RUF012
+        "plan": Lazy(".commands.plan", "plan", "Simulate a workflow; print where each job would run."),
+        "run": Lazy(".commands.run", "run", "Plan a workflow, run it here, compare with the forecast."),
+        "demo": Lazy(
+            ".commands.demo", "demo", "Write small example workflows with real programs to try out."
+        ),
+        "profile": Lazy(
+            ".commands.profile", "app", "Measure what jobs need; list, show, import and export profiles."
+        ),
+        "daemon": Lazy(
+            ".commands.service", "daemon", "Start the service that maps and watches what is submitted."
+        ),
+        "submit": Lazy(".commands.service", "submit", "Hand a workflow to the service."),
+        "status": Lazy(".commands.service", "status", "Show what the service is doing."),
+        "cancel": Lazy(".commands.service", "cancel", "Cancel a workflow or a job of the service."),
+        "explain": Lazy(
+            ".commands.service", "explain", "Tell a job's story: candidates, forecasts, choice, outcome."
+        ),
+    }
+
+
+app = typer.Typer(
+    name="pilotfish",
+    cls=Pilotfish,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings=HELP_OPTIONS,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        print(f"pilotfish {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def pilotfish(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Simulate before you dispatch: map workflows to nodes with the contention they will meet there.
+
+    \b
+    Examples:
+      pilotfish plan dag.yaml --cluster lab.yaml
+      pilotfish plan dag.yaml --cluster lab.yaml --compare
+      pilotfish run dag.yaml
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: this process's) and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        command = typer.main.get_command(app)
+        result = command.main(
+            None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False
+        )
+    except _UsageError as error:
+        error.show()
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except SystemExit as stop:  # click's own answer to a closed pipe, and to completion requests
+        return stop.code if isinstance(stop.code, int) else FAILED
+    except InvariantError as error:
+        return _our_bug(error)
+    except PilotfishError as error:
+        return _say(f"error: {error}", FAILED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:
+            return _our_bug(error)
+        return _say(f"error: {error.filename}: {error.strerror}", FAILED)
+    except Exception as error:
+        return _our_bug(error)
+    return result if isinstance(result, int) else 0
+
+
+def _say(text: str, code: int) -> int:
+    from .render.text import clean
+
+    print(f"pilotfish: {clean(text)}", file=sys.stderr)
+    return code
+
+
+def _our_bug(error: Exception) -> int:
+    if os.environ.get("PILOTFISH_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}"
+    return _say(
+        f"error: unexpected {what} (please report this; PILOTFISH_DEBUG=1 shows where it happened)", FAILED
+    )
+
+
+def _forget_stdout() -> None:
+    """The reader has gone: nothing more is written, and the interpreter's last flush does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

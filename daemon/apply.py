@@ -1,0 +1,76 @@
+"""Carrying out: live through the adapter, or written down only (dry run); the daemon above cannot tell which.
+
+Rule: an action that failed is a value with the reason. Whether it happened all the same, the next snapshot
+tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..adapters.base import Adapter, AdapterError
+from ..simulate.plan import Action, Start
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of an action: no error, or one and whether asking again may help."""
+
+    action: Action
+    error: str = ""
+    transient: bool = False
+
+
+class Applier(Protocol):
+    """Who carries actions out; `dry` says that nothing has really happened."""
+
+    dry: bool
+
+    def apply(self, action: Action) -> None:
+        """Carry out one action. Raises AdapterError."""
+        ...
+
+
+@dataclass(slots=True)
+class Live:
+    """Through the resource manager."""
+
+    adapter: Adapter
+    dry: bool = False
+
+    def apply(self, action: Action) -> None:
+        """Hand the action to the adapter. Raises AdapterError."""
+        self.adapter.apply(action)
+
+
+@dataclass(slots=True)
+class Recording:
+    """A dry run: every action is printed as one line, and nothing else happens."""
+
+    show: Callable[[str], None]
+    dry: bool = True
+
+    def apply(self, action: Action) -> None:
+        """Print the action."""
+        self.show(describe(action))
+
+
+def describe(action: Action) -> str:
+    """An action as one line: `start KEY on NODES` or `cancel KEY`."""
+    if isinstance(action, Start):
+        return f"start {action.key} on {','.join(action.nodes)}"
+    return f"cancel {action.key}"
+
+
+def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:
+    """Apply each action in turn; one that fails does not keep the others back."""
+    results = []
+    for action in actions:
+        try:
+            applier.apply(action)
+            results.append(Applied(action))
+        except AdapterError as error:
+            results.append(Applied(action, str(error) or error.kind, error.transient))
+    return results

@@ -1,0 +1,82 @@
+"""The check before applying: does each action still fit the world as a fresh snapshot shows it?
+
+Rule: pure, by the same `fits` that policies use. A rejection is a normal outcome, counted; the rest is
+applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..simulate.fits import Occupancy
+from ..simulate.plan import Action, Cancel, Rejection, Start
+from ..simulate.snapshot import JobView, NodeState, Snapshot
+
+
+def holds_nodes(view: JobView) -> bool:
+    """Whether a job of the snapshot takes part of its nodes: it runs, or nobody knows, or it was placed to
+    run.
+    """
+    return bool(view.nodes) and not view.state.ended
+
+
+def occupancy(snapshot: Snapshot) -> Occupancy:
+    """What the snapshot's jobs take on each node. O(nodes + jobs)."""
+    taken = Occupancy(snapshot.cluster)
+    for view in snapshot.jobs:
+        if holds_nodes(view):
+            taken.place(view.job, view.nodes)
+    return taken
+
+
+def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
+    """Return the actions that `snapshot` no longer allows, and why. Accepted starts count for those after
+    them.
+
+    O(nodes + jobs + actions).
+    """
+    taken = occupancy(snapshot)
+    views = {view.key: view for view in snapshot.jobs}
+    states = dict(zip((node.name for node in snapshot.cluster.nodes), snapshot.node_states, strict=True))
+    rejections = []
+    for action in actions:
+        reason = (
+            _cancel_obstacle(action, views)
+            if isinstance(action, Cancel)
+            else _start_obstacle(action, views, states, taken)
+        )
+        if reason:
+            rejections.append(Rejection(action, reason))
+        elif isinstance(action, Start):
+            taken.place(action.job, action.nodes)
+    return rejections
+
+
+def _cancel_obstacle(action: Cancel, views: dict[str, JobView]) -> str:
+    view = views.get(action.key)
+    if view is None:
+        return "the resource manager does not know this job"
+    return f"the job has ended already ({view.state})" if view.state.ended else ""
+
+
+def _start_obstacle(
+    action: Start, views: dict[str, JobView], states: dict[str, NodeState], taken: Occupancy
+) -> str:
+    view = views.get(action.key)
+    if view is not None:
+        return f"the job is {view.state} already"
+    if len(set(action.nodes)) != action.job.nodes:
+        return (
+            f"{_names(action.nodes)} are {len(set(action.nodes))} nodes, the job asks for {action.job.nodes}"
+        )
+    for name in action.nodes:
+        obstacle = taken.obstacle(action.job, name)
+        if obstacle is None and states[name] is not NodeState.UP:
+            obstacle = f"{name} is {states[name]}"
+        if obstacle:
+            return obstacle
+    return ""
+
+
+def _names(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes) or "no nodes"

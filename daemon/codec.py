@@ -1,0 +1,92 @@
+"""Workflows as JSON text, for the journal and the wire: what comes out equals what went in.
+
+Rule: text that comes from outside is checked here for types and ranges, so that nobody behind has to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from functools import cache
+from typing import Any
+
+from ..simulate.errors import InvalidJobError
+from ..simulate.formats.workflow import Interned, checked
+from ..simulate.job import Distribution, Job, ThreadGroup, Workflow
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Workflow)
+
+
+def encode(workflow: Workflow) -> str:
+    """Return `workflow` as JSON text."""
+    return json.dumps(dataclasses.asdict(workflow), separators=(",", ":"))
+
+
+def decode(text: str | bytes) -> Workflow:
+    """Return the workflow in `text`, checked.
+
+    Raises:
+        InvalidJobError: not JSON, a wrong type, a number out of range, or a DAG that is wrong (see
+            `build_dag`).
+    """
+    from pydantic import ValidationError
+
+    try:
+        workflow: Workflow = _adapter().validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "workflow"
+        raise InvalidJobError(f"workflow: {where}: {first['msg'].lower()}") from None
+    for job in workflow.jobs:
+        problem = _problem(job)
+        if problem:
+            raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {problem}")
+    interned = Interned()
+    jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile)) for job in workflow.jobs)
+    return checked(dataclasses.replace(workflow, jobs=jobs))
+
+
+def _problem(job: Job) -> str:
+    """What is out of range in `job`, or ""."""
+    if not job.id or not job.id.isprintable():
+        return "the id must be printable text"
+    if job.nodes < 1:
+        return f"nodes is {job.nodes} (allowed: 1 or more)"
+    if not _within(job.memory, 0) or not _within(job.profile.memory, 0):
+        return "memory must be a size of 0 or more bytes"
+    if job.walltime is not None and not _within(job.walltime, 0, open_low=True):
+        return f"walltime is {job.walltime} (allowed: seconds over 0)"
+    if job.command is not None and (not job.command or any("\0" in part for part in job.command)):
+        return "the command must be a list of at least one word, without NUL bytes"
+    if any(not name or "=" in name or "\0" in name + value for name, value in job.environment):
+        return "environment: a name must not be empty or hold '=', and no NUL bytes are allowed"
+    if not job.profile.groups:
+        return "profile: no threads"
+    return next(filter(None, map(_group_problem, job.profile.groups)), "")
+
+
+def _group_problem(group: ThreadGroup) -> str:
+    demand = group.service_demand
+    values = demand.values if isinstance(demand, Distribution) else ()
+    if group.count < 1:
+        return f"profile: count is {group.count} (allowed: 1 or more)"
+    if isinstance(demand, Distribution) and demand.dist == "empirical" and not values:
+        return "profile: an empirical service_demand needs values"
+    if not all(_within(value, 0) for value in values) or not _within(group.demand, 0, open_low=True):
+        return "profile: service_demand must be seconds over 0"
+    parts = [(group.utilisation, group.bandwidth), *((p.utilisation, p.bandwidth) for p in group.phases)]
+    if not all(_within(u, 0, 1, open_low=True) and _within(b, 0) for u, b in parts):
+        return "profile: utilisation must be over 0 and at most 1, bandwidth 0 or more"
+    if group.phases and not math.isclose(sum(p.share for p in group.phases), 1.0, rel_tol=1e-6):
+        return "profile: the shares of the phases must add up to 1"
+    return ""
+
+
+def _within(value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> bool:
+    return math.isfinite(value) and value <= high and (value > low if open_low else value >= low)

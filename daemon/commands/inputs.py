@@ -1,0 +1,245 @@
+"""What `plan` and `run` read before they begin: files, profiles, and options that need a look at the rest.
+
+Rule: a wrong option is a usage error (64) and is found before any file is read; a wrong file is a ConfigError
+(1).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...simulate.errors import ConfigError
+from ...simulate.job import Profile, Workflow
+from ...simulate.plan import Plan
+from ...simulate.platform import Cluster
+
+if TYPE_CHECKING:
+    from ...profiles.store import ProfileStore
+    from ...simulate.objective import Objective
+    from ...simulate.snapshot import Snapshot
+    from ..queue import Submission
+
+
+class Engine(StrEnum):
+    """How the future is simulated."""
+
+    FLUID = "fluid"
+    INTERVAL = "interval"
+
+
+def _policy_names() -> list[str]:
+    from ...simulate.planner import POLICIES
+
+    return list(POLICIES)
+
+
+WorkflowFile = Annotated[
+    Path,
+    typer.Argument(metavar="WORKFLOW", help="The workflow: ours (YAML), WfCommons (JSON) or Pegasus DAX."),
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        "-p",
+        metavar="POLICY",
+        help="lookahead, mom, let, slf or loadavg.",
+        autocompletion=_policy_names,
+    ),
+]
+Goal = Annotated[
+    str,
+    typer.Option(
+        metavar="GOAL", help="What to make small: makespan, energy, edp, or mix:W (W = weight of makespan)."
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Same inputs and seed: same plan.")]
+Budget = Annotated[int, typer.Option(min=1, metavar="N", help="Whole simulations that lookahead may spend.")]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Cut the search short after this time; the plan then says so."),
+]
+Store = Annotated[Path | None, typer.Option(metavar="PROFILES", help="Profile store to look names up in.")]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to plan, as the command line says."""
+
+    policy: str
+    goal: str
+    objective: Objective
+    seed: int
+    budget: int
+    time_limit: float | None
+    engine: str = Engine.FLUID
+
+    def score(self, plan: Plan) -> float:
+        """The objective's value of a plan, lower is better."""
+        return self.objective.score(plan.makespan, plan.energy_j)
+
+    def plan(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> Plan:
+        """Plan with these wishes, or with another policy; the clock of the time limit starts now."""
+        from ...simulate.planner import plan
+
+        return plan(
+            workflow,
+            cluster,
+            policy=policy or self.policy,
+            objective=self.objective,
+            seed=self.seed,
+            budget=self.budget,
+            should_stop=_deadline(self.time_limit),
+            engine=self.engine,
+        )
+
+
+def wishes(
+    policy: str, goal: str, seed: int, budget: int, time_limit: float | None, engine: str = Engine.FLUID
+) -> Wishes:
+    """Check the options of a plan. Raises typer.BadParameter."""
+    from ...simulate.objective import Objective
+
+    if policy not in _policy_names():
+        near = difflib.get_close_matches(policy, _policy_names(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise bad("--policy", f"{policy!r} is not a policy{hint} (allowed: {', '.join(_policy_names())})")
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise bad("--time-limit", f"{time_limit:g} is not a time to search for (allowed: seconds, above 0)")
+    try:
+        objective = Objective.parse(goal)
+    except ConfigError as error:
+        raise bad("--objective", str(error)) from None
+    return Wishes(policy, goal, objective, seed, budget, time_limit, engine)
+
+
+def bad(option: str, problem: str) -> typer.BadParameter:
+    """A usage error about `option`."""
+    return typer.BadParameter(problem, param_hint=f"'{option}'")
+
+
+def _deadline(limit: float | None) -> Callable[[], bool] | None:
+    if limit is None:
+        return None
+    end = time.monotonic() + limit
+    return lambda: time.monotonic() >= end
+
+
+def announce_first_use() -> None:
+    """Say on stderr that the kernels will be compiled, where they have never been."""
+    from ...simulate.kernels import is_warm
+
+    if not is_warm():
+        print(
+            "pilotfish: compiling the simulator for this machine, once; this takes some seconds",
+            file=sys.stderr,
+        )
+
+
+def read_cluster(path: Path) -> Cluster:
+    """Read a cluster file. Raises ConfigError."""
+    from ...simulate.formats.cluster import read_cluster
+
+    return read_cluster(path)
+
+
+class Profiles:
+    """The profile store, opened when a name or a job's past is asked for.
+
+    Args:
+        path: the store's file; None = the user's own.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._unprofiled: set[str] = set()
+
+    @cached_property
+    def store(self) -> ProfileStore:
+        """The store itself."""
+        from ...profiles.store import ProfileStore
+        from ..paths import profile_store_path
+
+        return ProfileStore(self._path or profile_store_path())
+
+    def __call__(self, name: str) -> Profile | None:
+        """The profile of that name."""
+        return self.store.get(name)
+
+    def names(self) -> list[str]:
+        """Names to suggest."""
+        return self.store.names()
+
+    def read_workflow(self, path: Path) -> Workflow:
+        """Read a workflow; jobs without a profile get what their past runs showed. Raises PilotfishError."""
+        from ...simulate.formats.workflow import read_workflow
+
+        workflow = read_workflow(path, self)
+        self._unprofiled = {job.id for job in workflow.jobs if job.profile.provenance.source == "default"}
+        if not self._unprofiled:
+            return workflow
+        from ..learned import with_learned
+
+        return with_learned(workflow, self.store.for_job)
+
+    def learn(self, submission: Submission, snapshot: Snapshot) -> None:
+        """Keep what jobs that came without a profile used; a store that cannot be written is a warning."""
+        keys = {entry.key for entry in submission.entries.values() if entry.job.id in self._unprofiled}
+        views = [view for view in snapshot.jobs if view.key in keys]
+        if not views:
+            return
+        from ...profiles.watch import cpu_model
+        from ..learned import learn
+
+        try:
+            learn(views, self.store, cpu_model())
+        except ConfigError as error:
+            warn(f"what the jobs used is not kept: {error}")
+
+
+def this_machine() -> Cluster:
+    """This machine, a node for each CPU; what had to be assumed is said."""
+    from ...adapters.local import this_machine_cluster
+
+    cluster, assumed = this_machine_cluster()
+    for text in assumed:
+        note(text)
+    return cluster
+
+
+def state_dir() -> Path:
+    """Where pilotfish keeps its state."""
+    from ..paths import state_dir
+
+    return state_dir()
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """A plan as it is printed for programs."""
+    from ...simulate.formats.plan import plan_to_dict
+
+    return plan_to_dict(plan)
+
+
+def note(text: str) -> None:
+    """One line on stderr, after what stdout has so far."""
+    from ..render.text import clean
+
+    sys.stdout.flush()
+    print(f"pilotfish: {clean(text)}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """A warning, as `note`."""
+    note(f"warning: {text}")

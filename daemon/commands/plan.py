@@ -1,0 +1,170 @@
+"""`pilotfish plan`: the dry run. It simulates, prints the mapping it proposes and why, and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...simulate.job import Workflow
+from ...simulate.plan import Plan
+from ...simulate.platform import Cluster
+from . import inputs
+
+if TYPE_CHECKING:
+    from ..render.chart import Chart
+
+_PICTURES = (".svg", ".html", ".png")
+
+
+class Export(StrEnum):
+    """Forms in which another scheduler can follow the mapping."""
+
+    SLURM = "slurm"
+    OAR = "oar"
+    JSON = "json"
+
+
+def plan(
+    workflow: inputs.WorkflowFile,
+    cluster: Annotated[
+        Path, typer.Option("--cluster", "-c", metavar="FILE", help="The nodes to plan for (YAML).")
+    ],
+    policy: inputs.Policy = "lookahead",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Plan with every policy and show them side by side.")
+    ] = False,
+    objective: inputs.Goal = "makespan",
+    seed: inputs.Seed = 0,
+    budget: inputs.Budget = 2000,
+    time_limit: inputs.TimeLimit = None,
+    replicates: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Draw stochastic demands N times; show the mapping most of them chose."
+        ),
+    ] = 1,
+    engine: Annotated[
+        inputs.Engine, typer.Option(help="Exact fluid simulation, or the 0.1 s intervals of the paper.")
+    ] = (inputs.Engine.FLUID),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every job, however many there are.")
+    ] = False,
+    gantt: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the Gantt chart into FILE.svg, .html or .png."),
+    ] = None,
+    export: Annotated[
+        Export | None, typer.Option(help="Print the mapping for another scheduler to follow.")
+    ] = None,
+    store: inputs.Store = None,
+) -> None:
+    """Simulate a workflow on a cluster and print where each job would run, when, and why there.
+
+    Nothing is started. The search is deterministic: its effort is counted in simulations (--budget).
+
+    \b
+    Examples:
+      pilotfish plan dag.yaml --cluster lab.yaml
+      pilotfish plan dag.yaml --cluster lab.yaml --compare
+      pilotfish plan dag.yaml --cluster lab.yaml --policy mom --gantt plan.html
+      pilotfish plan montage.json --cluster lab.yaml --json | jq .makespan
+      pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
+    """
+    _check_combination(compare, as_json, gantt, export)
+    wishes = inputs.wishes(policy, objective, seed, budget, time_limit, engine)
+    site = inputs.read_cluster(cluster)
+    flow = inputs.Profiles(store).read_workflow(workflow)
+    inputs.announce_first_use()
+    if compare:
+        _compare(flow, site, wishes, as_json)
+        return
+    made = wishes.plan(flow, site)
+    if gantt is not None:
+        _draw(made, flow, site, gantt)
+    if export is not None and export is not Export.JSON:
+        print(_exporter(export)(made, flow), end="")
+    elif as_json or export:
+        print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
+    else:
+        _show(made, flow, site, everything)
+    for warning in (*flow.warnings, *made.warnings):
+        inputs.warn(warning)
+
+
+def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export: Export | None) -> None:
+    if compare and (gantt or export):
+        raise inputs.bad(
+            "--compare", f"it makes several plans, and {'--gantt' if gantt else '--export'} takes one"
+        )
+    if as_json and export in (Export.SLURM, Export.OAR):
+        raise inputs.bad("--json", f"stdout can hold JSON or --export {export}, not both")
+    if gantt and gantt.suffix.lower() not in _PICTURES:
+        raise inputs.bad("--gantt", f"{gantt.name!r} has no known ending (allowed: {', '.join(_PICTURES)})")
+    if gantt and gantt.suffix.lower() == ".png":
+        from ..render.png import demand_matplotlib
+
+        demand_matplotlib()
+
+
+def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool) -> None:
+    from ...simulate.planner import POLICIES
+
+    plans = [wishes.plan(flow, site, policy) for policy in POLICIES]
+    if as_json:
+        document = {
+            "schema": "pilotfish/comparison/v1",
+            "plans": [inputs.plan_to_dict(made) for made in plans],
+        }
+        print(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        from ..render import tables
+        from ..render.screen import Screen
+
+        screen, score = Screen(), [wishes.score(made) for made in plans]
+        screen.title(tables.header(plans[0], flow, site, several=True))
+        screen.put(tables.comparison(plans, score, screen.cells, ascii_only=screen.ascii_only), "")
+        screen.put(*tables.comparison_notes(plans, score, site, wishes.goal))
+    for warning in dict.fromkeys((*flow.warnings, *(warning for made in plans for warning in made.warnings))):
+        inputs.warn(warning)
+
+
+def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool) -> None:
+    from ..render import chart, tables, terminal
+    from ..render.screen import Screen
+
+    screen, picture = Screen(), chart.build(made, flow, site)
+    screen.title(tables.header(made, flow, site))
+    screen.put(tables.plan_table(made, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    if not everything and (note := tables.left_out(len(made.jobs))):
+        screen.put(note)
+    bars = terminal.gantt(picture, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour)
+    screen.put("", *bars, "", *tables.summary(made, site))
+
+
+def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
+    from ..render import chart, tables
+
+    picture, subtitle = chart.build(made, flow, site), tables.subtitle(made, flow, site)
+    if target.suffix.lower() == ".png":
+        from ..render.png import png
+
+        png(picture, target, subtitle)
+        return
+    from ..render import svg
+
+    draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else svg.html
+    target.write_text(draw(picture, subtitle), encoding="utf-8")
+
+
+def _exporter(form: Export) -> Callable[[Plan, Workflow], str]:
+    from ...simulate.formats.mapping import export_oar, export_slurm
+
+    return export_slurm if form is Export.SLURM else export_oar

@@ -1,0 +1,226 @@
+"""`pilotfish profile`: measure what programs need, and look at what is known.
+
+Rule: `profile run` ends with the exit code of the command that it measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...simulate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ...profiles.store import ProfileStore
+    from ...simulate.job import Profile
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Measure what jobs need; list, show, import and export profiles.",
+)
+
+Store = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+ProfileName = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.")]
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command to measure.")],
+    name: Annotated[
+        str | None, typer.Option(help="Its profile's name (default: one made from the command).")
+    ] = None,
+    store: Store = None,
+    repeat: Annotated[
+        int, typer.Option(min=1, metavar="K", help="Run it K times; each run sharpens the profile.")
+    ] = 1,
+    cpus: Annotated[str | None, typer.Option(metavar="LIST", help="CPUs it may use, such as 0,2-3.")] = None,
+    bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE", help="Memory traffic of each thread, such as 5GB/s; it is not measured."
+        ),
+    ] = None,
+    node_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="This machine's node type in your cluster file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run COMMAND, measure what it needs, and keep that as a profile.
+
+    It is best measured alone; in company, the time that it waited for a core is taken out. The exit code is
+    the command's. With --json its standard output goes to standard error.
+
+    \b
+    Examples:
+      pilotfish profile run --name align -- ./align.sh reads.fastq
+      pilotfish profile run --name stream --repeat 5 --cpus 0 -- ./stream 64
+    """
+    from ...profiles.measure import CommandError, measure
+
+    allowed, rate = _cpus(cpus), _rate(bandwidth)
+    keep = _store(store)
+    chosen = name or _name_of(command)
+    runs, code = [], 0
+    for _ in range(repeat):
+        try:
+            code, measured = measure(
+                command, cpus=allowed, node_type=node_type, stdout=sys.stderr if as_json else None
+            )
+        except CommandError as error:
+            _note(str(error))
+            raise typer.Exit(error.exit_code) from None
+        runs.append(replace(measured, bandwidth=rate))
+        profile = keep.record(chosen, runs[-1])
+        if code:
+            _note(
+                f"{command[0]} ended with exit code {code}: the run is kept, the profile does not rest on it"
+            )
+            break
+    if as_json:
+        _print_json(
+            "measurement",
+            name=chosen,
+            runs=[m.to_dict() for m in runs],
+            profile=_entry(profile),
+            exit_code=code,
+        )
+    else:
+        from ..render.profiles import show_run
+
+        show_run(chosen, runs[-1], keep.statistics(chosen))
+    raise typer.Exit(code)
+
+
+@app.command("list")
+def list_(store: Store = None, as_json: AsJson = False) -> None:
+    """List the profiles of the store and of the shipped library."""
+    keep = _store(store)
+    own = set(keep.own_names())
+    known = {name: profile for name in keep.names() if (profile := keep.get(name))}
+    if as_json:
+        _print_json("profiles", profiles={name: _entry(profile) for name, profile in known.items()})
+        return
+    from ..render.profiles import show_list
+
+    show_list(known, own)
+
+
+@app.command()
+def show(name: ProfileName, store: Store = None, as_json: AsJson = False) -> None:
+    """Show what is known of one profile, and how its runs scatter."""
+    keep = _store(store)
+    profile = keep.get(name)
+    if profile is None:
+        from ...simulate.formats.shape import nearest
+
+        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
+    history = keep.history(name)
+    if as_json:
+        _print_json("profiles", profiles={name: _entry(profile)}, runs=[run.to_dict() for run in history])
+        return
+    from ..render.profiles import show_profile
+
+    show_profile(profile, keep.statistics(name))
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON).")],
+    store: Store = None,
+) -> None:
+    """Take the profiles of a file into the store, all or none."""
+    names = _store(store).import_file(file)
+    from ..render.profiles import lines
+
+    lines(f"{len(names)} profiles: {', '.join(names)}")
+
+
+@app.command()
+def export(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="FILE.yaml or FILE.json; default: stdout.")
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Write the store's own profiles as a file that `profile import` reads."""
+    text = _store(store).export_text(as_json=file is not None and file.suffix == ".json")
+    if file is None:
+        print(text, end="")
+    else:
+        file.write_text(text, encoding="utf-8")
+
+
+def _store(path: Path | None) -> ProfileStore:
+    from ...profiles.store import ProfileStore
+    from ..paths import profile_store_path
+
+    return ProfileStore(path or profile_store_path())
+
+
+def _cpus(written: str | None) -> tuple[int, ...] | None:
+    """Return the CPUs of a list such as 0,2-3. Raises typer.BadParameter."""
+    if written is None:
+        return None
+    import os
+
+    from ...simulate.formats.hostlist import parse_cpus
+
+    try:
+        cpus = parse_cpus(written)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="'--cpus'") from None
+    ours = os.sched_getaffinity(0)
+    if not set(cpus) <= ours:
+        raise typer.BadParameter(
+            f"{written} (allowed: {','.join(map(str, sorted(ours)))})", param_hint="'--cpus'"
+        )
+    return cpus
+
+
+def _rate(written: str | None) -> float | None:
+    """Return a rate in bytes/s. Raises typer.BadParameter."""
+    from ...simulate.formats.units import parse_rate
+
+    try:
+        return None if written is None else parse_rate(written)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="'--bandwidth'") from None
+
+
+def _name_of(command: list[str]) -> str:
+    """Return the name under which a job with this command finds its profile."""
+    from ...profiles.signature import signature
+    from ...simulate.job import DEFAULT_PROFILE, Job
+
+    name = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
+    assert name is not None
+    return name
+
+
+def _print_json(kind: str, **content: Any) -> None:
+    import json
+
+    print(json.dumps({"schema": f"pilotfish/{kind}/v1", **content}, indent=2, allow_nan=False))
+
+
+def _entry(profile: Profile | None) -> Any:
+    from ...profiles.schema import dump_entry
+
+    return None if profile is None else dump_entry(profile)
+
+
+def _note(text: str) -> None:
+    from ..render.text import clean
+
+    sys.stdout.flush()
+    print(f"pilotfish: {clean(text)}", file=sys.stderr)

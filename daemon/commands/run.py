@@ -1,0 +1,237 @@
+"""`pilotfish run`: plan a workflow, run it on this machine, and say how far the forecast was from what
+happened.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...simulate.errors import InvalidJobError
+from ...simulate.job import Workflow
+from ...simulate.plan import Plan
+from ...simulate.platform import Cluster
+from . import inputs
+
+if TYPE_CHECKING:
+    from ...adapters.base import Adapter
+    from ..cycle import Report
+    from ..outcome import RunOutcome
+    from ..queue import Submission
+
+
+def run(
+    workflow: inputs.WorkflowFile,
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            "--cluster", "-c", metavar="FILE", help="Nodes made of this machine's CPUs; default: one a CPU."
+        ),
+    ] = None,
+    policy: inputs.Policy = "lookahead",
+    objective: inputs.Goal = "makespan",
+    seed: inputs.Seed = 0,
+    budget: inputs.Budget = 2000,
+    time_limit: inputs.TimeLimit = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where jobs and their output are kept; default: a new one each run."
+        ),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live/--no-live", help="Draw the run in place, on a terminal.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document at the end.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every job, however many there are.")
+    ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="PORT", help="Serve metrics on 127.0.0.1 while it runs."),
+    ] = None,
+    store: inputs.Store = None,
+) -> int:
+    """Plan a workflow, run its commands on this machine, and compare the forecast with what happened.
+
+    Jobs run pinned to their nodes' CPUs, in the plan's order. A job that fails cancels what waits for it.
+    Ctrl-C ends the running jobs (TERM, then KILL). The exit code is 0 if every job exited with 0, else 1.
+
+    \b
+    Examples:
+      pilotfish run dag.yaml
+      pilotfish run dag.yaml --cluster laptop.yaml --policy mom
+      pilotfish run dag.yaml --no-live --json > run.json
+      pilotfish run dag.yaml --metrics-port 9836
+    """
+    wishes = inputs.wishes(policy, objective, seed, budget, time_limit)
+    profiles = inputs.Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    site = inputs.read_cluster(cluster) if cluster else inputs.this_machine()
+    _demand_commands(flow)
+    inputs.announce_first_use()
+    plan = wishes.plan(flow, site)
+    for warning in (*flow.warnings, *plan.warnings):
+        inputs.warn(warning)
+    name = _run_id(flow.name)
+    home = (state_dir or inputs.state_dir() / "runs" / name).absolute()
+    outcome, outputs, interrupted = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
+    if as_json:
+        from ..outcome import outcome_to_dict
+
+        print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
+    else:
+        _show(outcome, flow, site, everything)
+    _tell_failures(outcome, outputs, home)
+    return 128 + interrupted if interrupted else outcome.exit_code
+
+
+def _demand_commands(flow: Workflow) -> None:
+    for job in flow.jobs:
+        if job.command is None:
+            where = flow.source or flow.name
+            raise InvalidJobError(f"{where}: job {job.id!r} has no command: it can be planned, but not run")
+
+
+def _run_id(name: str) -> str:
+    """A name for this run that no other has: the workflow's, the time, the process."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:40] or "run"
+    return f"{plain}.{time.strftime('%Y%m%dT%H%M%S')}.{os.getpid()}"
+
+
+def _adapter(site: Cluster, home: Path) -> Adapter:
+    from ...adapters import registry
+
+    adapter = registry.create("local", site, state_dir=home)
+    for note in getattr(adapter, "notes", ()):
+        inputs.note(note)
+    return adapter
+
+
+def _carry_out(
+    name: str,
+    flow: Workflow,
+    plan: Plan,
+    site: Cluster,
+    home: Path,
+    profiles: inputs.Profiles,
+    live: bool,
+    metrics_port: int | None,
+) -> tuple[RunOutcome, dict[str, tuple[str, str]], int]:
+    """Run the plan; returns what came of it, the jobs' output files, and the signal that ended it or 0."""
+    from ..dispatch import Dispatch
+    from ..exporter import Exporter, Health, Metrics
+    from ..outcome import outcome_of
+    from ..render.live import view
+
+    with ExitStack() as stack:
+        adapter = _adapter(site, home)
+        stack.callback(adapter.close)
+        metrics, health = Metrics(), Health(10.0, time.monotonic)
+        if metrics_port is not None:
+            exporter = Exporter(metrics, health, port=metrics_port)
+            stack.callback(exporter.close)
+            inputs.note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
+        dispatch = Dispatch(name, flow, plan, adapter, metrics, time.monotonic)
+        stack.callback(dispatch.close)
+        caught = stack.enter_context(_signals())
+        stack.enter_context(_cycle_warnings())
+        watcher = view(dispatch.submission, plan, site, time.monotonic, live=live)
+        stack.callback(watcher.close)
+
+        def show(report: Report | None) -> None:
+            if report is not None:
+                health.completed()
+            watcher.show(report)
+
+        submission = dispatch.until_ended(show, lambda: bool(caught))
+        profiles.learn(submission, adapter.snapshot())
+        outputs = _outputs(adapter, submission)
+    return outcome_of(submission, plan), outputs, caught[0] if caught else 0
+
+
+def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, str]]:
+    """Job id -> files of its stdout and stderr, for the jobs that began, where the adapter keeps such."""
+    output = getattr(adapter, "output", None)
+    if output is None:
+        return {}
+    began = [entry for entry in submission.entries.values() if entry.start_time is not None]
+    files = {entry.job.id: output(entry.key) for entry in began}
+    return {job: (str(stdout), str(stderr)) for job, (stdout, stderr) in files.items()}
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list; the second of a kind acts as it always does."""
+    caught: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        inputs.note("ending the running jobs; once more to leave them alone")
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _cycle_warnings() -> Iterator[None]:
+    """Show what the cycle warns of as our own warnings; single jobs are the view's affair."""
+
+    class Tell(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            inputs.warn(record.getMessage())
+
+    top, cycle, handler = (
+        logging.getLogger("pilotfish"),
+        logging.getLogger("pilotfish.cycle"),
+        Tell(logging.WARNING),
+    )
+    before = top.propagate
+    silent = logging.NullHandler()
+    top.propagate = False
+    top.addHandler(silent)
+    cycle.addHandler(handler)
+    try:
+        yield
+    finally:
+        cycle.removeHandler(handler)
+        top.removeHandler(silent)
+        top.propagate = before
+
+
+def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
+    from ..render.outcome import outcome_summary, outcome_table
+    from ..render.screen import Screen
+    from ..render.tables import header, left_out
+
+    screen = Screen()
+    screen.title(header(outcome.plan, flow, site))
+    screen.put(outcome_table(outcome, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    if not everything and (note := left_out(len(outcome.jobs))):
+        screen.put(note)
+    screen.put("", *outcome_summary(outcome))
+
+
+def _tell_failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]], home: Path) -> None:
+    from ..render.outcome import failures
+
+    for line in failures(outcome, outputs):
+        inputs.note(line)
+    inputs.note(f"the jobs' output is in {home}")

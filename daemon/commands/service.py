@@ -1,0 +1,155 @@
+"""`pilotfish daemon` and its clients: submit, status, cancel, explain.
+
+Rule: the clients only ask and show; every answer comes from the daemon, and a daemon that is not there is
+one line.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import inputs
+
+SOCKET = Annotated[
+    str | None,
+    typer.Option("--socket", metavar="PATH", help="The daemon's socket, if it is not at the usual place."),
+]
+JSON = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+_POLL_S = (0.2, 2.0)
+
+
+def daemon(
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="The daemon's configuration (YAML).")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Decide and print, but start nothing and write nothing.")
+    ] = False,
+) -> int:
+    """Start the service: it maps what is submitted to nodes, starts it, and watches what comes true.
+
+    \b
+    Examples:
+      pilotfish daemon --config pilotfish.yaml --dry-run
+      pilotfish daemon --config /etc/pilotfish/pilotfish.yaml
+    """
+    from ..service import Service
+
+    return Service(config, dry_run=dry_run).run()
+
+
+def submit(
+    workflow: inputs.WorkflowFile,
+    key: Annotated[
+        str | None, typer.Option("--key", help="The same key with the same workflow is taken only once.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit with its exit code.")] = False,
+    store: inputs.Store = None,
+    socket: SOCKET = None,
+) -> int:
+    """Hand a workflow to the service, whole or not at all, and print the id that it got.
+
+    \b
+    Examples:
+      pilotfish submit dag.yaml
+      pilotfish submit dag.yaml --wait
+      pilotfish submit dag.yaml --key nightly-2026-02-03
+    """
+    from ...simulate.formats.workflow import read_workflow
+    from ..codec import encode
+
+    flow = read_workflow(workflow, inputs.Profiles(store))
+    for warning in flow.warnings:
+        inputs.warn(warning)
+    text = encode(flow)
+    reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=str(Path.cwd()), key=key)
+    print(reply["id"], flush=True)
+    return _wait_for(socket, reply["id"]) if wait else 0
+
+
+def status(
+    workflow: Annotated[
+        str | None, typer.Argument(help="Show this workflow only, with all its jobs.")
+    ] = None,
+    as_json: JSON = False,
+    socket: SOCKET = None,
+) -> int:
+    """Show workflows and jobs, with forecasts against what came true.
+
+    \b
+    Examples:
+      pilotfish status
+      pilotfish status dag-1.k3x9a2
+      pilotfish status --json
+    """
+    reply = _ask(socket, "status", workflow=workflow)
+    if as_json:
+        print(json.dumps(reply, indent=1))
+    else:
+        from ..render.service import show_status
+
+        show_status(reply, everything=workflow is not None)
+    return 0
+
+
+def cancel(
+    target: Annotated[str, typer.Argument(metavar="WORKFLOW|WORKFLOW/JOB", help="What to cancel.")],
+    socket: SOCKET = None,
+) -> int:
+    """Cancel a workflow or one job: what waits never starts, what runs is ended.
+
+    \b
+    Examples:
+      pilotfish cancel dag-1.k3x9a2
+      pilotfish cancel dag-1.k3x9a2/align
+    """
+    reply = _ask(socket, "cancel", target=target)
+    print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
+    if reply["warning"]:
+        inputs.warn(f"the running ones are ended later: {reply['warning']}")
+    return 0
+
+
+def explain(
+    job: Annotated[str, typer.Argument(metavar="JOB|WORKFLOW/JOB", help="The job; the newest of that name.")],
+    as_json: JSON = False,
+    socket: SOCKET = None,
+) -> int:
+    """Tell a job's story: what was chosen, the runner-up, what was foretold and what came true.
+
+    \b
+    Examples:
+      pilotfish explain align
+      pilotfish explain dag-1.k3x9a2/align --json
+    """
+    reply = _ask(socket, "explain", job=job)
+    if as_json:
+        print(json.dumps(reply, indent=1))
+    else:
+        from ..render.service import show_story
+
+        show_story(reply)
+    return 0
+
+
+def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
+    from ..paths import runtime_socket
+    from ..wire import ask
+
+    endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
+    return ask(endpoint, do, timeout_s=timeout_s, **arguments)
+
+
+def _wait_for(socket: str | None, workflow: str) -> int:
+    pause, longest = _POLL_S
+    while True:
+        (found,) = _ask(socket, "status", workflow=workflow)["workflows"]
+        if found["exit_code"] is not None:
+            return int(found["exit_code"])
+        time.sleep(pause)
+        pause = min(1.2 * pause, longest)

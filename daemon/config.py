@@ -1,0 +1,146 @@
+"""The daemon's configuration: one YAML file, checked whole before anything starts.
+
+Rule: every key is named in `systemd/pilotfish.yaml` with its meaning; an unknown key or a wrong value is one
+ConfigError that names file and key.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from ..simulate.errors import ConfigError
+from ..simulate.formats.reading import check_schema, config_error, read_document
+from . import paths
+
+#: Keys that a reload can change; the others need a restart.
+RELOADABLE = frozenset(
+    {
+        "policy",
+        "objective",
+        "budget",
+        "time_limit",
+        "seed",
+        "cycle_seconds",
+        "guard",
+        "log",
+        "keep_days",
+    }
+)
+PolicyName = Literal["lookahead", "mom", "let", "slf", "loadavg"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class AdapterConfig(_Section):
+    """The resource manager: its name, and options that its adapter knows."""
+
+    name: str = "local"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class SocketConfig(_Section):
+    """Where clients find the daemon, and who may."""
+
+    path: str | None = None
+    mode: Literal["0600", "0660"] = "0600"
+    group: str | None = None
+
+
+class MetricsConfig(_Section):
+    """The metrics server."""
+
+    enabled: bool = True
+    address: str = "127.0.0.1"
+    port: int = Field(default=9836, ge=0, le=65535)
+
+
+class GuardConfig(_Section):
+    """When forecasts are no longer trusted."""
+
+    enabled: bool = True
+    window: int = Field(default=20, ge=1, le=1000)
+    max_median_error: float = Field(default=0.5, gt=0)
+    policy: PolicyName = "slf"
+
+
+class LogConfig(_Section):
+    """What is said on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["plain", "json"] = "plain"
+
+
+class DaemonConfig(_Section):
+    """The whole file. Paths are absolute once it has been read."""
+
+    cluster: str
+    adapter: AdapterConfig = AdapterConfig()
+    policy: PolicyName = "lookahead"
+    objective: str = "makespan"
+    budget: int = Field(default=2000, ge=1)
+    time_limit: float | None = Field(default=10.0, gt=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    cycle_seconds: float = Field(default=1.0, ge=0.05, le=600)
+    state_dir: str | None = None
+    profiles: str | None = None
+    keep_days: float = Field(default=30.0, gt=0)
+    dry_run: bool = False
+    socket: SocketConfig = SocketConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    guard: GuardConfig = GuardConfig()
+    log: LogConfig = LogConfig()
+
+    @field_validator("cluster", "state_dir", "profiles")
+    @classmethod
+    def _absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
+        base = (info.context or {}).get("base", Path.cwd())
+        return None if value is None else str(base / Path(value).expanduser())
+
+    @field_validator("objective")
+    @classmethod
+    def _objective(cls, value: str) -> str:
+        from ..simulate.objective import Objective
+
+        try:
+            Objective.parse(value)
+        except ConfigError as error:
+            raise ValueError(error.allowed or error.problem) from None
+        return value
+
+    @property
+    def journal(self) -> Path:
+        """The journal's file."""
+        return Path(self.state_dir or paths.state_dir()) / "journal.sqlite"
+
+    @property
+    def endpoint(self) -> str:
+        """The ZeroMQ endpoint of the socket."""
+        return f"ipc://{Path(self.socket.path).expanduser()}" if self.socket.path else paths.runtime_socket()
+
+    @property
+    def profile_store(self) -> Path:
+        """The file of the profile store."""
+        return Path(self.profiles) if self.profiles else paths.profile_store_path()
+
+
+def load_config(path: str | Path) -> DaemonConfig:
+    """Read and check a configuration; paths in it are relative to its folder.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or has a key or value that is not allowed.
+    """
+    document = check_schema(read_document(path), "daemon", str(path))
+    try:
+        return DaemonConfig.model_validate(document, context={"base": Path(path).absolute().parent})
+    except ValidationError as error:
+        raise config_error(error, str(path), DaemonConfig) from None
+
+
+def changed_keys(old: DaemonConfig, new: DaemonConfig) -> set[str]:
+    """Top-level keys whose values differ."""
+    return {name for name in DaemonConfig.model_fields if getattr(old, name) != getattr(new, name)}

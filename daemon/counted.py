@@ -1,0 +1,69 @@
+"""An adapter whose calls are counted: every request to the resource manager passes here, so its load is
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..adapters.base import Adapter, AdapterError, Capabilities
+from ..simulate.plan import Action
+from ..simulate.snapshot import Snapshot
+from .exporter import Metrics
+
+_Result = TypeVar("_Result")
+
+
+class Counted:
+    """The adapter `inner`, with its requests and errors in `metrics`."""
+
+    def __init__(self, inner: Adapter, metrics: Metrics) -> None:
+        self._inner, self._metrics = inner, metrics
+
+    @property
+    def name(self) -> str:
+        """As the adapter's."""
+        return self._inner.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As the adapter's."""
+        return self._inner.capabilities
+
+    def snapshot(self) -> Snapshot:
+        """Read the world once. Raises AdapterError."""
+        return self._count("snapshot", self._inner.snapshot)
+
+    def apply(self, action: Action) -> None:
+        """Carry out one action. Raises AdapterError."""
+        self._count(type(action).__name__.lower(), lambda: self._inner.apply(action))
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block until something may have changed; it asks nobody, so it is not counted."""
+        return self._inner.wait(timeout_s)
+
+    def fileno(self) -> int | None:
+        """A descriptor that is readable when `wait` would return, where the adapter has one."""
+        fileno = getattr(self._inner, "fileno", None)
+        return None if fileno is None else int(fileno())
+
+    def forget(self, key: str) -> None:
+        """Let the adapter drop what it keeps of an ended job, where it keeps such. Raises AdapterError."""
+        forget = getattr(self._inner, "forget", None)
+        if forget is not None:
+            self._count("forget", lambda: forget(key))
+
+    def close(self) -> None:
+        """Let go."""
+        self._inner.close()
+
+    def _count(self, call: str, do: Callable[[], _Result]) -> _Result:
+        try:
+            result = do()
+        except AdapterError as error:
+            self._metrics.adapter_requests.labels(self.name, call, "error").inc()
+            self._metrics.adapter_errors.labels(error.kind).inc()
+            raise
+        self._metrics.adapter_requests.labels(self.name, call, "ok").inc()
+        return result

@@ -1,0 +1,269 @@
+"""The cycle: observe -> snapshot -> decide -> forecast -> check -> apply -> report.
+
+Rule: one thread, one pass, every step once. An intent is journalled before it is carried out; when it
+cannot be, the daemon goes on observing and starts nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..adapters.base import Adapter
+from ..simulate.errors import PilotfishError
+from ..simulate.plan import Action, Cancel, Plan, Rejection
+from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from .apply import Applied, Applier, carry_out
+from .check import check
+from .exporter import Metrics
+from .guard import Guard
+from .journal import Journal
+from .ledger import Ledger
+from .planning import Options, Planner, Problem, next_due, pose, simulate_plan, starts
+from .queue import Entry, Event, Queue, Submission, busy
+from .story import Story, sentence
+
+log = logging.getLogger("pilotfish.cycle")
+LONGEST_RECHECK_S = 60.0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a cycle did."""
+
+    number: int
+    events: list[Event] = field(default_factory=list)
+    plan: Plan | None = None
+    policy: str = ""
+    applied: list[Applied] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+
+
+class Cycle:
+    """The loop's body; the state between two cycles is the queue, which the journal can rebuild.
+
+    Args:
+        options: how to plan, as the configuration says; replaced by a reload.
+        clock: seconds, for durations only; all times of jobs are the resource manager's.
+        planner: makes the plan; the product's own by default.
+        recheck_s: seconds until a plan that has drifted is made anew, doubled while nothing else happens.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        applier: Applier,
+        journal: Journal,
+        metrics: Metrics,
+        guard: Guard,
+        options: Options,
+        clock: Callable[[], float],
+        *,
+        planner: Planner = simulate_plan,
+        recheck_s: float = 1.0,
+    ) -> None:
+        self.adapter, self.applier, self.journal, self.metrics = adapter, applier, journal, metrics
+        self.guard, self.options, self.planner, self.clock = guard, options, planner, clock
+        self.queue: Queue = journal.load()
+        self.story = Story(self.queue, metrics, guard)
+        self.ledger = Ledger(journal, self.queue, self.story)
+        self.number = 0
+        self.changed = True
+        self.stopping: Callable[[], bool] = lambda: False
+        self.learn: Callable[[list[JobView]], None] = lambda views: None
+        self.recheck_s = self._gap = recheck_s
+        self._recheck_at = math.inf
+        self._nodes: tuple[NodeState, ...] = ()
+        self.stuck: dict[str, str] = {}
+
+    def run(self) -> Report:
+        """Go through one cycle. Raises AdapterError when the world cannot be seen; nothing has happened
+        then.
+        """
+        began = self.clock()
+        self.number += 1
+        report = Report(self.number)
+        # 1. Observe: one snapshot, the only picture of the world that this cycle decides on.
+        snapshot = self.adapter.snapshot()
+        # 2. Fold it in: what started, ended or failed, and which intents came true.
+        report.events = self._fold(snapshot)
+        # 3. Decide, if anything has changed since the last plan.
+        problem = pose(self.queue, snapshot) if self._due(snapshot, report.events) else None
+        plan = self._decide(problem, snapshot, report) if problem else None
+        # 4. Forecast: what the plan foretells of each job is noted, and what is to start now becomes actions.
+        actions = self._cancels() + (self._forecast(plan, problem, snapshot) if plan and problem else [])
+        # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
+        if actions:
+            report.rejected = check(actions, self.adapter.snapshot())
+            actions = self._left(actions, report.rejected)
+        # 6. Journal the intents: from here on a restart knows what may have happened.
+        intended = self.ledger.intend(actions)
+        # 7. Apply.
+        report.applied = carry_out(intended, self.applier)
+        # 8. Journal the outcome.
+        self.ledger.conclude(report.applied, dry=self.applier.dry)
+        # 9. Report.
+        self._report(report, snapshot, began)
+        return report
+
+    def take(self, submission: Submission) -> None:
+        """Take in a workflow that the journal has."""
+        self.queue.add(submission)
+        self.changed = True
+
+    def replace_guard(self, guard: Guard) -> None:
+        """Judge forecasts by another bound from now on."""
+        self.guard = self.story.guard = guard
+        self.changed = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether jobs of ours run."""
+        return any(busy(entry) for entry in self.queue.active())
+
+    @property
+    def now(self) -> float:
+        """Time of the last snapshot, epoch seconds of the resource manager's clock; 0 before the first."""
+        return self.story.now
+
+    def cancel(self, entries: list[Entry]) -> None:
+        """Cancel jobs as a user asked; the next cycle ends those that run."""
+        self.story.happened(self.queue.cancel(entries, self.now, "cancelled by a user"))
+        self.changed = True
+        self.ledger.save()
+
+    def _fold(self, snapshot: Snapshot) -> list[Event]:
+        self.story.cycle, self.story.now = self.number, snapshot.time
+        open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
+        events = self.queue.observe(snapshot)
+        for entry in open_intents:
+            self.story.settle(entry)
+        self.story.happened(events)
+        done = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
+        if done:
+            self.learn([view for view in snapshot.jobs if view.key in done])
+        self.ledger.save()
+        return events
+
+    def _due(self, snapshot: Snapshot, events: list[Event]) -> bool:
+        """Whether to plan: something changed, or the last plan has drifted; and there is something to
+        start.
+        """
+        news = self.changed or bool(events) or snapshot.node_states != self._nodes
+        drifted = snapshot.time >= self._recheck_at
+        self._nodes = snapshot.node_states
+        if self.blocked or not (news or drifted):
+            self.changed = news or bool(self.blocked)
+            return False
+        self.changed = False
+        self._gap = self.recheck_s if news else min(2 * self._gap, LONGEST_RECHECK_S)
+        self._recheck_at = math.inf
+        return any(entry.waiting for entry in self.queue.active())
+
+    def _decide(self, problem: Problem, snapshot: Snapshot, report: Report) -> Plan | None:
+        self._say_stuck(problem)
+        if not problem.startable:
+            self._recheck(snapshot.time, self._backoff(snapshot.time))
+            return None
+        wanted = self.guard.policy(self.options.policy)
+        for policy in dict.fromkeys((wanted, self.guard.fallback)):
+            began = self.clock()
+            options = dataclasses.replace(self.options, policy=policy, should_stop=self._limit(began))
+            try:
+                plan = self.planner(problem, snapshot.cluster, options)
+            except Exception as error:  # a policy must not take the daemon down
+                log.error(
+                    "cycle %d: policy %s failed: %s: %s",
+                    self.number,
+                    policy,
+                    type(error).__name__,
+                    error,
+                    exc_info=not isinstance(error, PilotfishError),
+                )
+                self.metrics.decisions.labels(policy, "failed").inc()
+                continue
+            self.metrics.planned(policy, plan, self.clock() - began)
+            report.plan, report.policy = plan, policy
+            due = min(next_due(plan, problem), self._backoff(snapshot.time))
+            self._recheck(snapshot.time, due)
+            return plan
+        self._recheck(snapshot.time, 0.0)
+        return None
+
+    def _limit(self, began: float) -> Callable[[], bool]:
+        deadline = began + (self.options.time_limit or math.inf)
+        return lambda: self.stopping() or self.clock() > deadline
+
+    def _forecast(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
+        for planned in plan.jobs:
+            entry = self.queue.find(planned.id)
+            if entry and not entry.state.ended:
+                entry.expected = snapshot.time + planned.finish_time
+                if entry.promised is None:
+                    entry.promised = entry.expected
+                    self.queue.dirty[entry.key] = entry
+        actions: list[Action] = []
+        for start, planned in starts(plan, problem):
+            self.story.chose(problem.startable[start.key], planned, plan)
+            actions.append(start)
+        return actions
+
+    def _left(self, actions: list[Action], rejected: list[Rejection]) -> list[Action]:
+        for rejection in rejected:
+            self.story.rejected(rejection)
+        if rejected:
+            self._recheck(self.now, 0.0)
+        refused = {id(rejection.action) for rejection in rejected}
+        return [action for action in actions if id(action) not in refused]
+
+    def _cancels(self) -> list[Action]:
+        return [
+            Cancel(entry.key)
+            for entry in self.queue.active()
+            if entry.cancel_wanted and entry.handed and entry.not_before <= self.now and not self.blocked
+        ]
+
+    def _report(self, report: Report, snapshot: Snapshot, began: float) -> None:
+        for applied in report.applied:
+            outcome = "dry-run" if self.applier.dry else "failed" if applied.error else "applied"
+            self.metrics.decisions.labels(report.policy or "none", outcome).inc()
+        if report.rejected:
+            self.metrics.decisions.labels(report.policy or "none", "rejected").inc(len(report.rejected))
+        states = Counter[JobState](entry.state for entry in self.queue.entries())
+        self.metrics.saw(snapshot, states)
+        self.metrics.set_mode(self.mode)
+        self.metrics.cycle_duration.observe(self.clock() - began)
+        text = sentence(report, states, self.clock() - began)
+        if text:
+            log.info("cycle %d: %s", report.number, text, extra={"cycle": report.number})
+
+    @property
+    def blocked(self) -> str:
+        """Why the journal cannot be written, or ""."""
+        return self.ledger.blocked
+
+    @property
+    def mode(self) -> str:
+        """The mode as the metric names it."""
+        if self.blocked:
+            return "blocked"
+        if self.guard.policy(self.options.policy) != self.options.policy:
+            return "fallback"
+        return "dry-run" if self.applier.dry else "live"
+
+    def _say_stuck(self, problem: Problem) -> None:
+        for key in problem.stuck.keys() - self.stuck.keys():
+            log.warning("%s waits: %s", key, problem.stuck[key], extra={"job": key})
+        self.stuck = problem.stuck
+
+    def _backoff(self, now: float) -> float:
+        """Seconds until the next start that failed may be tried again."""
+        later = [e.not_before - now for e in self.queue.active() if e.waiting and e.not_before > now]
+        return min(later, default=math.inf)
+
+    def _recheck(self, now: float, due_s: float) -> None:
+        self._recheck_at = now + max(due_s, self._gap)

@@ -1,0 +1,347 @@
+"""The journal: what must survive a kill -9, in one SQLite file.
+
+Rule: an intent is on the disk (WAL, synchronous=FULL) before it is carried out, so that a restart looks up
+what happened instead of guessing. A journal that cannot be read is never replaced by an empty one: that
+would forget jobs; the daemon says what is wrong and does not start.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..simulate.errors import ConfigError, InvalidJobError, PilotfishError
+from ..simulate.plan import Action, Start
+from ..simulate.snapshot import JobState
+from .codec import decode, encode
+from .queue import Entry, Forecast, Queue, Submission
+
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE workflows (
+    id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
+    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL);
+CREATE TABLE jobs (
+    workflow TEXT NOT NULL REFERENCES workflows ON DELETE CASCADE, job TEXT NOT NULL, position INTEGER,
+    state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
+    reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
+    promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
+    PRIMARY KEY (workflow, job)) WITHOUT ROWID;
+CREATE TABLE intents (
+    id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
+    time REAL NOT NULL, outcome TEXT);
+CREATE INDEX open_intents ON intents (key) WHERE outcome IS NULL;
+CREATE TABLE story (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
+    text TEXT NOT NULL, data TEXT);
+CREATE INDEX story_of ON story (key);
+CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL);
+"""
+_JOB_COLUMNS = (
+    "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
+    " forecast_start, forecast_finish, isolated_run_time, contention_slowdown, promised, expected, handed,"
+    " cancel_wanted, attempts, not_before"
+)
+_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+
+
+class JournalError(PilotfishError):
+    """The journal cannot be written at the moment (a full disk, as a rule); nothing may be started."""
+
+
+class Journal:
+    """One SQLite file, held exclusively while open.
+
+    Args:
+        path: the file; made with its folder if missing.
+        in_memory: work on a copy of the file in memory (a dry run) and leave the file itself untouched.
+
+    Raises:
+        ConfigError: held by another daemon, damaged, of another version, or not to be opened.
+    """
+
+    def __init__(self, path: Path, *, in_memory: bool = False) -> None:
+        self.path = path
+        try:
+            if in_memory:
+                self._db = _copy_in_memory(path)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+                self._db = sqlite3.connect(path, isolation_level=None, timeout=0.5)
+            self._prepare()
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(path, error) from None
+
+    def _prepare(self) -> None:
+        run = self._db.execute
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA foreign_keys=ON")
+        run("BEGIN IMMEDIATE")
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                run(statement)
+            run(f"PRAGMA user_version={VERSION}")
+        elif version != VERSION:
+            raise ConfigError(
+                str(self.path), "", f"it is a journal of version {version}", f"version {VERSION}"
+            )
+        run("COMMIT")
+        found = run("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db.execute
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise JournalError(f"{self.path}: cannot be written: {error}") from None
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def submit(self, submission: Submission, idempotency_key: str | None) -> None:
+        """Write a new workflow and its jobs, all or nothing. Raises JournalError."""
+        with self._transaction() as run:
+            run(
+                "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state)"
+                " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?)",
+                (
+                    submission.id,
+                    submission.workflow.name,
+                    idempotency_key,
+                    encode(submission.workflow),
+                    submission.submit_time,
+                    str(submission.state),
+                ),
+            )
+            for entry in submission.entries.values():
+                run(_SAVE, _row(entry))
+
+    def submitted_as(self, idempotency_key: str) -> tuple[str, str] | None:
+        """The id and the definition of the workflow that came with this key, if one did."""
+        query = "SELECT id, definition FROM workflows WHERE idempotency_key = ?"
+        row: tuple[str, str] | None = self._db.execute(query, (idempotency_key,)).fetchone()
+        return row
+
+    def save(
+        self,
+        entries: Iterable[Entry],
+        *,
+        ended: Iterable[Submission] = (),
+        outcomes: Iterable[tuple[int, str]] = (),
+        story: Iterable[tuple[Any, ...]] = (),
+        errors: Iterable[float] = (),
+    ) -> None:
+        """Write how far jobs have come, in one transaction. Raises JournalError.
+
+        Args:
+            ended: workflows whose last job has ended.
+            outcomes: (intent, outcome) of intents that came to one.
+            story: (key, time, cycle, kind, text, data) records, for `explain`.
+            errors: forecast errors of run times, for the guard after a restart.
+        """
+        with self._transaction() as run:
+            for entry in entries:
+                run(_SAVE, _row(entry))
+            for submission in ended:
+                finish = max(e.finish_time or 0.0 for e in submission.entries.values())
+                run(
+                    "UPDATE workflows SET state = ?, finish_time = ? WHERE id = ?",
+                    (str(submission.state), finish, submission.id),
+                )
+            for intent, outcome in outcomes:
+                run("UPDATE intents SET outcome = ? WHERE id = ?", (outcome, intent))
+            for key, time, cycle, kind, text, data in story:
+                run(
+                    "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
+                    (key, time, cycle, kind, text, json.dumps(data) if data else None),
+                )
+            for ratio in errors:
+                run("INSERT INTO errors (ratio) VALUES (?)", (ratio,))
+
+    def intend(
+        self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float
+    ) -> dict[str, int]:
+        """Write the actions that are about to be carried out; returns key -> intent. Raises JournalError.
+
+        When this returns, they are on the disk.
+        """
+        intents: dict[str, int] = {}
+        with self._transaction() as run:
+            for entry in entries:
+                run(_SAVE, _row(entry))
+            for action in actions:
+                kind = "start" if isinstance(action, Start) else "cancel"
+                nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
+                cursor = run(
+                    "INSERT INTO intents (cycle, key, action, nodes, time) VALUES (?, ?, ?, ?, ?)",
+                    (cycle, action.key, kind, nodes, time),
+                )
+                intents[action.key] = int(cursor.lastrowid or 0)
+        return intents
+
+    def probe(self) -> None:
+        """Try whether the disk takes a few pages again. Raises JournalError."""
+        with self._transaction() as run:
+            run("INSERT INTO story (key, time, kind, text) VALUES ('', 0, 'probe', zeroblob(65536))")
+        with self._transaction() as run:
+            run("DELETE FROM story WHERE key = ''")
+
+    def load(self) -> Queue:
+        """Rebuild the queue: every workflow that has not ended, with its open intents."""
+        queue = Queue()
+        select = "SELECT id, definition, submit_time FROM workflows WHERE finish_time IS NULL ORDER BY number"
+        try:
+            for row in self._read(select):
+                queue.add(self._submission(*row))
+        except (sqlite3.Error, InvalidJobError, ValueError, KeyError) as error:
+            raise _unusable(self.path, sqlite3.DatabaseError(str(error))) from None
+        for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
+            entry = queue.find(key)
+            if entry and action == "start" and not entry.state.ended:
+                entry.intent = intent
+        return queue
+
+    def _submission(self, workflow: str, definition: str, submit_time: float) -> Submission:
+        submission = Submission(workflow, decode(definition), submit_time)
+        rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
+        for row in rows:
+            _restore(submission.entries[row[1]], row)
+        return submission
+
+    def recent(self, limit: int) -> list[Submission]:
+        """The last `limit` workflows, the newest last, ended or not."""
+        rows = self._read(
+            "SELECT id, definition, submit_time FROM workflows ORDER BY number DESC LIMIT ?", (limit,)
+        )
+        return [self._submission(*row) for row in reversed(rows)]
+
+    def find(self, workflow: str) -> Submission | None:
+        """The workflow of that id, ended or not."""
+        rows = self._read("SELECT id, definition, submit_time FROM workflows WHERE id = ?", (workflow,))
+        return self._submission(*rows[0]) if rows else None
+
+    def workflows_with(self, job: str) -> list[str]:
+        """Ids of the workflows that have a job of that id, the newest first."""
+        query = "SELECT id FROM workflows JOIN jobs ON workflow = id WHERE job = ? ORDER BY number DESC"
+        return [row[0] for row in self._read(query, (job,))]
+
+    def story(self, key: str) -> list[dict[str, Any]]:
+        """All that was recorded of a job, in order."""
+        rows = self._read("SELECT time, cycle, kind, text, data FROM story WHERE key = ? ORDER BY id", (key,))
+        names = ("time", "cycle", "kind", "text", "data")
+        return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
+
+    def last_errors(self, count: int) -> list[float]:
+        """The last `count` forecast errors of run times, the oldest first."""
+        rows = self._read("SELECT ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        return [row[0] for row in reversed(rows)]
+
+    def expired(self, before: float) -> list[str]:
+        """Keys of the jobs whose workflows ended before that time."""
+        query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
+        return [row[0] for row in self._read(f"{query} WHERE workflows.finish_time < ?", (before,))]
+
+    def prune(self, before: float) -> int:
+        """Drop workflows that ended before that time, with all that belongs to them; returns how many."""
+        with self._transaction() as run:
+            old = "SELECT id FROM workflows WHERE finish_time < ?"
+            for table in ("story", "intents"):
+                run(f"DELETE FROM {table} WHERE substr(key, 1, instr(key, '/') - 1) IN ({old})", (before,))
+            run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
+            return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def _read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(query, arguments).fetchall()
+
+
+def _copy_in_memory(path: Path) -> sqlite3.Connection:
+    """Read a copy of the files: SQLite would leave files of its own beside the original, even when only
+    reading.
+    """
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (path.name, f"{path.name}-wal"):
+            if (path.parent / name).exists():
+                shutil.copyfile(path.parent / name, Path(folder) / name)
+        source = sqlite3.connect(Path(folder) / path.name)
+        try:
+            source.backup(memory)
+        finally:
+            source.close()
+    return memory
+
+
+def _unusable(path: Path, error: Exception) -> ConfigError:
+    if "locked" in str(error):
+        return ConfigError(str(path), "", "another pilotfish daemon is using this journal")
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+        return ConfigError(
+            str(path),
+            "",
+            f"the journal is damaged ({error}); it was left as it is, because starting without it would"
+            " forget jobs: restore a copy of it, or move it away to start with none",
+        )
+    return ConfigError(str(path), "", f"the journal cannot be opened: {error}")
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    forecast = entry.forecast
+    foretold: tuple[float | None, ...] = (None,) * 4
+    if forecast:
+        foretold = (
+            forecast.start_time,
+            forecast.finish_time,
+            forecast.isolated_run_time,
+            forecast.contention_slowdown,
+        )
+    return (
+        entry.workflow,
+        entry.job.id,
+        entry.position,
+        str(entry.state),
+        json.dumps(entry.nodes),
+        entry.start_time,
+        entry.finish_time,
+        entry.exit_code,
+        entry.signal,
+        entry.reason,
+        *foretold,
+        entry.promised,
+        entry.expected,
+        entry.handed,
+        entry.cancel_wanted,
+        entry.attempts,
+        entry.not_before,
+    )
+
+
+def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
+    entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
+    entry.start_time, entry.finish_time, entry.exit_code, entry.signal, entry.reason = row[5:10]
+    entry.forecast = Forecast(*row[10:14]) if row[10] is not None else None
+    entry.promised, entry.expected = row[14:16]
+    entry.handed, entry.cancel_wanted, entry.attempts, entry.not_before = (
+        bool(row[16]),
+        bool(row[17]),
+        *row[18:20],
+    )

@@ -1,0 +1,93 @@
+"""Jobs that came without a profile: what earlier runs of their command showed replaces the default, and what
+this run
+shows is kept.
+
+Rule: a profile that a user gave is never replaced. A job that failed teaches nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from ..profiles.measurement import Measurement
+from ..simulate.formats.workflow import default_warning
+from ..simulate.job import Job, Profile, ThreadGroup, Workflow
+from ..simulate.snapshot import JobState, JobView
+
+_LEAST_S = 1e-4
+
+
+class Recorder(Protocol):
+    """Where measurements of jobs are kept."""
+
+    def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
+        """Add a run of a job."""
+        ...
+
+
+def rests_on_default(job: Job) -> bool:
+    """Whether nothing is known of what the job needs."""
+    return job.profile.provenance.source == "default"
+
+
+def with_learned(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:
+    """Replace the default by what `known` says of jobs without a profile, and mend the warning. O(jobs)."""
+    before = [job.id for job in workflow.jobs if rests_on_default(job)]
+    if not before:
+        return workflow
+    jobs = tuple(
+        dataclasses.replace(job, profile=known(job) or job.profile) if rests_on_default(job) else job
+        for job in workflow.jobs
+    )
+    after = [job.id for job in jobs if rests_on_default(job)]
+    others = tuple(text for text in workflow.warnings if text not in default_warning(before))
+    return dataclasses.replace(
+        workflow, jobs=jobs, warnings=(*others, *(default_warning(after) if after else ()))
+    )
+
+
+def learn(views: Iterable[JobView], record: Recorder, cpu_model: str = "") -> int:
+    """Keep what completed jobs used, as the resource manager measured it; returns how many it kept."""
+    kept = 0
+    for view in views:
+        measurement = measurement_of(view, cpu_model) if view.state is JobState.COMPLETED else None
+        if measurement is not None and view.job.command:
+            record.record_job(view.job, measurement)
+            kept += 1
+    return kept
+
+
+def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
+    """What a job's usage says of it, None where its times or its CPU seconds are unknown.
+
+    Usage (see the adapter): cpu_seconds and waiting_seconds are sums over threads, `threads` the most that
+    ran at once. Time spent waiting for a core is taken out of the isolated time. A job on several nodes is
+    taken as
+    spread evenly.
+    """
+    usage = dict(view.usage)
+    if view.start_time is None or view.finish_time is None or "cpu_seconds" not in usage:
+        return None
+    nodes = max(1, len(view.nodes))
+    threads = max(1, round(usage.get("threads", 1.0) / nodes))
+    wall_s = max(view.finish_time - view.start_time, _LEAST_S)
+    busy_s = max(usage["cpu_seconds"] / (threads * nodes), _LEAST_S)
+    waited_s = min(usage.get("waiting_seconds", 0.0) / (threads * nodes), wall_s)
+    isolated_s = max(wall_s - waited_s, busy_s)
+    return Measurement(
+        groups=(ThreadGroup(threads, busy_s, min(1.0, busy_s / isolated_s)),),
+        wall_s=wall_s,
+        isolated_s=isolated_s,
+        cpu_s=usage["cpu_seconds"],
+        waiting=waited_s / wall_s if "waiting_seconds" in usage else None,
+        exit_code=view.exit_code,
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(view.start_time)),
+        cpu_model=cpu_model,
+        memory_bytes=usage.get("memory_bytes"),
+        read_bytes=usage.get("read_bytes"),
+        written_bytes=usage.get("written_bytes"),
+        method="schedstat" if "waiting_seconds" in usage else "rusage",
+    )

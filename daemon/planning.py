@@ -1,0 +1,194 @@
+"""From the queue and a snapshot to a planning problem, and back from the plan to starts.
+
+Rule: the planner is given what is not finished as one workflow, with what runs (ours or not) where it
+runs; a job that fits no usable node now is left out with its descendants and says why, so that it holds
+nobody else up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..simulate.fits import never_fits
+from ..simulate.job import Job, Workflow
+from ..simulate.plan import Plan, PlannedJob, Start
+from ..simulate.platform import Cluster
+from ..simulate.snapshot import JobView, NodeState, Snapshot
+from .check import holds_nodes
+from .queue import Entry, Queue, busy
+
+#: A planned start at or before this many seconds is a start now.
+NOW_S = 1e-6
+ALMOST_DONE = 0.989
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A job that runs when the plan begins; `progress` is the share of its work that is done, [0, 1)."""
+
+    id: str
+    nodes: tuple[str, ...]
+    progress: float
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan, as in `simulate.planner.plan`; `time_limit` in seconds becomes a `should_stop` when it
+    begins.
+    """
+
+    policy: str = "lookahead"
+    objective: str = "makespan"
+    seed: int = 0
+    budget: int = 2000
+    time_limit: float | None = None
+    should_stop: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be planned. `startable` are the jobs that may start now; `stuck` those that cannot, and
+    why.
+    """
+
+    workflow: Workflow
+    running: tuple[Running, ...]
+    available: tuple[str, ...]
+    startable: dict[str, Entry]
+    stuck: dict[str, str]
+
+
+Planner = Callable[[Problem, Cluster, Options], Plan]
+
+
+def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
+    """Plan with the product's own planner (loaded on first use)."""
+    from ..simulate.objective import Objective
+    from ..simulate.planner import Underway, plan
+
+    return plan(
+        problem.workflow,
+        cluster,
+        policy=options.policy,
+        objective=Objective.parse(options.objective),
+        seed=options.seed,
+        budget=options.budget,
+        should_stop=options.should_stop,
+        underway=[Underway(job.id, job.nodes, job.progress) for job in problem.running],
+        available=problem.available,
+        explain=True,
+    )
+
+
+def pose(queue: Queue, snapshot: Snapshot) -> Problem:
+    """Make the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs)."""
+    up = tuple(
+        node.name
+        for node, state in zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
+        if state is NodeState.UP
+    )
+    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    jobs: list[Job] = []
+    running: list[Running] = []
+    startable: dict[str, Entry] = {}
+    stuck: dict[str, str] = {}
+    left_out = False
+    obstacles: dict[tuple[int, int, float, float], str | None] = {}
+    for entry in queue.active():
+        view = views.pop(entry.key, None)
+        if busy(entry) or entry.intent is not None:
+            nodes = _known(entry.nodes, snapshot.cluster)
+            if nodes:
+                running.append(Running(entry.key, nodes, _progress(entry, view, snapshot.time)))
+                jobs.append(dataclasses.replace(queue.as_planned(entry), after=(), nodes=len(nodes)))
+            left_out = left_out or not nodes
+            continue
+        shape = (entry.job.nodes, entry.job.profile.threads, entry.job.memory, entry.job.profile.memory)
+        if shape not in obstacles:
+            obstacles[shape] = never_fits(entry.job, snapshot.cluster, frozenset(up))
+        if reason := obstacles[shape]:
+            stuck[entry.key] = reason
+            left_out = True
+            continue
+        jobs.append(queue.as_planned(entry))
+        if queue.ready(entry) and entry.not_before <= snapshot.time:
+            startable[entry.key] = entry
+    for view in views.values():
+        if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
+            jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
+            running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time)))
+    if left_out:
+        jobs = _without_descendants(jobs)
+    return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck)
+
+
+def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
+    """The plan's jobs whose time is now, in the plan's order, each with its forecast."""
+    return [
+        (Start(planned.id, problem.startable[planned.id].job, planned.nodes), planned)
+        for planned in plan.jobs
+        if planned.start_time <= NOW_S and planned.id in problem.startable
+    ]
+
+
+def next_due(plan: Plan, problem: Problem) -> float:
+    """Seconds after the plan's start at which, if nothing has happened by then, the plan has drifted; may
+    be inf.
+    """
+    running = {job.id for job in problem.running}
+    due = [
+        planned.finish_time * 1.1 + 1.0 if planned.id in running else planned.start_time
+        for planned in plan.jobs
+        if planned.id in running or (planned.id in problem.startable and planned.start_time > NOW_S)
+    ]
+    return min(due, default=math.inf)
+
+
+def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
+    return tuple(name for name in nodes if name in cluster.index)
+
+
+def _without_descendants(jobs: list[Job]) -> list[Job]:
+    """Drop the jobs that wait, directly or not, for one that is left out."""
+    while True:
+        kept = {job.id for job in jobs}
+        left = [job for job in jobs if all(before in kept for before in job.after)]
+        if len(left) == len(jobs):
+            return jobs
+        jobs = left
+
+
+def _progress(entry: Entry, view: JobView | None, now: float) -> float:
+    """Share of the work done: by the time it has run against the latest forecast, or by CPU time where
+    that is less.
+
+    CPU time alone would flatter a job that waits for memory: a stalled thread burns time without getting on.
+    """
+    if entry.start_time is None:
+        return 0.0
+    elapsed, expected = now - entry.start_time, entry.expected
+    span = expected - entry.start_time if expected is not None else _isolated(entry.job)
+    return _clip(min(elapsed / max(span, 1e-9), _cpu_progress(entry.job, view)))
+
+
+def _neighbour_progress(view: JobView, now: float) -> float:
+    if view.start_time is None:
+        return 0.0
+    return _clip(min((now - view.start_time) / _isolated(view.job), _cpu_progress(view.job, view)))
+
+
+def _cpu_progress(job: Job, view: JobView | None) -> float:
+    used = dict(view.usage).get("cpu_seconds") if view else None
+    total = job.nodes * sum(group.count * group.demand for group in job.profile.groups)
+    return 1.0 if used is None else used / total
+
+
+def _isolated(job: Job) -> float:
+    return max(group.isolated_time for group in job.profile.groups)
+
+
+def _clip(progress: float) -> float:
+    return min(max(progress, 0.0), ALMOST_DONE)

@@ -1,0 +1,266 @@
+"""The queue: what was handed to us and how far each job has come, in memory.
+
+Rule: only a snapshot (or a user's cancel) moves a job's state; a job that the resource manager no longer
+shows is UNKNOWN, never ended and never started again. Everything here is pure: no files, no clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..simulate.job import Job, Workflow
+from ..simulate.snapshot import JobState, JobView, Snapshot
+
+#: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
+RETRY_S = (1.0, 60.0)
+_BUSY = (JobState.RUNNING, JobState.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What was foretold of a job; times are epoch seconds of the resource manager's clock."""
+
+    start_time: float
+    finish_time: float
+    isolated_run_time: float
+    contention_slowdown: float
+
+    @property
+    def run_time(self) -> float:
+        """Seconds between start and finish."""
+        return self.finish_time - self.start_time
+
+
+@dataclass(slots=True)
+class Entry:
+    """A job on its way.
+
+    Args:
+        forecast: at the decision to start it; `promised` is the first forecast of its finish time,
+            `expected` the latest.
+        handed: the resource manager has taken it (its intent came true).
+        intent: row of the journalled intent that has no outcome yet, and `refused` what the manager said
+            to it.
+        not_before: time of the next attempt after a start that failed.
+    """
+
+    workflow: str
+    job: Job
+    position: int
+    state: JobState = JobState.PENDING
+    nodes: tuple[str, ...] = ()
+    start_time: float | None = None
+    finish_time: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+    forecast: Forecast | None = None
+    promised: float | None = None
+    expected: float | None = None
+    handed: bool = False
+    cancel_wanted: bool = False
+    attempts: int = 0
+    not_before: float = 0.0
+    intent: int | None = None
+    refused: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name under which the resource manager knows it."""
+        return f"{self.workflow}/{self.job.id}"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is still ours to start."""
+        return self.state is JobState.PENDING and not self.handed and self.intent is None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job: kind is started, ended, cancelled, lost, retry, seen; `text` for a
+    person.
+    """
+
+    kind: str
+    entry: Entry
+    text: str
+
+
+@dataclass(slots=True)
+class Submission:
+    """A workflow that was handed to us under `id`."""
+
+    id: str
+    workflow: Workflow
+    submit_time: float
+    entries: dict[str, Entry] = field(default_factory=dict)
+    successors: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for position, job in enumerate(self.workflow.jobs):
+            self.entries.setdefault(job.id, Entry(self.id, job, position))
+            for before in job.after:
+                self.successors.setdefault(before, []).append(job.id)
+
+    @property
+    def state(self) -> JobState:
+        """Of the whole: COMPLETED when all did; when all ended, the worst; RUNNING once one has begun."""
+        states = {entry.state for entry in self.entries.values()}
+        if all(state.ended for state in states):
+            order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.COMPLETED)
+            return next(state for state in order if state in states)
+        return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the workflow: None until it ended, 0 when every job completed, else 1."""
+        state = self.state
+        return None if not state.ended else int(state is not JobState.COMPLETED)
+
+
+class Queue:
+    """All workflows that have not ended; `dirty` holds the entries that the journal has not seen yet."""
+
+    def __init__(self) -> None:
+        self.submissions: dict[str, Submission] = {}
+        self.dirty: dict[str, Entry] = {}
+
+    def add(self, submission: Submission) -> None:
+        """Take a workflow in."""
+        self.submissions[submission.id] = submission
+
+    def entries(self) -> Iterator[Entry]:
+        """Every job, in the order of submission and file."""
+        for submission in self.submissions.values():
+            yield from submission.entries.values()
+
+    def active(self) -> Iterator[Entry]:
+        """The jobs that have not ended."""
+        return (entry for entry in self.entries() if not entry.state.ended)
+
+    def find(self, key: str) -> Entry | None:
+        """The job known as `key`."""
+        workflow, _, job = key.partition("/")
+        submission = self.submissions.get(workflow)
+        return submission.entries.get(job) if submission else None
+
+    def ready(self, entry: Entry) -> bool:
+        """Whether all that `entry` waits for has completed."""
+        others = self.submissions[entry.workflow].entries
+        return all(others[before].state is JobState.COMPLETED for before in entry.job.after)
+
+    def as_planned(self, entry: Entry) -> Job:
+        """The job under its key, without the dependencies that are done: what the planner is given."""
+        others = self.submissions[entry.workflow].entries
+        after = tuple(
+            f"{entry.workflow}/{before}"
+            for before in entry.job.after
+            if others[before].state is not JobState.COMPLETED
+        )
+        return dataclasses.replace(entry.job, id=entry.key, after=after)
+
+    def observe(self, snapshot: Snapshot) -> list[Event]:
+        """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs)."""
+        views = {view.key: view for view in snapshot.jobs}
+        events: list[Event] = []
+        for entry in list(self.active()):
+            view = views.get(entry.key)
+            event = self._seen(entry, view) if view else self._not_seen(entry, snapshot.time)
+            if event:
+                events.append(event)
+        for event in list(events):
+            if event.entry.state.ended and event.entry.state is not JobState.COMPLETED:
+                events += self._cancel_descendants(event.entry, snapshot.time)
+        self._touch(event.entry for event in events)
+        return events
+
+    def cancel(self, entries: Iterable[Entry], now: float, reason: str) -> list[Event]:
+        """Cancel what still waits and ask for the end of what runs; returns the jobs that ended by this."""
+        events: list[Event] = []
+        for entry in entries:
+            if entry.waiting:
+                events.append(self._end_waiting(entry, now, reason))
+                events += self._cancel_descendants(entry, now)
+            elif not entry.state.ended:
+                entry.cancel_wanted = True
+                self._touch([entry])
+        self._touch(event.entry for event in events)
+        return events
+
+    def _touch(self, entries: Iterable[Entry]) -> None:
+        self.dirty.update((entry.key, entry) for entry in entries)
+
+    def _seen(self, entry: Entry, view: JobView) -> Event | None:
+        before = (entry.state, entry.nodes, entry.handed)
+        entry.handed, entry.refused, entry.reason = True, "", view.reason
+        entry.state, entry.nodes = view.state, view.nodes or entry.nodes
+        entry.start_time = view.start_time if view.start_time is not None else entry.start_time
+        if view.state.ended:
+            entry.finish_time, entry.exit_code, entry.signal = view.finish_time, view.exit_code, view.signal
+        if before == (entry.state, entry.nodes, entry.handed):
+            return None
+        if view.state.ended:
+            return Event("ended", entry, outcome(entry))
+        if view.state is JobState.RUNNING:
+            return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
+        return Event("seen", entry, f"is {view.state} in the resource manager")
+
+    def _not_seen(self, entry: Entry, now: float) -> Event | None:
+        if entry.intent is not None:
+            return self._start_failed(entry, now)
+        if not entry.handed:
+            return None
+        if entry.state is not JobState.UNKNOWN:
+            entry.state = JobState.UNKNOWN
+            entry.reason = "the resource manager does not show it any more"
+            return Event("lost", entry, entry.reason)
+        if entry.cancel_wanted:
+            return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
+        return None
+
+    def _start_failed(self, entry: Entry, now: float) -> Event:
+        """An intent without outcome whose job the snapshot does not show: it never became a start."""
+        entry.handed = False
+        if entry.refused:
+            entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
+            return Event("ended", entry, entry.reason)
+        entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None
+        if entry.cancel_wanted:
+            return self._end_waiting(entry, now, "cancelled before it started")
+        first, last = RETRY_S
+        entry.not_before = now + min(first * 2**entry.attempts, last)
+        entry.attempts += 1
+        return Event("retry", entry, "its start did not happen; it is tried again")
+
+    def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:
+        entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, now, reason
+        return Event("cancelled", entry, reason)
+
+    def _cancel_descendants(self, entry: Entry, now: float) -> list[Event]:
+        submission, events = self.submissions[entry.workflow], []
+        reason = f"{entry.job.id!r}, which it waits for, {outcome(entry)}"
+        stack = list(submission.successors.get(entry.job.id, ()))
+        while stack:
+            child = submission.entries[stack.pop()]
+            if child.waiting:
+                events.append(self._end_waiting(child, now, reason))
+                stack += submission.successors.get(child.job.id, ())
+        return events
+
+
+def busy(entry: Entry) -> bool:
+    """Whether the job holds its nodes: it runs, may run, or was handed over to run."""
+    return not entry.state.ended and (entry.handed or entry.state in _BUSY)
+
+
+def outcome(entry: Entry) -> str:
+    """How a job ended, in a few words."""
+    if entry.signal:
+        how = f"{entry.state} (signal {entry.signal})"
+    elif entry.exit_code is not None:
+        how = f"{entry.state} (exit code {entry.exit_code})"
+    else:
+        how = str(entry.state)
+    return f"{how}: {entry.reason}" if entry.reason else how

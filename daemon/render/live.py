@@ -1,0 +1,156 @@
+"""A run while it happens: a picture that is drawn anew on a terminal, plain lines elsewhere. All of it on
+stderr.
+
+Rule: it shows what the queue says and nothing else; a reader who has gone away does not stop the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from ...simulate.plan import Plan, Start
+from ...simulate.platform import Cluster
+from ...simulate.snapshot import JobState
+from ..cycle import Report
+from ..queue import Entry, Submission
+from .text import clean, count, fit, pad, seconds, width
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+_MOST_NODES = 24
+_BAR = 24
+
+
+class View(Protocol):
+    """Who watches a run."""
+
+    def show(self, report: Report | None) -> None:
+        """Take in what a cycle did, or, with None, that time has passed."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+def view(
+    submission: Submission, plan: Plan, cluster: Cluster, clock: Callable[[], float], *, live: bool
+) -> View:
+    """The live picture where stderr is a terminal and `live`, else lines."""
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    if live and console.is_terminal and not console.is_dumb_terminal:
+        return Picture(submission, plan, cluster, clock, console)
+    return Lines(submission, plan, clock)
+
+
+class Lines:
+    """A line for each start and end: `12.5 s  end  align on a: completed after 4.1 s (forecast 4.0 s)`."""
+
+    def __init__(self, submission: Submission, plan: Plan, clock: Callable[[], float]) -> None:
+        self._clock, self._began = clock, clock()
+        self._planned = {job.id: job for job in plan.jobs}
+        self._told: set[str] = set()
+        self._submission = submission
+
+    def show(self, report: Report | None) -> None:
+        """Print what happened since the last call."""
+        if report is None:
+            return
+        for entry in self._submission.entries.values():
+            if entry.state.ended and entry.key not in self._told:
+                self._told.add(entry.key)
+                self._say("end", self._ending(entry))
+        for applied in report.applied:
+            if isinstance(applied.action, Start) and not applied.error:
+                self._say("start", f"{applied.action.job.id} on {', '.join(applied.action.nodes)}")
+
+    def _ending(self, entry: Entry) -> str:
+        if entry.start_time is None or entry.finish_time is None or entry.state is JobState.CANCELLED:
+            return f"{entry.job.id}: {entry.reason or entry.state}"
+        planned = self._planned[entry.job.id]
+        run_time, forecast = entry.finish_time - entry.start_time, planned.finish_time - planned.start_time
+        how = f"{entry.state} after {seconds(run_time)} (forecast {seconds(forecast)})"
+        return f"{entry.job.id} on {', '.join(entry.nodes)}: {how}"
+
+    def _say(self, kind: str, text: str) -> None:
+        try:
+            print(
+                f"{self._clock() - self._began:8.2f} s  {kind:5}  {clean(text)}", file=sys.stderr, flush=True
+            )
+        except BrokenPipeError:
+            self._say = lambda kind, text: None  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """Nothing to restore."""
+
+
+class Picture:
+    """Progress, time against forecast, and what each node runs, drawn in place."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        plan: Plan,
+        cluster: Cluster,
+        clock: Callable[[], float],
+        console: Console,
+    ) -> None:
+        from rich.live import Live
+
+        self._submission, self._plan, self._cluster, self._clock = submission, plan, cluster, clock
+        self._console, self._began = console, clock()
+        self._planned = {job.id: job for job in plan.jobs}
+        self._started: dict[str, float] = {}
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def show(self, report: Report | None) -> None:
+        """Draw the present."""
+        for applied in report.applied if report else ():
+            if isinstance(applied.action, Start) and not applied.error:
+                self._started[applied.action.job.id] = self._clock()
+        self._live.update(self._draw(), refresh=True)
+
+    def close(self) -> None:
+        """Take the picture away; the tables follow."""
+        self._live.stop()
+
+    def _draw(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        cells = min(self._console.width, 120)
+        ascii_only = self._console.options.ascii_only
+        running: dict[str, list[str]] = {node.name: [] for node in self._cluster.nodes}
+        for entry in self._submission.entries.values():
+            if entry.state is JobState.RUNNING:
+                for name in entry.nodes:
+                    running[name].append(self._job(entry))
+        names = [clean(name) for name in running]
+        margin = min(max(map(width, names)), cells // 4)
+        lines = [Text(fit(self._progress(ascii_only), cells), style="bold")]
+        for name, jobs in list(zip(names, running.values(), strict=True))[:_MOST_NODES]:
+            what = ", ".join(jobs) or "idle"
+            text = f"{pad(name, margin)}  {fit(what, cells - margin - 2)}"
+            lines.append(Text(text, style="" if jobs else "dim"))
+        if len(names) > _MOST_NODES:
+            lines.append(Text(f"{count(len(names) - _MOST_NODES, 'further node')}", style="dim"))
+        return Group(*lines)
+
+    def _job(self, entry: Entry) -> str:
+        planned = self._planned[entry.job.id]
+        ran = self._clock() - self._started.get(entry.job.id, self._clock())
+        return f"{fit(clean(entry.job.id), 24)} {ran:.1f}/{planned.finish_time - planned.start_time:.1f} s"
+
+    def _progress(self, ascii_only: bool) -> str:
+        entries = self._submission.entries.values()
+        done = sum(entry.state.ended for entry in entries)
+        full = round(_BAR * done / len(entries))
+        bar = ("#" if ascii_only else "█") * full + ("." if ascii_only else "░") * (_BAR - full)
+        elapsed = self._clock() - self._began
+        return f"{bar} {done}/{len(entries)} jobs, {elapsed:.1f} s of {self._plan.makespan:.1f} s forecast"

@@ -1,0 +1,113 @@
+"""Profiles and measurements as a person reads them.
+
+Rule: what is not known says so, or is left out; it is never printed as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...simulate.formats.units import format_size
+from .text import clean
+
+if TYPE_CHECKING:
+    from ...profiles.estimate import Statistics
+    from ...profiles.measurement import Measurement
+    from ...simulate.job import Profile
+
+_HEADINGS = ("profile", "threads x demand", "utilisation", "bandwidth", "memory", "source", "runs")
+
+
+def show_run(name: str, measured: Measurement, known: Statistics | None) -> None:
+    """Print what one run showed, and what is known of the profile by now."""
+    _print_groups(measured.to_profile(name))
+    waiting = "not known" if measured.waiting is None else f"{measured.waiting:.1%}"
+    storage = "not known"
+    if measured.read_bytes is not None:
+        storage = f"{size(measured.read_bytes)} read, {size(measured.written_bytes)} written"
+    wall = f"{measured.wall_s:.3f} s"
+    if measured.waiting and measured.waiting >= 0.01:
+        wall += f"; {measured.isolated_s:.3f} s without the waiting"
+    lines(
+        f"waiting for a core: {waiting}",
+        f"memory: {size(measured.memory_bytes or None) or 'not known'}",
+        f"storage: {storage}",
+        f"wall time: {wall}",
+        f"profile: {name}, {_scatter(known)}" if known else f"no profile: {name} has not ended well yet",
+    )
+
+
+def show_profile(profile: Profile, known: Statistics | None) -> None:
+    """Print all that is known of one profile."""
+    _print_groups(profile)
+    about = profile.provenance
+    facts = {
+        "memory": size(profile.memory or None),
+        "storage": size(profile.io_bytes),
+        "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",
+        "IPC": f"{profile.ipc:g}" if profile.ipc else "",
+        "measured on": profile.measured_on or "",
+        "source": " ".join(
+            filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))
+        ),
+        "note": about.note,
+        "runs": _scatter(known) if known else "",
+    }
+    lines(*(f"{key}: {value}" for key, value in facts.items() if value))
+
+
+def show_list(profiles: Mapping[str, Profile], own: set[str]) -> None:
+    """Print profiles as a table; those that are not the store's own are the library's."""
+    rows = []
+    for name, profile in profiles.items():
+        origin = profile.provenance.source if name in own else "library"
+        runs = str(profile.provenance.runs) if name in own and profile.provenance.runs else ""
+        first = max(profile.groups, key=lambda group: group.count * group.demand)
+        more = "+" if len(profile.groups) > 1 else ""
+        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.utilisation:.2f}"
+        rate = size(first.bandwidth or None, rate=True)
+        memory = size(profile.memory or None)
+        rows.append((name, demand, utilisation, rate, memory, origin, runs))
+    _print_grid(_HEADINGS, rows, left=(0, 5))
+
+
+def lines(*texts: str) -> None:
+    """Print lines, names in them made harmless."""
+    for text in texts:
+        print(clean(text))
+
+
+def size(value: float | None, *, rate: bool = False) -> str:
+    """A size or rate for a person, nothing for one that is not known."""
+    return "" if value is None else format_size(value, rate=rate)
+
+
+def _scatter(known: Statistics) -> str:
+    """How the runs of a profile scatter, in words."""
+    spread = f" ± {known.spread_cpu_s:.2g}" if known.used > 1 else ""
+    others = f" of {known.runs}" if known.runs > known.used else ""
+    runs = f"{known.used}{others} run{'s' * (max(known.runs, known.used) > 1)}"
+    return f"{known.median_cpu_s:.4g}{spread} CPU seconds over {runs}"
+
+
+def _print_groups(profile: Profile) -> None:
+    rows = [
+        (
+            str(group.count),
+            f"{group.demand:.4g} s",
+            f"{group.utilisation:.2f} ± {group.utilisation_std:.2f}",
+            size(group.bandwidth or None, rate=True) or "not known",
+        )
+        for group in profile.groups
+    ]
+    _print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+
+
+def _print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+    from .screen import Screen
+    from .tables import Column, grid
+
+    screen = Screen()
+    columns = [Column(heading, right=i not in left) for i, heading in enumerate(headings)]
+    screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))

@@ -1,0 +1,221 @@
+"""What clients may ask of the daemon: submit, status, cancel, explain.
+
+Rule: every request is answered; one that is wrong changes nothing and gets one sentence back. A workflow
+is taken whole or not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import difflib
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..adapters.base import Capabilities
+from ..simulate.errors import InvalidJobError, PilotfishError
+from ..simulate.fits import never_fits
+from ..simulate.job import DEFAULT_PROFILE, Job, Workflow
+from ..simulate.platform import Cluster
+from .codec import decode
+from .cycle import Cycle
+from .journal import Journal
+from .queue import Entry, Submission
+from .wire import refusal
+
+log = logging.getLogger("pilotfish.requests")
+RECENT = 20
+
+
+class Requests:
+    """Answers requests between cycles; `handle` never raises.
+
+    Args:
+        recall: puts what earlier runs showed in place of the default profile.
+    """
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        journal: Journal,
+        cluster: Cluster,
+        capabilities: Capabilities,
+        *,
+        recall: Callable[[Workflow], Workflow] = lambda workflow: workflow,
+    ) -> None:
+        self._cycle, self._journal, self._cluster = cycle, journal, cluster
+        self._capabilities, self._recall = capabilities, recall
+        self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "submit": self._submit,
+            "status": self._status,
+            "cancel": self._cancel,
+            "explain": self._explain,
+        }
+
+    def handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request."""
+        call = self._calls.get(str(request.get("do")))
+        if call is None:
+            return refusal(f"do: found {str(request.get('do'))[:40]!r} (allowed: {', '.join(self._calls)})")
+        try:
+            return {"ok": True, **call(request)}
+        except PilotfishError as error:
+            return refusal(str(error))
+        except Exception as error:
+            log.exception("a request for %s failed", request["do"])
+            return refusal(f"the daemon failed on this request ({type(error).__name__}); its log says more")
+
+    def _submit(self, request: dict[str, Any]) -> dict[str, Any]:
+        directory = _text(request, "directory")
+        if not directory.startswith("/"):
+            raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
+        key = _text(request, "key") if request.get("key") is not None else None
+        workflow = _at_home(decode(_text(request, "workflow", longest=None)), directory)
+        if key is not None and (known := self._journal.submitted_as(key)):
+            if _asked_for(decode(known[1])) != _asked_for(workflow):
+                raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
+            return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
+        workflow = self._recall(workflow)
+        self._can_run(workflow)
+        submission = Submission(_new_id(workflow.name), workflow, self._cycle.now or time.time())
+        self._journal.submit(submission, key)
+        self._cycle.take(submission)
+        log.info("took %s with %d jobs", submission.id, len(workflow.jobs))
+        return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
+
+    def _can_run(self, workflow: Workflow) -> None:
+        for job in workflow.jobs:
+            if job.command is None and not self._capabilities.virtual_time:
+                raise InvalidJobError(
+                    f"{workflow.name}: job {job.id!r} has no command: it can only be planned"
+                )
+            if reason := never_fits(job, self._cluster):
+                raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
+
+    def _status(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request.get("workflow") is not None:
+            found = [self._find(_text(request, "workflow"))]
+        else:
+            active = self._cycle.queue.submissions
+            ended = [s for s in self._journal.recent(RECENT) if s.id not in active]
+            found = [*ended, *active.values()]
+        return {
+            "mode": self._cycle.mode,
+            "policy": self._cycle.guard.policy(self._cycle.options.policy),
+            "cluster": self._cluster.name,
+            "time": self._cycle.now,
+            "blocked": self._cycle.blocked,
+            "workflows": [_workflow_status(submission) for submission in found],
+        }
+
+    def _cancel(self, request: dict[str, Any]) -> dict[str, Any]:
+        target = _text(request, "target")
+        submission = self._find(target.partition("/")[0])
+        entries = [self._entry(target)] if "/" in target else list(submission.entries.values())
+        alive = [entry for entry in entries if not entry.state.ended]
+        if not alive:
+            raise InvalidJobError(f"{target} has ended already ({submission.state})")
+        self._cycle.cancel(alive)
+        ending = sum(not entry.state.ended for entry in alive)
+        return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._cycle.blocked}
+
+    def _explain(self, request: dict[str, Any]) -> dict[str, Any]:
+        target = _text(request, "job")
+        if "/" not in target:
+            workflows = self._journal.workflows_with(target)
+            if not workflows:
+                raise InvalidJobError(f"no workflow has a job {target!r} (name it as WORKFLOW/JOB)")
+            target = f"{workflows[0]}/{target}"
+        entry = self._entry(target)
+        return {
+            "job": _job_status(entry),
+            "submit_time": self._find(entry.workflow).submit_time,
+            "after": list(entry.job.after),
+            "waits": self._cycle.stuck.get(entry.key, ""),
+            "story": self._journal.story(entry.key),
+        }
+
+    def _find(self, workflow: str) -> Submission:
+        found = self._cycle.queue.submissions.get(workflow) or self._journal.find(workflow)
+        if found is None:
+            known = [s.id for s in self._journal.recent(RECENT)]
+            near = difflib.get_close_matches(workflow, known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidJobError(f"there is no workflow {workflow!r}{hint}")
+        return found
+
+    def _entry(self, key: str) -> Entry:
+        workflow, _, job = key.partition("/")
+        entries = self._find(workflow).entries
+        if job not in entries:
+            near = difflib.get_close_matches(job, entries, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{hint}")
+        return entries[job]
+
+
+def _text(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:
+    value = request.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidJobError(f"{name}: found {type(value).__name__} (allowed: text)")
+    if longest is not None and (len(value) > longest or not value.isprintable()):
+        raise InvalidJobError(f"{name}: too long, or not printable")
+    return value
+
+
+def _at_home(workflow: Workflow, directory: str) -> Workflow:
+    """The workflow with every job's directory absolute, from where it was submitted."""
+    jobs = tuple(
+        dataclasses.replace(job, directory=str(PurePosixPath(directory) / (job.directory or "")))
+        for job in workflow.jobs
+    )
+    return dataclasses.replace(workflow, jobs=jobs)
+
+
+def _asked_for(workflow: Workflow) -> list[Job]:
+    """The jobs but for their profiles, which may have been learned since."""
+    return [dataclasses.replace(job, profile=DEFAULT_PROFILE) for job in workflow.jobs]
+
+
+def _new_id(name: str) -> str:
+    """A name that a person can type and that was never used, also not in a journal that is gone."""
+    word = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "workflow"
+    return f"{word}.{base64.b32encode(secrets.token_bytes(5)).decode().lower()[:6]}"
+
+
+def _workflow_status(submission: Submission) -> dict[str, Any]:
+    state, finish = submission.state, None
+    if state.ended:
+        finish = max((e.finish_time or 0.0) for e in submission.entries.values())
+    return {
+        "id": submission.id,
+        "name": submission.workflow.name,
+        "state": str(state),
+        "submit_time": submission.submit_time,
+        "finish_time": finish,
+        "exit_code": submission.exit_code,
+        "jobs": [_job_status(entry) for entry in submission.entries.values()],
+    }
+
+
+def _job_status(entry: Entry) -> dict[str, Any]:
+    forecast = entry.forecast
+    return {
+        "id": entry.job.id,
+        "key": entry.key,
+        "state": str(entry.state),
+        "nodes": list(entry.nodes),
+        "start_time": entry.start_time,
+        "finish_time": entry.finish_time,
+        "exit_code": entry.exit_code,
+        "signal": entry.signal,
+        "reason": entry.reason,
+        "forecast_run_time": forecast.run_time if forecast else None,
+        "forecast_finish_time": entry.expected,
+        "contention_slowdown": forecast.contention_slowdown if forecast else None,
+    }

@@ -1,0 +1,169 @@
+"""A job's story: what was chosen for it, what was foretold, what came true; and the one sentence of a cycle.
+
+Rule: records gather here until the journal has taken them; measuring a forecast against what came of it
+happens here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection
+from ..simulate.snapshot import JobState
+from .apply import Applied, describe
+from .exporter import Metrics
+from .guard import Guard, forecast_error
+from .queue import RETRY_S, Entry, Event, Forecast, Queue
+
+if TYPE_CHECKING:
+    from .cycle import Report
+
+log = logging.getLogger("pilotfish.job")
+
+
+class Story:
+    """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of
+    forecasts.
+    """
+
+    def __init__(self, queue: Queue, metrics: Metrics, guard: Guard) -> None:
+        self._queue, self._metrics, self.guard = queue, metrics, guard
+        self.cycle, self.now = 0, 0.0
+        self.records: list[tuple[Any, ...]] = []
+        self.outcomes: dict[int, str] = {}
+        self.errors: list[float] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is something to tell."""
+        return bool(self.records or self.outcomes or self.errors)
+
+    def told(self) -> None:
+        """The journal has it all."""
+        self.records.clear()
+        self.outcomes.clear()
+        self.errors.clear()
+
+    def happened(self, events: Iterable[Event]) -> None:
+        """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed."""
+        for event in events:
+            entry = event.entry
+            self._tell(entry.key, event.kind, event.text)
+            if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
+                log.warning("%s %s", entry.key, event.text, extra={"job": entry.key, "cycle": self.cycle})
+            if entry.state is JobState.COMPLETED:
+                self._measure(entry)
+
+    def settle(self, entry: Entry) -> None:
+        """Close the entry's open intent by what the snapshot has shown."""
+        if entry.intent is not None:
+            self.outcomes[entry.intent] = "started" if entry.handed else "not started"
+            entry.intent = None
+
+    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan) -> None:
+        """Note that the plan starts a job now, with its forecast and the runner-up."""
+        entry.forecast = Forecast(
+            self.now + planned.start_time,
+            self.now + planned.finish_time,
+            planned.isolated_run_time,
+            planned.contention_slowdown,
+        )
+        entry.expected = entry.forecast.finish_time
+        self._queue.dirty[entry.key] = entry
+        where = ", ".join(planned.nodes)
+        data: dict[str, Any] = {
+            "policy": plan.policy,
+            "nodes": planned.nodes,
+            "run_time": entry.forecast.run_time,
+            "isolated_run_time": planned.isolated_run_time,
+            "contention_slowdown": planned.contention_slowdown,
+            "evaluations": plan.evaluations,
+        }
+        text = (
+            f"{plan.policy} chose {where}: forecast {entry.forecast.run_time:.4g} s,"
+            f" {planned.contention_slowdown:.3g} times its isolated run time"
+        )
+        if planned.why is not None:
+            data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
+            text += f"; runner-up {', '.join(planned.why.nodes)}, {planned.why.cost_s:.4g} s worse"
+        self._tell(entry.key, "chosen", text, data)
+
+    def applied(self, applied: Applied, entry: Entry, *, intent: int, dry: bool) -> None:
+        """Note what came of an action. A start that failed stays open: the next snapshot tells whether it
+        happened.
+        """
+        self._queue.dirty[entry.key] = entry
+        if isinstance(applied.action, Cancel):
+            entry.not_before = self.now + (RETRY_S[0] if applied.transient else RETRY_S[1])
+            self.outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
+        elif applied.error:
+            entry.refused = "" if applied.transient else applied.error
+        else:
+            entry.intent, entry.handed = None, not dry
+            if dry:
+                entry.nodes = ()
+            else:
+                entry.state, entry.start_time = JobState.RUNNING, self.now
+            self.outcomes[intent] = "dry-run" if dry else "applied"
+        text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
+        if applied.error:
+            log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
+        self._tell(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
+
+    def rejected(self, rejection: Rejection) -> None:
+        """Note an action that the check dropped."""
+        self._tell(rejection.action.key, "rejected", f"{describe(rejection.action)}: {rejection.reason}")
+
+    def _tell(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        self.records.append((key, self.now, self.cycle, kind, text, data))
+        log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
+
+    def _measure(self, entry: Entry) -> None:
+        if entry.start_time is None or entry.finish_time is None:
+            return
+        run_time = entry.finish_time - entry.start_time
+        if entry.forecast:
+            error = forecast_error(entry.forecast.run_time, run_time)
+            self._metrics.forecast_error.labels("run_time").observe(error)
+            self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
+            self.errors.append(error)
+            if self.guard.add(error):
+                self._say_guard()
+        if entry.promised is not None:
+            submitted = self._queue.submissions[entry.workflow].submit_time
+            error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
+            self._metrics.forecast_error.labels("finish_time").observe(error)
+
+    def _say_guard(self) -> None:
+        if self.guard.tripped and self.guard.enabled:
+            log.warning(
+                "the median forecast error is %.0f %%, over the bound of %.0f %%: policy %s decides for now",
+                100 * (self.guard.median or 0),
+                100 * self.guard.bound,
+                self.guard.fallback,
+            )
+        elif not self.guard.tripped:
+            log.warning("forecasts are good again: the configured policy decides")
+
+
+def sentence(report: Report, states: Counter[JobState], seconds: float) -> str:
+    """One sentence on a cycle, or "" when nothing happened in it."""
+    kinds = Counter(event.kind for event in report.events)
+    failed = sum(bool(applied.error) for applied in report.applied)
+    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items()) if kind != "started"]
+    done = [describe(applied.action) for applied in report.applied if not applied.error]
+    if done:
+        parts.append(", ".join(done[:4]) + (f" and {len(done) - 4} more" if len(done) > 4 else ""))
+    if failed:
+        parts.append(f"{failed} not applied")
+    if report.rejected:
+        parts.append(f"{len(report.rejected)} rejected by the check")
+    if report.plan is not None:
+        parts.append(f"planned {len(report.plan.jobs)} jobs by {report.policy}")
+    if not parts:
+        return ""
+    left = f"{states[JobState.RUNNING]} running, {states[JobState.PENDING]} waiting"
+    return f"{'; '.join(parts)}; {left} ({seconds * 1e3:.0f} ms)"

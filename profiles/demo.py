@@ -1,0 +1,224 @@
+"""The demo: a folder with a workflow of small real programs, ready to run on this machine.
+
+Rule: what a person changed is not overwritten; a file is ours as long as its hash is the one we wrote down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from ..simulate.errors import ConfigError, PilotfishError
+from ..simulate.formats.units import format_size
+
+MANIFEST = ".pilotfish-demo.json"
+CALIBRATION_S = 0.3
+STREAM_S = 1.0
+LONGEST_SHEBANG = 120
+
+#: Profile -> the work behind it; {gigabytes} is what streams in about a second here.
+PROGRAMS = {
+    "demo-transfer": "sleep 0.8",
+    "demo-stream": "stream 64 {gigabytes}",
+    "demo-long": "cpu 1.2",
+    "demo-short": "cpu 0.5",
+    "demo-checks": "duty 0.5 1.2",
+}
+#: Job -> (profile, the jobs that it waits for). A small genome pipeline, as a person would draw it.
+JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fetch-reads": ("demo-transfer", ()),
+    "fetch-reference": ("demo-transfer", ()),
+    "unpack-reads": ("demo-stream", ("fetch-reads",)),
+    "index-reference": ("demo-short", ("fetch-reference",)),
+    "quality-report": ("demo-checks", ("unpack-reads",)),
+    "align-1": ("demo-long", ("unpack-reads", "index-reference")),
+    "align-2": ("demo-long", ("unpack-reads", "index-reference")),
+    "align-3": ("demo-long", ("unpack-reads", "index-reference")),
+    "align-4": ("demo-long", ("unpack-reads", "index-reference")),
+    "sort-12": ("demo-stream", ("align-1", "align-2")),
+    "sort-34": ("demo-stream", ("align-3", "align-4")),
+    "coverage": ("demo-stream", ("sort-12", "sort-34")),
+    "call-variants": ("demo-long", ("sort-12", "sort-34")),
+    "annotate": ("demo-short", ("call-variants",)),
+    "publish": ("demo-transfer", ("annotate", "coverage", "quality-report")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the demo needs to know of this machine: its CPUs, bytes/s of one stream and of all, bytes."""
+
+    cpus: tuple[int, ...]
+    one_stream: float
+    all_streams: float
+    memory: float
+
+
+def write_demo(directory: Path, *, force: bool = False, machine: Machine | None = None) -> list[str]:
+    """Write the demo into `directory` and return the names of its files.
+
+    Args:
+        directory: made where there is none.
+        force: also overwrite what was changed.
+        machine: what is known of this machine; None = measure it (0.6 s).
+
+    Raises:
+        ConfigError: a file there was changed, or is not ours.
+        PilotfishError: the programs do not run here.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not force:
+            _refuse_changed(directory)
+        work = directory / "work.py"
+        work.write_text(_work_text(), encoding="utf-8")
+        work.chmod(0o755)
+        texts = _texts(machine or calibrate(work))
+        for name, text in texts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+        names = ["work.py", *texts]
+        hashes = {name: _hash(directory / name) for name in names}
+        (directory / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
+    except OSError as problem:
+        raise ConfigError(
+            str(problem.filename or directory), "", f"cannot be written: {problem.strerror}"
+        ) from None
+    return names
+
+
+def calibrate(work: Path) -> Machine:
+    """Measure what one stream moves here, and what all of the demo's CPUs move together."""
+    cpus = choose_cpus()
+    alone = _streams(work, cpus[:1])
+    together = max(alone, _streams(work, cpus)) if len(cpus) > 1 else alone
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / len(cpus)
+    return Machine(cpus, alone, together, memory)
+
+
+def choose_cpus() -> tuple[int, ...]:
+    """Return two CPUs that we may use, of different cores where there are; the only one if there is one."""
+    ours = sorted(os.sched_getaffinity(0))
+    other = [cpu for cpu in ours[1:] if _core(cpu) != _core(ours[0])] or ours[1:]
+    return (ours[0], *other[:1])
+
+
+def _core(cpu: int) -> tuple[str, str]:
+    """Which processor and core a CPU is a thread of; the CPU itself where the kernel does not say."""
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    try:
+        return (topology / "physical_package_id").read_text(), (topology / "core_id").read_text()
+    except OSError:
+        return "", str(cpu)
+
+
+def _streams(work: Path, cpus: tuple[int, ...]) -> float:
+    """Return the bytes/s that streams on these CPUs move at the same time, summed."""
+    before = os.sched_getaffinity(0)
+    argv = [sys.executable, "-IS", str(work), "bandwidth", str(CALIBRATION_S)]
+    children = []
+    try:
+        for cpu in cpus:
+            os.sched_setaffinity(0, {cpu})
+            children.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    finally:
+        os.sched_setaffinity(0, before)
+        answers = [child.communicate()[0] for child in children]
+    try:
+        return sum(float(answer) for answer in answers)
+    except ValueError:
+        raise PilotfishError(f"{work}: cannot measure how much this machine streams") from None
+
+
+def _work_text() -> str:
+    """The programs, with an interpreter that is sure to be here in their first line."""
+    text = Path(__file__).with_name("demo_work.py").read_text(encoding="utf-8")
+    usable = " " not in sys.executable and len(sys.executable) < LONGEST_SHEBANG
+    return f"#!{sys.executable} -IS\n{text}" if usable else f"#!/usr/bin/env python3\n{text}"
+
+
+def _texts(machine: Machine) -> dict[str, str]:
+    """The files' texts, name -> text."""
+    gigabytes = f"{machine.one_stream * STREAM_S / 1e9:.1f}"
+    programs = {name: work.format(gigabytes=gigabytes) for name, work in PROGRAMS.items()}
+    rate = format_size(machine.one_stream, rate=True)
+    return {
+        "cluster.yaml": _cluster(machine),
+        "workflow.yaml": _workflow(programs),
+        "measure.sh": _script(programs, rate),
+    }
+
+
+def _cluster(machine: Machine) -> str:
+    nodes = ""
+    for name, cpu in zip("ab", machine.cpus, strict=False):
+        nodes += f'  - {{names: {name}, type: one-cpu, cpus: "{cpu}", memory_domain: here}}\n'
+    what = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only CPU that we may use"
+    return f"""\
+# {what} of this machine. Memory is shared: all streams together moved this much on {date.today()}.
+schema: pilotfish/cluster/v1
+name: here
+node_types:
+  one-cpu:
+    cores: 1
+    memory: {format_size(machine.memory)}
+    memory_bandwidth: {format_size(machine.all_streams, rate=True)}
+nodes:
+{nodes}oversubscription: 2.0   # two threads may share a CPU
+"""
+
+
+def _workflow(programs: dict[str, str]) -> str:
+    jobs = ""
+    for name, (profile, after) in JOBS.items():
+        jobs += f"  {name}:\n"
+        if after:
+            jobs += f"    after: [{', '.join(after)}]\n"
+        words = ", ".join(f'"{word}"' if word[0].isdigit() else word for word in programs[profile].split())
+        jobs += f"    profile: {profile}\n    command: [./work.py, {words}]\n"
+    return f"""\
+# Real programs that take about a second each: they compute, stream through memory, or sleep.
+# The profiles are measured by measure.sh.
+schema: pilotfish/workflow/v1
+name: demo
+jobs:
+{jobs}"""
+
+
+def _script(programs: dict[str, str], rate: str) -> str:
+    lines = []
+    for name, work in programs.items():
+        given = f" --bandwidth {rate}" if work.startswith("stream") else ""
+        lines.append(f'"$pilotfish" profile run --name {name}{given} -- ./work.py {work}\n')
+    return f"""\
+#!/bin/sh
+# Measures what the programs of the demo need, about a second each. How much `stream` moves was measured when
+# this file was written, since nothing here counts memory traffic.
+set -e
+cd "$(dirname "$0")"
+pilotfish=${{PILOTFISH:-pilotfish}}
+{"".join(lines)}"""
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _refuse_changed(directory: Path) -> None:
+    """Raise ConfigError for the first file that is there and is not as we wrote it."""
+    try:
+        hashes = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        hashes = {}
+    known = hashes if isinstance(hashes, dict) else {}
+    for name in ("work.py", "cluster.yaml", "workflow.yaml", "measure.sh"):
+        path = directory / name
+        if path.exists() and known.get(name) != _hash(path):
+            raise ConfigError(
+                str(path), "", "was changed, or is not ours", "another folder, or --force to overwrite"
+            )

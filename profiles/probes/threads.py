@@ -1,0 +1,146 @@
+"""How long each thread of a job was on a core, and how long it waited for one.
+
+Rule: /proc/PID/task/TID/schedstat where the kernel has it (nanoseconds on a core, nanoseconds waiting);
+else psutil, which has steps of 10 ms and knows nothing of waiting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..threads import ThreadRecord
+from .base import read_proc
+from .tree import ProcessTree
+
+#: A thread that used less than this share of an interval was not at work in it.
+AT_WORK = 0.10
+#: Intervals shorter than this, seconds, say nothing about utilisation.
+SHORTEST_STEP = 0.02
+
+
+@dataclass(slots=True)
+class _Known:
+    """The last reading of a thread, and its record."""
+
+    record: ThreadRecord
+    read_at: float
+    ended: bool = False
+
+
+class _ThreadTimes:
+    """What schedstat and psutil have in common: readings of (tid, on, wait) into records.
+
+    `peak` is the most threads seen at work at once: time on or for a core over an interval, by its length.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+        self._records: list[ThreadRecord] = []
+        self._previous = self.peak = 0.0
+        self._tree: ProcessTree | None = None
+
+    def start(self, tree: ProcessTree, now: float) -> None:
+        """Begin on `tree`; what its threads used before `now` counts as used at the beginning."""
+        self._tree, self._previous = tree, 0.0
+        self.sample(now)
+
+    def sample(self, now: float, *, last: bool = False) -> None:
+        """Read every thread once. O(threads)."""
+        assert self._tree is not None
+        alive, busy = set(), 0.0
+        for tid, on_s, wait_s in self._read(self._tree):
+            alive.add(tid)
+            known = self._known.get(tid)
+            if known is None or on_s < known.record.on_s:
+                busy += self._born(tid, on_s, wait_s, now)
+            else:
+                busy += self._went_on(known, on_s, wait_s, now)
+        if now - self._previous > SHORTEST_STEP:
+            self.peak = max(self.peak, busy / (now - self._previous))
+        for tid in self._known.keys() - alive:
+            known = self._known.pop(tid)
+            known.record.gap_s = now - known.read_at
+        self._previous = now
+
+    def stop(self) -> list[ThreadRecord]:
+        """Return a record for every thread seen that used a core at all."""
+        return [record for record in self._records if record.on_s > 0]
+
+    def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
+        raise AssertionError("a source of thread times says how it reads them")
+
+    def _born(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
+        """Begin the record of a thread that came since the last reading; return its time on or for a core."""
+        record = ThreadRecord(max(self._previous, now - on_s - wait_s), now, on_s, wait_s)
+        self._records.append(record)
+        self._known[tid] = _Known(record, now)
+        return on_s + wait_s
+
+    def _went_on(self, known: _Known, on_s: float, wait_s: float, now: float) -> float:
+        """Take one more reading of a thread in; return its time on or for a core since the last one."""
+        record, step = known.record, now - known.read_at
+        used, waited = on_s - record.on_s, wait_s - record.wait_s
+        if step - waited > SHORTEST_STEP:
+            record.steps.add(min(1.0, used / (step - waited)))
+        if used > AT_WORK * step:
+            record.end = now
+            record.readings += 1
+        record.on_s, record.wait_s, known.read_at = on_s, wait_s, now
+        return used + waited
+
+
+class Schedstat(_ThreadTimes):
+    """Nanoseconds from schedstat, of every thread of the tree."""
+
+    def available(self) -> str | None:
+        """Return why schedstat cannot be read here, or None."""
+        fields = (read_proc("/proc/self/schedstat") or b"").split()
+        if len(fields) < 3:
+            return "this kernel has no /proc/PID/schedstat"
+        return None if int(fields[0]) else "this kernel does not fill /proc/PID/schedstat"
+
+    def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
+        for pid, threads in tree.threads.items():
+            for tid in threads:
+                content = read_proc(f"/proc/{pid}/task/{tid}/schedstat")
+                if content:
+                    on, wait, _ = content.split(b" ", 2)
+                    yield tid, int(on) * 1e-9, int(wait) * 1e-9
+
+
+class PsutilTimes(_ThreadTimes):
+    """User and system time from psutil; waiting is not known and stays 0."""
+
+    def available(self) -> str | None:
+        """Return why psutil cannot be used here, or None."""
+        try:
+            import psutil
+
+            psutil.Process(os.getpid()).threads()
+        except Exception as problem:  # psutil has its own family, and ImportError is one more reason
+            return f"psutil cannot read threads here: {problem}"
+        return None
+
+    def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
+        import psutil
+
+        try:
+            root = psutil.Process(tree.root)
+            family = [root, *root.children(recursive=True)]
+        except psutil.Error:
+            return
+        for process in family:
+            try:
+                threads = process.threads()
+            except psutil.Error:
+                continue
+            for thread in threads:
+                yield thread.id, thread.user_time + thread.system_time, 0.0
+
+
+def thread_times() -> Schedstat | PsutilTimes:
+    """Return the best source of thread times on this machine."""
+    schedstat = Schedstat()
+    return schedstat if schedstat.available() is None else PsutilTimes()

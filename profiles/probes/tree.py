@@ -1,0 +1,88 @@
+"""Which processes belong to a job.
+
+Rule: a process is the job's if its parent is, if it is in the session of the job's root, or if it was
+handed to us as the subreaper; once the job's, always the job's. /proc is only listed when the kernel has
+made a process or thread since the last look, and only what is new is read, so that a look costs
+microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class ProcessTree:
+    """The processes of one job.
+
+    Args:
+        root: pid of the job's first process.
+        reaper: pid of the subreaper to whom the job's orphans go, or None if there is none.
+    """
+
+    def __init__(self, root: int, reaper: int | None = None) -> None:
+        self.root, self.reaper = root, reaper
+        self.threads: dict[int, list[int]] = {root: []}
+        self._foreign: set[int] = set() if reaper is None else {reaper}
+        self._before = {pid for pid, parent, session in _processes() if parent == reaper and session != root}
+        self._newest = b""
+
+    def refresh(self) -> None:
+        """Look for new processes and threads, if there can be any. O(processes here), mostly O(1)."""
+        newest = _newest_pid()
+        if newest and newest == self._newest:
+            return
+        self._newest = newest
+        found = {int(name) for name in _listing("/proc") if name.isdigit()}
+        self._foreign &= found
+        self._adopt(sorted(found - self._foreign - self.threads.keys()))
+        for pid in list(self.threads):
+            self.threads[pid] = [int(name) for name in _listing(f"/proc/{pid}/task")]
+            if pid not in found and pid != self.root:
+                del self.threads[pid]
+
+    def orphans(self) -> list[int]:
+        """Return the job's processes whose parent has ended and left them to us."""
+        return [pid for pid in self.threads if pid != self.root and _status(pid)[0] == self.reaper]
+
+    def _adopt(self, candidates: list[int]) -> None:
+        """Tell the job's new processes from others'; twice, as a child's pid may be below its parent's."""
+        facts = {pid: _status(pid) for pid in candidates}
+        for _ in range(2):
+            for pid, (parent, session) in facts.items():
+                handed_over = parent == self.reaper is not None and pid not in self._before
+                if parent in self.threads or session == self.root or handed_over:
+                    self.threads.setdefault(pid, [])
+        self._foreign.update(facts.keys() - self.threads.keys())
+
+
+def _newest_pid() -> bytes:
+    """Return the last pid or tid that the kernel gave out, or b"" where /proc/loadavg does not tell."""
+    try:
+        with open("/proc/loadavg", "rb", buffering=0) as file:
+            newest = file.read(128).rsplit(b" ", 1)[-1].strip()
+    except OSError:
+        return b""
+    return b"" if newest == b"0" else newest
+
+
+def _listing(path: str) -> list[str]:
+    """Return the names in a directory, none if it has gone."""
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
+
+
+def _status(pid: int) -> tuple[int, int]:
+    """Return (parent, session) of a process, (-1, -1) if it has gone; from /proc/PID/stat, proc(5)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            fields = file.read(512).rsplit(b")", 1)[-1].split()
+        return int(fields[1]), int(fields[3])
+    except (OSError, IndexError, ValueError):
+        return -1, -1
+
+
+def _processes() -> list[tuple[int, int, int]]:
+    """Return (pid, parent, session) of every process."""
+    return [(pid, *_status(pid)) for pid in map(int, filter(str.isdigit, _listing("/proc")))]

@@ -1,0 +1,68 @@
+"""A name for a job that was given none, made of its command, so that what ran once is known the next time.
+
+Rule: what says how much is to be done (words, options, numbers) stays; where it is done (folders, file
+names, long numbers and dates that number runs) goes. The same command on more nodes is another job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from ..simulate.job import Job
+
+LONGEST = 120
+_INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
+_IDENTIFIER = re.compile(
+    r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}"
+)
+_FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def signature(job: Job) -> str | None:
+    """Return the name under which a job's measurements are kept, or None if it has no command.
+
+    Args:
+        job: its command, its number of nodes and the variables that set its number of threads count.
+    """
+    if not job.command:
+        return None
+    words = [_shape(word) for word in _program(job.command)]
+    words[0] = PurePosixPath(_program(job.command)[0]).name or words[0]
+    words += [f"{key}={value}" for key, value in job.environment if key in _THREADS]
+    if job.nodes > 1:
+        words.append(f"on {job.nodes} nodes")
+    name = "cmd: " + " ".join(" ".join(words).split())
+    name = "".join(letter if letter.isprintable() else "?" for letter in name)
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[: LONGEST - 10]} #{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _program(command: Sequence[str]) -> list[str]:
+    """Return the command's words without the interpreter or shell in front of them."""
+    words = list(command)
+    while len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name):
+        if words[1] == "-c" and len(words) > 2:
+            try:
+                words = shlex.split(words[2]) or words[2:]
+            except ValueError:
+                words = words[2:]
+        elif words[1].startswith("-"):
+            break
+        else:
+            words = words[1:]
+    return words
+
+
+def _shape(word: str) -> str:
+    """Return a word as it counts: a file is its extension, an identifier is #, anything else is itself."""
+    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    path = PurePosixPath(value)
+    if "/" in value or _FILE.fullmatch(path.suffix):
+        value = f"*{path.suffix}" if _FILE.fullmatch(path.suffix) else "*"
+    return f"{option}{equals}{_IDENTIFIER.sub('#', value)}"

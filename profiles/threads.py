@@ -1,0 +1,220 @@
+"""From what was seen of a job's threads to thread groups: pure arithmetic, no clock and no process.
+
+Rule: no CPU second is lost. What ended between two readings is made up from the total that the kernel kept
+for the whole tree; threads and processes that came one after another are one lane of work; lanes that are
+alike are a group. What was too short or too small to be a thread of its own runs where the lanes have room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..simulate.job import ThreadGroup
+
+#: A thread with less than this share of the job's CPU time is a helper: its time is kept, it is not counted.
+HELPER_SHARE = 0.01
+#: A thread seen at work in fewer readings than this came and went: its time is kept, it is not counted.
+FEWEST_READINGS = 3
+#: Lanes are one group if their demands differ by less than this share, their utilisations by less than that.
+ALIKE_DEMAND, ALIKE_UTILISATION = 0.10, 0.10
+#: A lane that ends within this share of the job's end is taken to last as long as the job.
+TO_THE_END = 0.02
+#: How far over a whole number of threads at once a reading may be by chance.
+SLACK = 0.15
+TINY = 1e-6
+
+
+@dataclass(slots=True)
+class Spread:
+    """Running mean and variance (Welford, Technometrics 1962)."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Take one more value in."""
+        self.count += 1
+        delta = value - self.mean
+        self.mean += delta / self.count
+        self.squares += delta * (value - self.mean)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the values seen, 0 for fewer than two."""
+        return self.squares / self.count if self.count > 1 else 0.0
+
+
+@dataclass(slots=True)
+class ThreadRecord:
+    """One thread as a probe saw it; times in seconds since the job began.
+
+    Args:
+        begin, end: from when to when it was seen to use a core.
+        on_s, wait_s: time on a core and time waiting for one, at the last reading.
+        gap_s: time after the last reading in which it may have gone on, unseen.
+        readings: how many readings found it at work.
+        steps: its utilisation from one reading to the next.
+    """
+
+    begin: float
+    end: float
+    on_s: float = 0.0
+    wait_s: float = 0.0
+    gap_s: float = 0.0
+    readings: int = 1
+    steps: Spread = field(default_factory=Spread)
+
+
+@dataclass(slots=True)
+class Lane:
+    """Work that was done one after another, by one thread or several."""
+
+    begin: float
+    end: float
+    on_s: float
+    wait_s: float
+    steps: list[Spread]
+
+    @property
+    def isolated_s(self) -> float:
+        """How long it would have lasted without waiting for a core."""
+        return max(self.end - self.begin - self.wait_s, self.on_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A job's threads: groups, how long it would have run alone, and the share of time spent waiting."""
+
+    groups: tuple[ThreadGroup, ...]
+    isolated_s: float
+    waiting: float
+
+
+def account(
+    records: Iterable[ThreadRecord],
+    wall_s: float,
+    cpu_s: float | None = None,
+    *,
+    step_s: float = 0.1,
+    peak: float = 0.0,
+    stolen: float = 0.0,
+) -> Account:
+    """Group a job's threads. O(threads * lanes).
+
+    Args:
+        records: every thread that was seen; changed in place where time is made up.
+        wall_s: how long the job lasted, seconds, > 0.
+        cpu_s: CPU seconds of the whole tree as the kernel counted them; None = as the threads show.
+        step_s: time between readings: what overlaps by less cannot be told from what came one after another.
+        peak: the most threads that were seen at work at once, real-valued: core time and waiting per time.
+        stolen: share of busy time that the host of a virtual machine gave to others, [0, 1): waiting, too.
+    """
+    threads = list(records)
+    seen = sum(thread.on_s for thread in threads)
+    total = max(seen, cpu_s or 0.0, TINY)
+    _fill_gaps(threads, total - seen)
+    lanes = _lanes(
+        [t for t in threads if t.on_s >= HELPER_SHARE * total and t.readings >= FEWEST_READINGS], step_s
+    )
+    _make_room(lanes, total, sum(thread.wait_s for thread in threads), wall_s, peak)
+    last = max(lane.end for lane in lanes)
+    for lane in lanes:
+        if lane.end >= last - TO_THE_END * wall_s:
+            lane.begin, lane.end = 0.0, wall_s
+        idle = max(0.0, lane.end - lane.begin - lane.on_s - lane.wait_s)
+        lane.wait_s += min(idle, lane.on_s * stolen / (1 - stolen))
+    groups = _groups(lanes)
+    span = sum(lane.end - lane.begin for lane in lanes)
+    waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
+    return Account(groups, max(group.isolated_time for group in groups), waiting)
+
+
+def _fill_gaps(threads: list[ThreadRecord], missing: float) -> None:
+    """Let threads that ended unseen go on as before in their gaps, as far as there is time missing."""
+    expected = [
+        thread.gap_s * thread.on_s / max(thread.end - thread.begin, thread.on_s, TINY) for thread in threads
+    ]
+    share = min(1.0, max(0.0, missing) / max(sum(expected), TINY))
+    for thread, extra in zip(threads, expected, strict=True):
+        if extra > 0:
+            thread.wait_s *= 1 + share * extra / thread.on_s
+            thread.on_s += share * extra
+            thread.end += share * thread.gap_s
+
+
+def _lanes(threads: list[ThreadRecord], step_s: float) -> list[Lane]:
+    """Put threads that came one after another into one lane; as many lanes as there were threads at once."""
+    lanes: list[Lane] = []
+    for thread in sorted(threads, key=lambda thread: (thread.begin, thread.end)):
+        lane = next((lane for lane in lanes if _follows(thread, lane, step_s)), None)
+        if lane is None:
+            lanes.append(Lane(thread.begin, thread.end, thread.on_s, thread.wait_s, [thread.steps]))
+        else:
+            lane.end, lane.on_s, lane.wait_s = (
+                thread.end,
+                lane.on_s + thread.on_s,
+                lane.wait_s + thread.wait_s,
+            )
+            lane.steps.append(thread.steps)
+    return lanes
+
+
+def _follows(thread: ThreadRecord, lane: Lane, step_s: float) -> bool:
+    """Whether a thread may have begun when the lane's last one had ended; their core time must fit, too."""
+    used = lane.on_s + lane.wait_s + thread.on_s + thread.wait_s
+    return (
+        thread.begin > lane.end - step_s
+        and lane.end < thread.end
+        and used <= 1.02 * (thread.end - lane.begin)
+    )
+
+
+def _make_room(lanes: list[Lane], on_s: float, wait_s: float, wall_s: float, peak: float) -> None:
+    """Let the lanes take in all of the job's core time and waiting; add lanes for what does not fit."""
+    on_s -= sum(lane.on_s for lane in lanes)
+    wait_s -= sum(lane.wait_s for lane in lanes)
+    free = sum(max(0.0, wall_s - lane.on_s - lane.wait_s) for lane in lanes)
+    at_once = math.ceil(peak - SLACK)
+    overflow = len(lanes) + math.ceil((on_s + wait_s - free) / wall_s - SLACK)
+    for _ in range(max(1, at_once, overflow) - len(lanes)):
+        lanes.append(Lane(0.0, wall_s, 0.0, 0.0, []))
+    room = [max(wall_s - lane.on_s - lane.wait_s, 1e-3 * wall_s) for lane in lanes]
+    for lane, part in zip(lanes, room, strict=True):
+        lane.on_s += max(on_s, 0.0) * part / sum(room)
+        lane.wait_s += max(wait_s, 0.0) * part / sum(room)
+
+
+def _groups(lanes: list[Lane]) -> tuple[ThreadGroup, ...]:
+    """Bring lanes that are alike together, the most demanding first."""
+    groups: list[list[Lane]] = []
+    for lane in sorted(lanes, key=lambda lane: -lane.on_s):
+        if groups and _alike(groups[-1][0], lane):
+            groups[-1].append(lane)
+        else:
+            groups.append([lane])
+    return tuple(_group(members) for members in groups)
+
+
+def _alike(one: Lane, other: Lane) -> bool:
+    """Whether two lanes are one kind of thread."""
+    by_demand = abs(one.on_s - other.on_s) <= ALIKE_DEMAND * max(one.on_s, other.on_s)
+    return by_demand and abs(_utilisation([one]) - _utilisation([other])) <= ALIKE_UTILISATION
+
+
+def _utilisation(lanes: list[Lane]) -> float:
+    """Share of isolated time in which the lanes wanted a core, (0, 1]."""
+    return min(
+        1.0, max(TINY, sum(lane.on_s for lane in lanes) / max(sum(lane.isolated_s for lane in lanes), TINY))
+    )
+
+
+def _group(members: list[Lane]) -> ThreadGroup:
+    """One thread group of lanes that are alike: mean demand, common utilisation, pooled deviation."""
+    demand = sum(lane.on_s for lane in members) / len(members)
+    steps = [spread for lane in members for spread in lane.steps if spread.count > 1]
+    count = sum(spread.count for spread in steps)
+    variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
+    return ThreadGroup(len(members), max(demand, TINY), _utilisation(members), math.sqrt(variance))

@@ -1,0 +1,130 @@
+"""Watching a running job, whoever started it.
+
+Rule: watching costs under half a percent of a core: when a look takes longer than that allows, looks become
+rarer.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from .measurement import Measurement
+from .probes.base import Probe
+from .probes.io import StorageIO
+from .probes.memory import Memory
+from .probes.steal import Steal
+from .probes.threads import PsutilTimes, Schedstat, thread_times
+from .probes.tree import ProcessTree
+from .threads import account
+
+MOST_OVERHEAD = 0.004
+
+
+class Watch:
+    """A job's process tree under observation.
+
+    Args:
+        pid: the job's first process.
+        reaper: pid of the subreaper to whom its orphans go (this process), or None.
+        began: when it began, `time.monotonic()` seconds; None = now.
+        interval_s: wished time between readings.
+        node_type: the cluster file's name for this node, put down in the measurement.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        *,
+        reaper: int | None = None,
+        began: float | None = None,
+        interval_s: float = 0.1,
+        node_type: str | None = None,
+    ) -> None:
+        self._began = time.monotonic() if began is None else began
+        self._ago = time.monotonic() - self._began
+        self._date = datetime.fromtimestamp(time.time() - self._ago, UTC).isoformat(timespec="seconds")
+        self._node_type, self._interval = node_type, interval_s
+        self._looks, self._spent = 0, 0.0
+        self.tree = ProcessTree(pid, reaper)
+        self._threads: Schedstat | PsutilTimes = thread_times()
+        self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
+        self._probes: list[Probe[object]] = [
+            probe for probe in (self._threads, self._memory, self._io, self._steal) if probe.available() is None
+        ]
+        self.tree.refresh()
+        for probe in self._probes:
+            probe.start(self.tree, self._now())
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds to wait before the next look: the interval, or more where a look is costly."""
+        return max(self._interval, self._spent / max(1, self._looks) / MOST_OVERHEAD)
+
+    def sample(self, *, last: bool = False) -> None:
+        """Look once; `last`: the job's first process has ended and has not been waited for yet."""
+        before = time.thread_time()
+        self.tree.refresh()
+        now = self._now()
+        for probe in self._probes:
+            probe.sample(now, last=last)
+        self._looks += 1
+        self._spent += time.thread_time() - before
+
+    def finish(
+        self,
+        *,
+        wall_s: float | None = None,
+        cpu_s: float | None = None,
+        most_resident: float = 0.0,
+        exit_code: int | None = None,
+    ) -> Measurement:
+        """Return what was seen.
+
+        Args:
+            wall_s: how long the job lasted; None = until now.
+            cpu_s: CPU seconds of the whole tree from wait4(2); None = what the threads showed.
+            most_resident: the largest process's peak, bytes, from wait4(2).
+            exit_code: as a shell would have it.
+        """
+        wall_s = max(self._now() if wall_s is None else wall_s, 1e-6)
+        step = wall_s / max(1, self._looks) if self._looks > 2 else self._interval
+        found = account(
+            self._threads.stop(),
+            wall_s,
+            cpu_s,
+            step_s=max(step, self._interval),
+            peak=self._threads.peak,
+            stolen=self._steal.stop() if self._steal in self._probes else 0.0,
+        )
+        read, written = self._io.stop()
+        measures_io = self._io in self._probes
+        schedstat = isinstance(self._threads, Schedstat)
+        measured = Measurement(
+            groups=found.groups,
+            wall_s=wall_s,
+            isolated_s=found.isolated_s,
+            cpu_s=cpu_s if cpu_s is not None else sum(g.count * g.demand for g in found.groups),
+            waiting=found.waiting if schedstat else None,
+            exit_code=exit_code,
+            date=self._date,
+            cpu_model=cpu_model(),
+            interval_s=round(max(step, self._interval), 3),
+            memory_bytes=max(self._memory.stop(), most_resident) or None,
+            node_type=self._node_type,
+            method="schedstat" if schedstat else "psutil",
+        )
+        return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the kernel has it, "" if it does not say."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    except OSError:
+        return ""

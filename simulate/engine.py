@@ -1,0 +1,448 @@
+"""The engine: a simulation's state as tables that can be copied in microseconds, and what can be asked of it.
+
+Rule: this module turns value types into tables and results back; everything that takes time is in `kernels`.
+A what-if is: copy, place, run on. Costs, for J jobs, G thread groups, N nodes, E edges:
+build O(J + E + N), copy O(size of the tables), run: see `kernels.run`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InvalidJobError, InvariantError
+from .job import Job, Wait, Workflow
+from .kernels import entry, layout
+from .kernels.layout import Scratch, World
+from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
+from .scaling import group_phases, measured_type
+
+Array = npt.NDArray[Any]
+_NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
+POLICY_CODES = {"loadavg": layout.LOADAVG, "slf": layout.SLF, "let": layout.LET, "mom": layout.MOM}
+_CONTENTION = {
+    Contention.NONE: layout.NONE,
+    Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
+    Contention.MAX_MIN: layout.MAX_MIN,
+    Contention.PIECEWISE_LINEAR: layout.PIECEWISE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1)."""
+
+    id: str
+    nodes: tuple[str, ...]
+    progress: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of a run: times in seconds from its start, energy in joules (nan where power is unknown)."""
+
+    makespan: float
+    energy_j: float
+    start: Array
+    finish: Array
+    evaluations: int
+
+
+def _type_row(kind: NodeType, row: Any) -> None:
+    row["cores"], row["bandwidth"], row["sockets"] = kind.cores, kind.memory_bandwidth, kind.sockets
+    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
+    row["contention"] = _CONTENTION[kind.contention]
+    row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
+    row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
+    row["queueing"] = kind.queueing
+    if kind.contention is Contention.PIECEWISE_LINEAR:
+        if kind.piecewise is None:
+            raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
+        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
+            row[name] = getattr(kind.piecewise, name)
+    power = kind.power
+    if power is not None:
+        socket = power.per_socket * kind.sockets
+        row["watts_idle"] = power.idle + socket * power.idle_uncore
+        row["watts_base"] = power.idle + socket
+        slope = power.per_core if power.computing is None else (power.computing - power.idle) / kind.cores
+        row["watts_slope"] = slope
+
+
+def _is_simple(kind: NodeType) -> bool:
+    """Whether a node's type allows the short forecast: nothing couples, nothing ever speeds up by an arrival."""
+    if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
+        return False
+    return kind.contention is Contention.NONE or kind.contending_threads is ContendingThreads.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """Tables that depend on the cluster alone, built once a cluster."""
+
+    types: Array
+    nodes: Array
+    domains: Array
+    domain_nodes: Array
+    simple: bool
+    powered: bool
+    split: int
+
+
+def _template(cluster: Cluster) -> _Template:
+    cached: _Template | None = cluster.__dict__.get("_template")
+    if cached is not None:
+        return cached
+    types = np.zeros(len(cluster.types), layout.TYPE)
+    for row, kind in zip(types, cluster.types, strict=True):
+        _type_row(kind, row)
+    nodes = np.zeros(len(cluster.nodes), layout.NODE)
+    type_index = {kind: i for i, kind in enumerate(cluster.types)}
+    kinds = [type_index[node.type] for node in cluster.nodes]
+    nodes["type"] = kinds
+    nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
+    nodes["cap"] = math.inf
+    nodes["memory"] = [node.type.memory for node in cluster.nodes]
+    for name in ("head", "tail", "end_version"):
+        nodes[name] = -1
+    nodes["next"] = math.inf
+    nodes["heap_pos"] = np.arange(len(nodes))
+    members: dict[object, list[int]] = {}
+    for i, node in enumerate(cluster.nodes):
+        members.setdefault(i if node.memory_domain is None else node.memory_domain, []).append(i)
+    domains = np.zeros(len(members), layout.DOMAIN)
+    domain_nodes = np.array([i for group in members.values() for i in group], np.int64)
+    domains["count"] = [len(group) for group in members.values()]
+    domains["start"] = np.cumsum(domains["count"]) - domains["count"]
+    nodes["domain"][domain_nodes] = np.repeat(np.arange(len(domains)), domains["count"])
+    split = max([1, *(t.sockets for t in cluster.types if t.contention is Contention.PIECEWISE_LINEAR)])
+    template = _Template(
+        types,
+        nodes,
+        domains,
+        domain_nodes,
+        simple=all(map(_is_simple, cluster.types)) and len(domains) == len(nodes),
+        powered=all(kind.power is not None for kind in cluster.types),
+        split=split,
+    )
+    cluster.__dict__["_template"] = template
+    return template
+
+
+class _Shapes:
+    """Distinct job shapes (classes), their groups and phases, found by identity first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.by_identity: dict[tuple[int, int, float, str], int] = {}
+        self.by_value: dict[tuple[object, ...], int] = {}
+        self.classes: list[tuple[float, float, int, int, int, int]] = []
+        self.groups: list[tuple[float, int, int]] = []
+        self.phases: list[tuple[float, float, float]] = []
+        self.fit: dict[tuple[float, float, int], int] = {}
+        self.queue_of: list[int] = []
+        self.phased = False
+
+    def class_of(self, job: Job) -> int:
+        """Index of the job's class. O(1) for a profile object seen before."""
+        key = (id(job.profile), job.nodes, job.memory, job.wait.value)
+        found = self.by_identity.get(key)
+        if found is None:
+            value = (job.profile.groups, job.profile.measured_on, job.profile.memory, *key[1:])
+            found = self.by_value.get(value)
+            if found is None:
+                found = self.by_value[value] = self._add(job)
+            self.by_identity[key] = found
+        return found
+
+    def _add(self, job: Job) -> int:
+        profile, kinds = job.profile, self.cluster.types
+        origin = measured_type(profile, self.cluster)
+        start = len(self.groups)
+        for group in profile.groups:
+            per_type = [group_phases(group, origin, kind) for kind in kinds]
+            count = len(per_type[0])
+            self.groups.append((group.count, len(self.phases) // len(kinds), count))
+            self.phased = self.phased or count > 1
+            for phase in range(count):
+                self.phases.extend(rows[phase] for rows in per_type)
+        memory = max(job.memory, profile.memory)
+        threads = float(profile.threads)
+        spin = job.wait is Wait.SPIN
+        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), spin))
+        self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
+        return len(self.classes) - 1
+
+
+class Simulation:
+    """A workflow on a cluster, ready to be run, copied, or asked what-if.
+
+    Args:
+        underway: jobs that run already, with their nodes and progress.
+        done: ids of jobs that have ended well.
+        available: names of the nodes that take jobs; None = all.
+
+    Raises:
+        InvalidJobError: the workflow is malformed, or a job can never fit (named, with the reason).
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        cluster: Cluster,
+        *,
+        underway: Sequence[Underway] = (),
+        done: Collection[str] = (),
+        available: Collection[str] | None = None,
+    ) -> None:
+        self.workflow, self.cluster = workflow, cluster
+        template = _template(cluster)
+        shapes = _Shapes(cluster)
+        class_of = [shapes.class_of(job) for job in workflow.jobs]
+        nodes = template.nodes.copy()
+        if available is not None:
+            nodes["limit"] = [x if n.name in available else -1.0 for x, n in zip(nodes["limit"], cluster.nodes, strict=True)]
+        classes = np.array(shapes.classes, dtype=layout.CLASS)
+        self._settled = {u.id for u in underway} | set(done)
+        self._check_fit(classes, class_of, nodes)
+        jobs, successors = self._job_table(class_of, classes, shapes, template.split, done)
+        slots = classes["nodes"][class_of]
+        rows = classes["group_count"][class_of] * template.split
+        n_strands, n_parts, n_places = int(rows.sum()), int((rows * slots).sum()), int(slots.sum())
+        jobs["strand0"] = np.cumsum(rows) - rows
+        jobs["part0"] = np.cumsum(rows * slots) - rows * slots
+        jobs["place0"] = np.cumsum(slots) - slots
+        placed = np.full(n_places, -1, np.int64)
+        for u in underway:
+            row = jobs[workflow.index[u.id]]
+            row["state"], row["progress"] = layout.RUNNING, u.progress
+            placed[row["place0"] : row["place0"] + len(u.nodes)] = [cluster.index[name] for name in u.nodes]
+        queues = np.zeros(max(len(shapes.fit), len(nodes)), layout.QUEUE)
+        sizes = np.bincount(jobs["queue"], minlength=len(queues))
+        queues["start"] = np.cumsum(sizes) - sizes
+        count = np.zeros(8, np.int64)
+        count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = len(nodes), template.powered, template.split
+        count[layout.SIMPLE] = template.simple and not shapes.phased and int(classes["nodes"].max(initial=1)) == 1
+        self.world = World({
+            "types": template.types, "nodes": nodes, "domains": template.domains,
+            "domain_nodes": template.domain_nodes, "classes": classes,
+            "groups": np.array(shapes.groups, dtype=layout.GROUP),
+            "phases": np.array(shapes.phases, dtype=layout.PHASE), "jobs": jobs, "successors": successors,
+            "strands": np.zeros(n_strands, layout.STRAND), "parts": np.zeros(n_parts, layout.PART),
+            "placed": placed, "queues": queues, "queued": np.zeros(len(jobs), np.int64),
+            "heap": np.arange(len(nodes)), "clock": np.zeros(1), "count": count,
+            "isolated": np.zeros((len(classes), len(template.types))),
+        })  # fmt: skip
+        self.scratch = _scratch(self.world)
+        self._fresh = self.world.buffer.copy()
+        self._isolated = False
+
+    def _job_table(
+        self, class_of: list[int], classes: Array, shapes: _Shapes, split: int, done: Collection[str]
+    ) -> tuple[Array, Array]:
+        workflow = self.workflow
+        index, jobs = workflow.index, np.zeros(len(workflow.jobs), layout.JOB)
+        jobs["cls"] = class_of
+        jobs["queue"] = [shapes.queue_of[c] for c in class_of]
+        jobs["key"] = np.arange(len(jobs))
+        for name in ("wait_for", "waiter", "next_waiter", "alt"):
+            jobs[name] = -1
+        jobs["start"] = jobs["finish"] = math.nan
+        ended = {index[name] for name in done}
+        before: list[int] = []
+        after: list[int] = []
+        for i, job in enumerate(workflow.jobs):
+            if job.after:
+                for name in job.after:
+                    before.append(index[name])
+                    after.append(i)
+        if not before:
+            successors = np.zeros(0, np.int64)
+        else:
+            sources, targets = np.array(before), np.array(after)
+            if ended:
+                keep = ~np.isin(sources, list(ended))
+                sources, targets = sources[keep], targets[keep]
+            successors = targets[np.argsort(sources, kind="stable")]
+            jobs["succ_count"] = np.bincount(sources, minlength=len(jobs))
+            jobs["succ_start"] = np.cumsum(jobs["succ_count"]) - jobs["succ_count"]
+            jobs["blockers"] = np.bincount(targets, minlength=len(jobs))
+        for i in ended:
+            jobs[i]["state"] = layout.DONE
+        return jobs, successors
+
+    def _check_fit(self, classes: Array, class_of: list[int], nodes: Array) -> None:
+        """Every job must fit an empty cluster: one that can never fit is an error before the start."""
+        misfits: dict[int, str] = {}
+        for c, row in enumerate(classes):
+            ok = (nodes["limit"] >= row["threads"]) & (nodes["memory"] >= row["memory"])
+            if ok.sum() < row["nodes"]:
+                misfits[c] = self._why_not(row, nodes, int(ok.sum()))
+        if misfits:
+            for job, c in zip(self.workflow.jobs, class_of, strict=True):
+                if c in misfits and job.id not in self._settled:
+                    where = self.workflow.source or self.workflow.name
+                    raise InvalidJobError(f"{where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
+
+    def _why_not(self, row: Any, nodes: Array, enough: int) -> str:
+        threads, memory, count = int(row["threads"]), float(row["memory"]), int(row["nodes"])
+        if threads > nodes["limit"].max():
+            most = max(float(nodes["limit"].max()), 0.0)
+            return (
+                f"it needs {threads} threads on a node and the largest takes {most:g} "
+                f"(oversubscription {self.cluster.oversubscription:g} threads per core)"
+            )
+        if memory > nodes["memory"].max():
+            return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {nodes['memory'].max() / 2**30:.3g} GiB"
+        return f"it needs {count} node{'s' if count > 1 else ''} of its size and there {'are' if enough != 1 else 'is'} {enough}"
+
+    # --- asking ---
+    def _ask(
+        self, question: int, world: World | None = None, *, policy: int = 0, which: int = -1, by_key: int = 0,
+        places: Array = _NO_INTS, cutoff: float = math.inf, keys: Array = _NO_FLOATS, queue_of: Array = _NO_INTS,
+        wait_for: Array = _NO_INTS, caps: Array = _NO_FLOATS,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Every call of the compiled kernel, with arguments of one set of types: one specialisation."""
+        world = self.world if world is None else world
+        if not entry.call.signatures:
+            entry.prepare()
+        first, second = entry.call(
+            question, world, self.scratch, policy, which, by_key, cutoff,
+            keys, queue_of, places, wait_for, caps,
+        )  # fmt: skip
+        return float(first), float(second)
+
+    def copy(self) -> Simulation:
+        """An independent copy of the state; static tables are shared. Microseconds."""
+        twin = object.__new__(Simulation)
+        twin.__dict__.update(self.__dict__)
+        twin.world = self.world.copy()
+        twin.scratch = _scratch(twin.world)
+        return twin
+
+    @property
+    def isolated(self) -> Array:
+        """Isolated run time, seconds [classes, types]: alone on an empty node under that node's models."""
+        if not self._isolated:
+            fresh = World({**self.world.tables(), "nodes": _template(self.cluster).nodes})
+            self._ask(entry.ISOLATED, fresh)
+            self._isolated = True
+        return self.world.isolated
+
+    def run(
+        self, policy: str, *, keys: Array | None = None, caps: Array | None = None, explain: bool = False
+    ) -> Outcome:
+        """Run from the beginning to the end under a mapping policy of the paper. The tables then hold the result.
+
+        Args:
+            keys: order of mapping (smaller first), f8 [jobs]; None: time ready, then file order.
+            caps: threads that a node takes at most beside others, f8 [nodes]; None: only the cluster's limit.
+            explain: keep exact runner-up scores (no pruning).
+        """
+        self.reset()
+        if caps is not None:
+            self.world.nodes["cap"] = caps
+        if keys is not None:
+            self.world.jobs["key"] = keys
+        self.world.count[layout.EXPLAIN] = explain
+        status, energy = self._ask(entry.RUN, policy=POLICY_CODES[policy], by_key=int(keys is not None))
+        if status != 0.0:
+            raise InvariantError("simulation stopped with jobs that never started")
+        return self._outcome(energy)
+
+    def _outcome(self, energy: float) -> Outcome:
+        jobs = self.world.jobs
+        return Outcome(
+            float(self.world.clock[0]),
+            energy,
+            jobs["start"],
+            jobs["finish"],
+            int(self.world.count[layout.EVALUATIONS]),
+        )
+
+    def reset(self) -> None:
+        """Back to the beginning: one memory copy."""
+        np.copyto(self.world.buffer, self._fresh)
+
+    def follow(
+        self, places: Array, keys: Array, wait_for: Array, caps: Array, cutoff: float = math.inf
+    ) -> tuple[float, float]:
+        """Run a given mapping from the beginning: (makespan s, energy J), both inf when cut off or stuck.
+
+        Args:
+            places: node index of every slot, i8 [sum of the jobs' nodes], in job order.
+            keys: order of starting on a node, f8 [jobs]; the first in line blocks those behind it.
+            wait_for: one more job to wait for, or -1, i8 [jobs].
+            caps: threads that a node takes at most beside others, f8 [nodes].
+            cutoff: makespan beyond which the run is not finished.
+        """
+        self.reset()
+        queue_of = places[self.world.jobs["place0"]]
+        return self._ask(
+            entry.EVALUATE, places=places, cutoff=cutoff, keys=keys, queue_of=queue_of, wait_for=wait_for, caps=caps
+        )
+
+    def settle(self) -> None:
+        """Start what is under way and rate it, so that `forecast` and `decide` can be asked of the present moment."""
+        self._ask(entry.SETTLE)
+
+    def forecast(self, job_id: str, nodes: Sequence[str], policy: str = "let") -> float:
+        """What-if: seconds until the job ends if it started now on these nodes ("let"), or until the last job there
+        ends ("mom"); nothing else to come. Changes nothing; microseconds."""
+        job = self.workflow.index[job_id]
+        starts = np.array([self.cluster.index[name] for name in nodes], np.int64)
+        cls = int(self.world.jobs[job]["cls"])
+        return self._ask(entry.FORECAST, policy=POLICY_CODES[policy], which=cls, places=starts)[0]
+
+    def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
+        """Nodes on which the policy would start the job now; None if it fits nowhere now. O(nodes) forecasts, fewer
+        where bounds of unchanged nodes rule them out (see `kernels.mapping`)."""
+        job = self.workflow.index[job_id]
+        if self._ask(entry.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
+            return None
+        return self.nodes_of(job)
+
+    def start(self, job_id: str, nodes: Sequence[str]) -> None:
+        """Place a job now and re-rate what it touches."""
+        job = self.workflow.index[job_id]
+        row = self.world.jobs[job]
+        self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
+        self._ask(entry.PLACE, which=job)
+
+    def is_waiting(self, job: int) -> bool:
+        """Whether a job, by its position, was free to be placed when the simulation began."""
+        return self.workflow.jobs[job].id not in self._settled
+
+    def may_run(self, job: int, node: int) -> bool:
+        """Whether a job would fit on an empty node, both by position."""
+        cls, row = self.world.classes[self.world.jobs[job]["cls"]], self.world.nodes[node]
+        return bool(row["limit"] >= cls["threads"] and row["memory"] >= cls["memory"])
+
+    def nodes_of(self, job: int) -> tuple[str, ...]:
+        """Names of the nodes of a placed job, by its position."""
+        row = self.world.jobs[job]
+        count = int(self.world.classes[row["cls"]]["nodes"])
+        places = self.world.placed[row["place0"] : row["place0"] + count]
+        return tuple(self.cluster.nodes[i].name for i in places)
+
+
+def _scratch(world: World) -> Scratch:
+    groups = int(world.classes["group_count"].max(initial=1)) * int(world.count[layout.SPLIT])
+    nodes = len(world.nodes)
+    widest = int(world.classes["nodes"].max(initial=1))
+    parts, strands = len(world.parts) + groups * widest, len(world.strands) + groups
+    rows = min(len(world.classes), 16)
+    return Scratch({
+        "domains": np.zeros(len(world.domains), layout.LOCAL_DOMAIN), "nodes": np.zeros(nodes, layout.LOCAL_NODE),
+        "strands": np.zeros(strands, layout.LOCAL_STRAND), "parts": np.zeros(parts, layout.LOCAL_PART),
+        "segments": np.zeros((len(world.jobs) + 1 + groups, 3)), "fast": np.zeros((7, parts)),
+        "numbers": np.zeros(len(world.domains) + 1, np.int64), "chosen": np.zeros(nodes + 2, np.int64),
+        "score": np.zeros((rows, nodes)), "score_version": np.zeros((rows, nodes), np.int64),
+        "score_exact": np.zeros((rows, nodes), np.int64), "row_class": np.full(rows, -1), "row_time": np.zeros(rows),
+        "touched": np.zeros(nodes + 1, np.int64), "values": np.zeros(nodes),
+    })  # fmt: skip

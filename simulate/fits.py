@@ -1,0 +1,81 @@
+"""Whether a job fits a node: the one rule that policies follow and that the check before applying repeats.
+
+Rule: memory and threads are hard limits and are counted for every resident; a reason is a value, never an
+exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from .job import Job
+from .platform import Cluster
+
+#: Relative slack of the comparisons: sums of sizes must not refuse what fits to the last byte.
+SLACK = 1e-9
+
+
+def memory_need(job: Job) -> float:
+    """Bytes that `job` takes on each of its nodes: the larger of its own and its profile's memory."""
+    return max(job.memory, job.profile.memory)
+
+
+@dataclass(slots=True)
+class Occupancy:
+    """What is taken on each node of a cluster, in cluster order: threads placed and bytes reserved."""
+
+    cluster: Cluster
+    threads: list[int] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.threads = self.threads or [0] * len(self.cluster.nodes)
+        self.memory = self.memory or [0.0] * len(self.cluster.nodes)
+
+    def place(self, job: Job, nodes: Iterable[str]) -> None:
+        """Count `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
+        for name in nodes:
+            i = self.cluster.index.get(name)
+            if i is not None:
+                self.threads[i] += job.profile.threads
+                self.memory[i] += memory_need(job)
+
+    def obstacle(self, job: Job, name: str) -> str | None:
+        """Why `job` does not fit on node `name` beside what is there, in one clause; None if it fits.
+        O(1).
+        """
+        i = self.cluster.index.get(name)
+        if i is None:
+            return f"there is no node {name!r}"
+        node = self.cluster.nodes[i]
+        limit = self.cluster.thread_limit(node)
+        threads = self.threads[i] + job.profile.threads
+        if threads > limit * (1 + SLACK):
+            return f"{name} would hold {threads} threads, over its limit of {limit:g}"
+        memory = self.memory[i] + memory_need(job)
+        if memory > node.type.memory * (1 + SLACK):
+            return f"{name} would hold {memory:.6g} bytes, over its memory of {node.type.memory:.6g}"
+        return None
+
+
+def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = None) -> str | None:
+    """Why `job` fits nowhere even when its nodes are empty, in one clause; None if it can fit. O(nodes).
+
+    Args:
+        available: names of the nodes that may be used; None = all.
+    """
+    empty = Occupancy(cluster)
+    names = [node.name for node in cluster.nodes if available is None or node.name in available]
+    found, obstacle = 0, ""
+    for name in names:
+        reason = empty.obstacle(job, name)
+        if reason is None:
+            found += 1
+            if found >= job.nodes:
+                return None
+        obstacle = obstacle or reason or ""
+    fitting = (
+        f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {len(names)} usable ones fit it"
+    )
+    return f"{fitting}: {obstacle}" if obstacle else fitting

@@ -1,0 +1,289 @@
+"""The cluster file (schema pilotfish/cluster/v1): its YAML or JSON to a Cluster, and back.
+
+Rule: a Cluster that comes out of here is consistent; what contradicts itself is refused with the key named.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from ..platform import (
+    Cluster,
+    ContendingThreads,
+    Contention,
+    CpuSharing,
+    Node,
+    NodeType,
+    PiecewiseLinear,
+    Power,
+    PowerState,
+    Transition,
+)
+from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
+from .reading import check_schema, read_document
+from .shape import (
+    Convert,
+    above_zero,
+    build,
+    choice,
+    from_source,
+    inside,
+    mapping,
+    name,
+    nearest,
+    number,
+    shown,
+    whole,
+)
+from .units import bad, found, parse_duration, parse_frequency, parse_rate, parse_size
+
+_WATTS = number(0, 1e9)
+_RATE_MB = number(0, 1e12)
+
+_TRANSITION: dict[str, Convert[Any]] = {"watts": _WATTS, "seconds": parse_duration}
+_STATE: dict[str, Convert[Any]] = {
+    "watts": _WATTS,
+    "full_watts": _WATTS,
+    "frequency": above_zero(parse_frequency),
+    "enter": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
+    "leave": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
+}
+_POWER: dict[str, Convert[Any]] = {
+    "idle": _WATTS,
+    "per_core": _WATTS,
+    "per_socket": _WATTS,
+    "computing": _WATTS,
+    "idle_uncore": number(0, 1),
+    "budget_idle": _WATTS,
+    "budget_computing": _WATTS,
+    "off": _WATTS,
+    "switch_on": _STATE["enter"],
+    "switch_off": _STATE["enter"],
+    "states": lambda value: tuple(
+        inside(shown(key), _state, key, part) for key, part in mapping(value).items()
+    ),
+}
+_PIECEWISE: dict[str, Convert[Any]] = {
+    "b": number(-1e6, 0),
+    "c": _RATE_MB,
+    "da": number(-1e6, 1e6),
+    "db": _RATE_MB,
+    "dc": _RATE_MB,
+    "dd": _RATE_MB,
+    "n_max": whole(1, 1000),
+    "d_weight": number(0, 1000),
+}
+
+
+def _state(key: str, value: Any) -> PowerState:
+    state = build(PowerState, _STATE, value, ("watts",), name=name(key))
+    if (state.full_watts is None) != (state.frequency is None):
+        missing = "full_watts" if state.full_watts is None else "frequency"
+        raise bad("missing", "frequency and full_watts together (DVFS), or neither (sleep)", key=missing)
+    if state.full_watts is not None and state.full_watts < state.watts:
+        raise bad(found(state.full_watts), f"at least watts, {state.watts:g}", key="full_watts")
+    return state
+
+
+def _power(value: Any) -> Power:
+    power = build(Power, _POWER, value, ("idle",))
+    by_core = [key for key in ("per_core", "per_socket", "idle_uncore") if key in value]
+    if power.computing is not None and by_core:
+        raise bad("given together with computing", "power by cores or by state, not both", key=by_core[0])
+    for low, high in (("idle", "computing"), ("budget_idle", "budget_computing")):
+        least, most = getattr(power, low), getattr(power, high)
+        if least is not None and most is not None and most < least:
+            raise bad(found(most), f"at least {low}, {least:g}", key=high)
+    return power
+
+
+def _piecewise(value: Any) -> PiecewiseLinear:
+    constants = build(PiecewiseLinear, _PIECEWISE, value, ("b", "c", "da", "db", "dc", "dd"))
+    if constants.dc <= constants.n_max * constants.dd:
+        raise bad(found(constants.dc), "more than n_max * dd, else d divides by zero", key="dc")
+    return constants
+
+
+_NODE_TYPE: dict[str, Convert[Any]] = {
+    "cores": whole(1, 100_000),
+    "memory": above_zero(parse_size),
+    "memory_bandwidth": above_zero(parse_rate),
+    "sockets": whole(1, 10_000),
+    "frequency": above_zero(parse_frequency),
+    "speed": number(above=True),
+    "contention": choice(Contention),
+    "contending_threads": choice(ContendingThreads),
+    "cpu_sharing": choice(CpuSharing),
+    "remote_access_penalty": number(1, 1000),
+    "queueing": number(0, 1000),
+    "power": _power,
+    "piecewise": _piecewise,
+}
+
+
+def _node_type(key: str, value: Any) -> NodeType:
+    kind = build(NodeType, _NODE_TYPE, value, ("cores", "memory", "memory_bandwidth"), name=name(key))
+    if kind.sockets > kind.cores:
+        raise bad(found(kind.sockets), f"at most one for each of the {kind.cores} cores", key="sockets")
+    if kind.contention is Contention.PIECEWISE_LINEAR and kind.piecewise is None:
+        raise bad("missing", f"its constants {', '.join(_PIECEWISE)}", key="piecewise")
+    if kind.contention is not Contention.PIECEWISE_LINEAR and kind.piecewise is not None:
+        raise bad(f"given with contention {kind.contention}", "contention: piecewise-linear", key="piecewise")
+    return kind
+
+
+def _node_types(value: Any) -> dict[str, NodeType]:
+    types = {key: inside(shown(key), _node_type, key, part) for key, part in mapping(value).items()}
+    if not types:
+        raise bad(found(value), "at least one node type")
+    return types
+
+
+def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
+    if not isinstance(value, list) or not value:
+        raise bad(found(value), 'a list such as [{names: "n[1-4]", type: fast}]')
+    seen: dict[str, int] = {}
+    domains: dict[str, NodeType] = {}
+    nodes: list[Node] = []
+
+    def kind(wanted: Any) -> NodeType:
+        if not isinstance(wanted, str) or wanted not in types:
+            near = nearest(wanted, types) if isinstance(wanted, str) else ""
+            raise bad(found(wanted) + near, f"a node type of this file: {', '.join(map(shown, types))}")
+        return types[wanted]
+
+    table: dict[str, Convert[Any]] = {
+        "names": expand,
+        "type": kind,
+        "memory_domain": name,
+        "cpus": parse_cpus,
+    }
+    for i, part in enumerate(value):
+        entry = inside(f"[{i}]", build, dict, table, part, ("names", "type"))
+        for node in entry.pop("names"):
+            if node in seen:
+                raise bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names")
+            seen[node] = i
+            nodes.append(Node(node, **entry))
+        if len(nodes) > MOST_NODES:
+            raise bad(f"more than {MOST_NODES} nodes")
+        inside(f"[{i}]", _check_entry, entry, domains)
+    return tuple(nodes)
+
+
+def _check_entry(entry: dict[str, Any], domains: dict[str, NodeType]) -> None:
+    kind, domain, cpus = entry["type"], entry.get("memory_domain"), entry.get("cpus")
+    if domain is not None and domains.setdefault(domain, kind) != kind:
+        allowed = f"nodes of one type, here {domains[domain].name!r}"
+        raise bad(f"{domain!r} has nodes of type {kind.name!r} too", allowed, key="memory_domain")
+    if cpus is not None and len(cpus) < kind.cores:
+        raise bad(f"found {len(cpus)} for {kind.cores} cores", "at least one for each core", key="cpus")
+
+
+def _oversubscription(value: Any) -> float:
+    if value == "unlimited":
+        return math.inf
+    if isinstance(value, str):
+        raise bad(found(value) + nearest(value, ["unlimited"]), "a number above 0, or unlimited")
+    return number(above=True)(value)
+
+
+def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
+    groups = {}
+    for key, part in mapping(value).items():
+        groups[inside(shown(key), name, key)] = names = inside(shown(key), expand, part)
+        for node in names:
+            if node not in known:
+                raise bad(f"{node!r} is not a node here{nearest(node, known)}", "its nodes", key=shown(key))
+    return groups
+
+
+def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
+    """Return the cluster that a mapping describes (formats: cluster).
+
+    Args:
+        data: as read from the file, `schema` included.
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigError: naming the key, what was found and what is allowed.
+    """
+    return from_source(source, _cluster, check_schema(data, "cluster", source), source)
+
+
+def _cluster(data: dict[str, Any], source: str) -> Cluster:
+    def same(value: Any) -> Any:
+        return value
+
+    table: dict[str, Convert[Any]] = {
+        "name": name,
+        "node_types": _node_types,
+        "nodes": same,
+        "clusters": same,
+        "network": mapping,
+        "oversubscription": _oversubscription,
+    }
+    parts: dict[str, Any] = build(dict, table, data, ("node_types", "nodes"))
+    nodes = inside("nodes", _nodes, parts["nodes"], parts["node_types"])
+    known = {node.name for node in nodes}
+    groups = inside("clusters", _groups, parts["clusters"], known) if "clusters" in parts else {}
+    return Cluster(parts.get("name", "cluster"), nodes, parts.get("oversubscription", 1.0), groups, source)
+
+
+def read_cluster(path: str | Path) -> Cluster:
+    """Return the cluster in a YAML or JSON file. Raises ConfigError, see `parse_cluster`."""
+    return parse_cluster(read_document(path), str(path))
+
+
+def _dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a frozen value that differ from their defaults."""
+    given = {}
+    for field in fields(value):
+        part = getattr(value, field.name)
+        if field.name not in leave_out and (field.default is MISSING or part != field.default):
+            given[field.name] = _dump(part) if hasattr(part, "__dataclass_fields__") else part
+    return given
+
+
+def _dump_type(kind: NodeType) -> dict[str, Any]:
+    given = _dump(kind, ("name",))
+    for key in ("contention", "contending_threads", "cpu_sharing"):
+        if key in given:
+            given[key] = str(given[key])
+    if kind.power and kind.power.states:
+        given["power"]["states"] = {state.name: _dump(state, ("name",)) for state in kind.power.states}
+    return given
+
+
+def dump_cluster(cluster: Cluster) -> dict[str, Any]:
+    """Return the mapping that `parse_cluster` reads back as this cluster; neighbours alike share an entry."""
+    entries: list[tuple[dict[str, Any], list[str]]] = []
+    for node in cluster.nodes:
+        entry: dict[str, Any] = {"type": node.type.name}
+        if node.memory_domain is not None:
+            entry["memory_domain"] = node.memory_domain
+        if node.cpus:
+            entry["cpus"] = fold_cpus(node.cpus)
+        if entries and entries[-1][0] == entry:
+            entries[-1][1].append(node.name)
+        else:
+            entries.append((entry, [node.name]))
+    data: dict[str, Any] = {
+        "schema": "pilotfish/cluster/v1",
+        "name": cluster.name,
+        "node_types": {kind.name: _dump_type(kind) for kind in cluster.types},
+        "nodes": [{"names": _in_order(names), **entry} for entry, names in entries],
+        "oversubscription": "unlimited" if math.isinf(cluster.oversubscription) else cluster.oversubscription,
+    }
+    if cluster.groups:
+        data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
+    return data
+
+
+def _in_order(names: list[str]) -> str:
+    """Fold only where unfolding gives the same order."""
+    folded = fold(names)
+    return folded if expand(folded) == tuple(names) else ",".join(names)

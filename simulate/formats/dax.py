@@ -1,0 +1,167 @@
+"""Pegasus DAX (abstract workflows in XML, versions 2.x and 3.x) as workflows.
+
+Rule: elements are known by their local names, whatever their namespace; a document type, and with it every
+entity, is refused before it is read. Source: the DAX 2.1 to 3.6 schemas (pegasus.isi.edu/schema), and the
+`runtime` attribute that Pegasus' workflow generator writes on a job.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..errors import ConfigError
+from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from .shape import from_source, inside, name, number
+from .units import bad, found
+from .wfcommons import TINY_S
+from .workflow import Interned, checked, default_warning
+
+DEEPEST = 64
+_TRACE = Provenance("given", note="a DAX file")
+_seconds = number(0, 1e15)
+_cores = number(1, 1e6)
+_megabytes = number(0, 1e12)
+
+
+def parse_dax(data: bytes, source: str) -> Workflow:
+    """Return the workflow of a DAX document. O(bytes).
+
+    A job takes its `runtime` (attribute, or profile of the namespace pegasus) on its cores (profile
+    pegasus/cores, default 1), and memory (pegasus/memory, MB). Bandwidth is not in the format: 0.
+
+    Args:
+        data: the XML, in the encoding that it declares.
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigError: not XML (with the line), not a DAX, a document type, or a number that is none.
+        InvalidJobError: a duplicate job, an unknown parent or child, or a cycle.
+    """
+    return checked(from_source(source, _Reader(source).workflow, data))
+
+
+class _Reader:
+    """Takes the parser's events; `job` and `child` are the elements that are open."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.depth = 0
+        self.label = "workflow"
+        self.jobs: list[tuple[int, dict[str, str]]] = []
+        self.after: dict[str, dict[str, None]] = {}
+        self.child_lines: dict[str, int] = {}
+        self.job: dict[str, str] | None = None
+        self.child: str | None = None
+        self.profile_key: str | None = None
+        self.text = ""
+        self.zero = 0
+        self.unknown: list[str] = []
+        self.interned = Interned()
+
+    def workflow(self, data: bytes) -> Workflow:
+        self.read(data)
+        ids = {job.get("id") for _, job in self.jobs}
+        for child, line in self.child_lines.items():
+            if child not in ids:
+                raise bad(f"child {child[:100]!r} is not a job here", "the id of a job", key=f"line {line}")
+        jobs = tuple(inside(f"line {line}", self.as_job, job) for line, job in self.jobs)
+        if not jobs:
+            raise bad("no jobs in it", "at least one job element")
+        warnings = ["DAX records no memory bandwidth: taken as 0, so no memory contention is foreseen"]
+        if self.zero:
+            warnings.append(f"{self.zero} of the jobs have a run time of zero: taken as {TINY_S:g} s")
+        if self.unknown:
+            warnings += default_warning(self.unknown)
+        return Workflow(self.label, jobs, self.source, tuple(warnings))
+
+    def read(self, data: bytes) -> None:
+        from xml.parsers import expat
+
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        self.parser = parser
+        parser.StartDoctypeDeclHandler = self.refuse
+        parser.EntityDeclHandler = self.refuse
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.characters
+        try:
+            parser.Parse(data, True)
+        except expat.ExpatError as error:
+            raise bad(f"not XML: {expat.ErrorString(error.code)}", key=f"line {error.lineno}") from None
+        except (ValueError, LookupError) as error:
+            raise bad(f"not XML: {error}") from None
+
+    def refuse(self, *_: Any) -> None:
+        raise bad("a document type or entity", "plain XML without them", key=self.here())
+
+    def here(self) -> str:
+        return f"line {self.parser.CurrentLineNumber}"
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        local = tag.rpartition(":")[2]
+        if self.depth == 1 and local != "adag":
+            raise bad(f"the element {local[:60]!r}", "adag, the root of a DAX", key=self.here())
+        if self.depth > DEEPEST:
+            raise bad(f"nested more than {DEEPEST} deep", key=self.here())
+        if self.depth == 1:
+            self.label = _label(attributes.get("name", ""))
+        elif self.depth == 2 and local in ("job", "dag", "dax"):
+            self.job = dict(attributes)
+            self.jobs.append((self.parser.CurrentLineNumber, self.job))
+        elif self.depth == 2 and local == "child":
+            self.child = self.reference(attributes)
+            self.child_lines.setdefault(self.child, self.parser.CurrentLineNumber)
+        elif self.depth == 3 and local == "parent" and self.child is not None:
+            self.after.setdefault(self.child, {})[self.reference(attributes)] = None
+        elif self.depth == 3 and local == "profile" and attributes.get("namespace", "").lower() == "pegasus":
+            self.profile_key, self.text = attributes.get("key", "").lower(), ""
+
+    def reference(self, attributes: dict[str, str]) -> str:
+        if not attributes.get("ref"):
+            raise bad("no ref", "ref, the id of a job", key=self.here())
+        return attributes["ref"]
+
+    def characters(self, data: str) -> None:
+        if self.profile_key is not None:
+            self.text += data
+
+    def end(self, tag: str) -> None:
+        if self.depth == 3 and self.profile_key is not None and self.job is not None:
+            self.job.setdefault(self.profile_key, self.text)
+            self.profile_key = None
+        if self.depth == 2:
+            self.job = self.child = None
+        self.depth -= 1
+
+    def as_job(self, job: dict[str, str]) -> Job:
+        identity = inside("id", name, job.get("id"))
+        memory = inside("memory", lambda text: _megabytes(_number(text)), job.get("memory", "0")) * 1e6
+        return Job(identity, self.profile(identity, job), tuple(self.after.get(identity, ())), memory=memory)
+
+    def profile(self, identity: str, job: dict[str, str]) -> Profile:
+        if "runtime" not in job:
+            self.unknown.append(identity)
+            return DEFAULT_PROFILE
+        time = inside("runtime", lambda text: _seconds(_number(text)), job["runtime"])
+        cores = inside("cores", lambda text: _cores(_number(text)), job.get("cores", "1"))
+        self.zero += time == 0
+        return self.interned.one(
+            Profile((ThreadGroup(math.ceil(cores), max(time, TINY_S)),), provenance=_TRACE)
+        )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise bad(found(text), "a number") from None
+
+
+def _label(text: str) -> str:
+    try:
+        return name(text.replace("/", "-").strip())
+    except ConfigError:
+        return "workflow"

@@ -1,0 +1,126 @@
+"""Node lists in the field's hostlist syntax: n1,n[3-5,07-10],r[1-2]n[1-4].
+
+Rule: names are expanded in the order in which they are written (inside brackets in ascending order), and a
+list that would fill the memory is refused before it is expanded. Syntax as in ClusterShell's NodeSet, without
+its groups (@) and set operators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from .units import bad, found
+
+MOST_NODES = 200_000
+ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_', '-', at most 255 of them"
+ALLOWED_CPUS = 'CPU numbers such as "0-3,6"'
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,254})")
+_RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
+_PATTERN = re.compile(r"(?:[A-Za-z0-9_.-]|\[[0-9,/-]+\])+")
+_PART = re.compile(r"(?:[^\[\],]|\[[^\[\]]*\])+")
+
+
+def is_node_name(name: str) -> bool:
+    """Whether `name` is one plain node name, safe to hand to any resource manager."""
+    return _NAME.fullmatch(name) is not None
+
+
+def expand(text: object) -> tuple[str, ...]:
+    """Return the node names of a hostlist, in order. O(names).
+
+    Raises:
+        ConfigError: not text, not a hostlist, a name twice, or more than MOST_NODES names.
+    """
+    if isinstance(text, str) and is_node_name(text):
+        return (text,)
+    if not isinstance(text, str) or len(text) > 1_000_000:
+        raise bad(found(text), ALLOWED)
+    parts = [part.strip() for part in _PART.findall(text)]
+    if not parts or _PART.sub("", text) != "," * (len(parts) - 1):
+        raise bad(found(text), ALLOWED)
+    if sum(_count(part) for part in parts) > MOST_NODES:
+        raise bad(f"{found(text)}, too many names", f"at most {MOST_NODES} nodes")
+    names = [name for part in parts for name in _expand_part(part)]
+    if len(set(names)) != len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise bad(f"{found(text)}, with {twice!r} twice", "each node once")
+    return tuple(names)
+
+
+def _count(part: str) -> int:
+    """How many names a part stands for, without making them."""
+    if not _PATTERN.fullmatch(part):
+        raise bad(found(part), ALLOWED)
+    total = 1
+    for bracket in re.findall(r"\[([^\]]*)\]", part):
+        total *= sum(len(span) for span in _spans(bracket, ALLOWED))
+    return total
+
+
+def _spans(text: str, allowed: str) -> list[range]:
+    spans = []
+    for piece in text.split(","):
+        match = _RANGE.fullmatch(piece.strip())
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not match or high < low:
+            raise bad(found(text), allowed)
+        spans.append(range(low, high + 1, int(match[3] or 1)))
+    return spans
+
+
+def _expand_part(part: str) -> Iterable[str]:
+    if "[" not in part:
+        names: Iterable[str] = (part,)
+    else:
+        from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+        try:
+            names = tuple(NodeSet(part, resolver=RESOLVER_NOGROUP))
+        except NodeSetException as error:
+            raise bad(f"{found(part)}: {error}", ALLOWED) from None
+    for name in names:
+        if not is_node_name(name):
+            raise bad(found(name), ALLOWED)
+    return names
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); the order may change."""
+    names = tuple(names)
+    if len(names) < 2 or not all(map(is_node_name, names)):
+        return ",".join(names)
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+
+
+def parse_cpus(value: object) -> tuple[int, ...]:
+    """Return CPU numbers, ascending, from one number or text such as "0-3,6" (cpuset(7), "List format").
+
+    Raises:
+        ConfigError: not such a list, a number twice, or one beyond 1,000,000.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000:
+        return (value,)
+    if not isinstance(value, str) or len(value) > 100_000:
+        raise bad(found(value), ALLOWED_CPUS)
+    spans = _spans(value, ALLOWED_CPUS)
+    if sum(map(len, spans)) > 1_000_000 or max(span[-1] for span in spans) >= 1_000_000:
+        raise bad(f"{found(value)}, too large", ALLOWED_CPUS)
+    cpus = sorted(cpu for span in spans for cpu in span)
+    if len(set(cpus)) != len(cpus):
+        raise bad(f"{found(value)}, with a number twice", "each CPU once")
+    return tuple(cpus)
+
+
+def fold_cpus(cpus: Iterable[int]) -> str:
+    """Return CPU numbers as text such as 0-3,6."""
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and runs[-1][1] == cpu - 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

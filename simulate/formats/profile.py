@@ -1,0 +1,148 @@
+"""Profiles as people write them: the `profile` of a job in a workflow file, and an entry of a profile store.
+
+Rule: a profile is a mapping of one thread group, a list of thread groups, or a mapping with `groups` and what
+concerns the whole job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ..job import Distribution, Phase, Profile, ThreadGroup
+from .shape import Convert, above_zero, build, inside, keyed, listed, mapping, name, number, whole
+from .units import bad, checked_number, found, parse_duration, parse_rate, parse_size
+
+ALLOWED_DEMAND = "seconds above zero, or {dist: lognormal|normal|uniform|empirical, ...}"
+_SECONDS = above_zero(parse_duration)
+#: What each distribution must be given, and what it may.
+_DISTRIBUTIONS = {
+    "lognormal": ("mean", "cv"),
+    "normal": ("mean", "cv"),
+    "uniform": ("low", "high"),
+    "empirical": ("values",),
+}
+_DISTRIBUTION: dict[str, Convert[Any]] = {
+    "dist": name,
+    "mean": _SECONDS,
+    "cv": number(0, 100),
+    "low": parse_duration,
+    "high": _SECONDS,
+    "values": listed(_SECONDS, least=1),
+}
+_UTILISATION = number(0, 1, above=True)
+_PHASE: dict[str, Convert[Any]] = {
+    "share": number(0, 1, above=True),
+    "utilisation": _UTILISATION,
+    "bandwidth": parse_rate,
+}
+
+
+def _service_demand(value: Any) -> float | Distribution:
+    if not isinstance(value, dict):
+        if isinstance(value, str | bool) or not isinstance(value, int | float):
+            raise bad(found(value), ALLOWED_DEMAND)
+        return above_zero(lambda given: checked_number(given, ALLOWED_DEMAND))(value)
+    kind = value.get("dist")
+    if not isinstance(kind, str) or kind not in _DISTRIBUTIONS:
+        raise bad(found(kind), ", ".join(_DISTRIBUTIONS), key="dist")
+    keys = ("dist", *_DISTRIBUTIONS[kind])
+    distribution = build(Distribution, {key: _DISTRIBUTION[key] for key in keys}, value, keys)
+    if kind == "uniform" and distribution.high <= distribution.low:
+        raise bad(found(distribution.high), f"more than low, {distribution.low:g}", key="high")
+    return distribution
+
+
+def _phases(value: Any) -> tuple[Phase, ...]:
+    phases = listed(_phase, least=1)(value)
+    total = sum(phase.share for phase in phases)
+    if abs(total - 1) > 1e-6:
+        raise bad(f"shares add up to {total:g}", "shares that add up to 1")
+    return phases
+
+
+def _phase(value: Any) -> Phase:
+    data = mapping(value)
+    return build(Phase, _PHASE, {"utilisation": 1, "bandwidth": 0, **data}, ("share",))
+
+
+_THREADS = whole(1, 1_000_000)
+_GROUP: dict[str, Convert[Any]] = {
+    "count": _THREADS,
+    "service_demand": _service_demand,
+    "utilisation": _UTILISATION,
+    "utilisation_std": number(0, 1),
+    "bandwidth": parse_rate,
+    "phases": _phases,
+}
+_WHOLE_JOB: dict[str, Convert[Any]] = {
+    "measured_on": name,
+    "memory": parse_size,
+    "instructions": number(above=True),
+    "ipc": number(0, 100, above=True),
+    "io_bytes": parse_size,
+    "power_watts": number(0, 1e9),
+}
+
+
+def _group(value: Any) -> ThreadGroup:
+    data = mapping(value)
+    group = build(ThreadGroup, _GROUP, {"count": 1, **data}, ("service_demand",))
+    for key in ("utilisation", "bandwidth"):
+        if group.phases and key in data:
+            raise bad("given together with phases", "in each phase instead", key=key)
+    return group
+
+
+def _groups(value: Any) -> tuple[ThreadGroup, ...]:
+    return listed(_group, least=1)(value)
+
+
+def parse_profile(value: Any, profile_name: str = "") -> Profile:
+    """Return the profile that a mapping or a list of thread groups describes (formats: workflow, `profile`).
+
+    Args:
+        value: {threads, service_demand, ...}, [{count, service_demand, ...}, ...] or {groups: [...], ...}.
+        profile_name: its name in a store; empty for one written in place.
+
+    Raises:
+        ConfigError: with the key inside the profile; the caller adds file and place (see `shape.inside`).
+    """
+    if isinstance(value, list):
+        return Profile(_groups(value), profile_name)
+    data = dict(mapping(value))
+    if "groups" in data:
+        table = {"groups": _groups, **_WHOLE_JOB}
+        return build(Profile, table, data, ("groups",), name=profile_name)
+    of_group = ("threads", *(key for key in _GROUP if key != "count"))
+    keyed(data, (*of_group, *_WHOLE_JOB), ("service_demand",))
+    if "threads" in data:
+        data["count"] = inside("threads", _THREADS, data.pop("threads"))
+    group = _group({key: part for key, part in data.items() if key in _GROUP})
+    rest = {key: part for key, part in data.items() if key in _WHOLE_JOB}
+    return build(Profile, _WHOLE_JOB, rest, groups=(group,), name=profile_name)
+
+
+def dump_profile(profile: Profile) -> dict[str, Any]:
+    """Return the mapping that `parse_profile` reads back as this profile, but for its name and provenance."""
+    given = {key: getattr(profile, key) for key in _WHOLE_JOB}
+    data = {key: part for key, part in given.items() if part is not None and part != 0}
+    if len(profile.groups) > 1:
+        return {"groups": [_dump(group) for group in profile.groups], **data}
+    group = _dump(profile.groups[0])
+    return {"threads": group.pop("count"), **group, **data}
+
+
+def _dump(value: Any) -> dict[str, Any]:
+    """The fields of a thread group, phase or distribution that differ from their defaults."""
+    given: dict[str, Any] = {}
+    for field in fields(value):
+        part = getattr(value, field.name)
+        if field.default is not MISSING and part == field.default:
+            continue
+        if isinstance(part, Distribution):
+            part = {key: getattr(part, key) for key in ("dist", *_DISTRIBUTIONS[part.dist])}
+        elif isinstance(part, tuple):
+            part = [_dump(phase) for phase in part]
+        given[field.name] = part
+    return given

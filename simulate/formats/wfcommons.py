@@ -1,0 +1,186 @@
+"""WfCommons WfFormat instances, versions 1.0 to 1.6, as workflows.
+
+Rule: a trace is read for what it says of its tasks: who waits for whom, cores, time, CPU use, memory. Keys
+that the format does not have are left alone, as its documentation says. Source: the schema and migration
+tool of github.com/wfcommons/WfFormat. Up to 1.3 `runtime` in s, `memory` in kB; 1.4 runtimeInSeconds,
+memoryInBytes; 1.5 splits specification from execution and refers to tasks by id (before: by name); 1.6 adds
+optional metrics.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from .shape import from_source, inside, listed, mapping, name, number, shown
+from .units import LARGEST, bad, found
+from .workflow import Interned, checked
+
+VERSIONS = "1.0 to 1.6"
+#: Demand given to a task whose recorded run time is zero, seconds; and the least utilisation.
+TINY_S = 1e-6
+LEAST_UTILISATION = 1e-3
+_TRACE = Provenance("measured", note="a WfFormat trace")
+_positive = number(0, LARGEST)
+_items = listed(mapping)
+
+
+def parse_wfcommons(data: dict[str, Any], source: str) -> Workflow:
+    """Return the workflow of a WfFormat instance. O(tasks + dependencies).
+
+    Threads are the task's cores (one where not recorded), utilisation its average CPU use over them, service
+    demand what that share of the run time comes to; memory bandwidth is not in the format and taken as 0.
+
+    Args:
+        data: the JSON document.
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigError: no tasks, or a number that is none; the key is named.
+        InvalidJobError: a duplicate task, an unknown parent or child, or a cycle.
+    """
+    return checked(from_source(source, _Reader(source).workflow, data))
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.interned = Interned()
+        self.counts = dict.fromkeys(("default", "zero", "clipped"), 0)
+
+    def workflow(self, data: dict[str, Any]) -> Workflow:
+        version = _version(data.get("schemaVersion"))
+        body = inside("workflow", mapping, data.get("workflow"))
+        specification = inside("workflow.specification", mapping, body.get("specification", body))
+        key = "tasks" if "tasks" in specification or "jobs" not in specification else "jobs"
+        where = f"workflow.specification.{key}" if "specification" in body else f"workflow.{key}"
+        tasks = inside(where, listed(mapping, least=1), specification.get(key))
+        ids = inside(where, _identities, tasks, "specification" in body)
+        if "specification" in body:
+            execution = inside("workflow.execution", mapping, body.get("execution") or {})
+            runs = inside("workflow.execution.tasks", _runs, execution)
+        else:
+            execution, runs = body, dict(zip(ids, tasks, strict=True))
+        after = inside(where, _dependencies, tasks, ids)
+        jobs = []
+        for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
+            run = runs.get(identity) or runs.get(str(task.get("id"))) or {}
+            jobs.append(inside(f"{where}[{i}]", self.job, identity, run, tuple(after[identity])))
+        title = data.get("name")
+        label = title.replace("/", "-").strip() if isinstance(title, str) else ""
+        label = label if 0 < len(label) <= 255 and label.isprintable() else "workflow"
+        return Workflow(label, tuple(jobs), self.source, (*self.warnings(version), *_speeds(execution)))
+
+    def job(self, identity: str, run: dict[str, Any], after: tuple[str, ...]) -> Job:
+        memory = 0.0
+        if run.get("memoryInBytes") is not None:
+            memory = inside("memoryInBytes", _positive, run["memoryInBytes"])
+        elif run.get("memory") is not None:
+            memory = inside("memory", _positive, run["memory"]) * 1000
+        return Job(identity, self.profile(run), after, memory=memory)
+
+    def profile(self, run: dict[str, Any]) -> Profile:
+        key = "runtimeInSeconds" if run.get("runtimeInSeconds") is not None else "runtime"
+        if run.get(key) is None:
+            self.counts["default"] += 1
+            return DEFAULT_PROFILE
+        time = inside(key, _positive, run[key])
+        key = "coreCount" if run.get("coreCount") is not None else "cores"
+        cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
+        threads = math.ceil(cores)
+        busy = cores if run.get("avgCPU") is None else inside("avgCPU", _positive, run["avgCPU"]) / 100
+        if busy > threads * 1.005:
+            self.counts["clipped"] += 1
+        if time == 0:
+            self.counts["zero"] += 1
+        utilisation = min(1.0, max(LEAST_UTILISATION, busy / threads))
+        group = ThreadGroup(threads, max(time, TINY_S) * utilisation, utilisation)
+        return self.interned.one(Profile((group,), provenance=_TRACE))
+
+    def warnings(self, version: str) -> Iterator[str]:
+        yield f"WfFormat {version} records no memory bandwidth: taken as 0, no memory contention is foreseen"
+        if count := self.counts["default"]:
+            assumed = DEFAULT_PROFILE.provenance.note
+            yield f"{count} of the tasks have no recorded run time and rest on the default ({assumed})"
+        if count := self.counts["zero"]:
+            yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
+        if count := self.counts["clipped"]:
+            yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
+
+
+def _version(value: Any) -> str:
+    text = str(value) if isinstance(value, float) else value
+    if text is not None and (not isinstance(text, str) or not re.fullmatch(r"1\.[0-9]{1,3}", text)):
+        raise bad(found(value), f"a WfFormat version, {VERSIONS}", key="schemaVersion")
+    return text or "(of no stated version)"
+
+
+def _identities(tasks: tuple[dict[str, Any], ...], by_id: bool) -> list[str]:
+    """The job id of each task: its id from 1.5 on; before, its name, made unique where several share it."""
+    if by_id:
+        return [inside(f"[{i}].id", name, task.get("id", task.get("name"))) for i, task in enumerate(tasks)]
+    names = [inside(f"[{i}].name", name, task.get("name", task.get("id"))) for i, task in enumerate(tasks)]
+    if len(set(names)) == len(names):
+        return names
+    return [
+        f"{label}_{shown(task.get('id', i))}"
+        for i, (label, task) in enumerate(zip(names, tasks, strict=True))
+    ]
+
+
+def _runs(execution: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {str(run.get("id")): run for run in _items(execution.get("tasks") or [])}
+
+
+def _dependencies(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, dict[str, None]]:
+    """Who waits for whom, from `parents` and `children` (either end may have declared it); in order."""
+    known = {
+        str(task.get(key)): identity
+        for key in ("name", "id")
+        for task, identity in zip(tasks, ids, strict=True)
+    }
+    known |= {identity: identity for identity in ids}
+    after: dict[str, dict[str, None]] = {identity: {} for identity in ids}
+    for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
+        for parent in inside(f"[{i}].parents", listed(name), task.get("parents") or []):
+            after[identity][known.get(parent, parent)] = None
+        for position, child in enumerate(inside(f"[{i}].children", listed(name), task.get("children") or [])):
+            if child not in known:
+                raise bad(
+                    f"{child!r} is not a task here", "ids of its tasks", key=f"[{i}].children[{position}]"
+                )
+            after[known[child]][identity] = None
+    return after if any(after.values()) else _by_files(tasks, ids)
+
+
+def _by_files(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, dict[str, None]]:
+    """Who waits for whom where no task declares it: who reads a file waits for who writes it (up to 1.4)."""
+    writers: dict[str, str] = {}
+    reads: list[tuple[str, str]] = []
+    for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
+        for file in inside(f"[{i}].files", _items, task.get("files") or []):
+            if file.get("link") == "output":
+                writers.setdefault(str(file.get("name")), identity)
+            else:
+                reads.append((identity, str(file.get("name"))))
+    after: dict[str, dict[str, None]] = {identity: {} for identity in ids}
+    for reader, file_name in reads:
+        if (writer := writers.get(file_name, reader)) != reader:
+            after[reader][writer] = None
+    return after
+
+
+def _speeds(execution: dict[str, Any]) -> Iterator[str]:
+    speeds: set[float] = set()
+    machines = execution.get("machines")
+    for machine in machines if isinstance(machines, list) else []:
+        cpu = machine.get("cpu") if isinstance(machine, dict) else None
+        speed = cpu.get("speedInMHz", cpu.get("speed")) if isinstance(cpu, dict) else None
+        if isinstance(speed, int | float) and 0 < speed < 1e6:
+            speeds.add(speed)
+    if speeds:
+        listing = ", ".join(f"{speed:g}" for speed in sorted(speeds)[:5])
+        yield f"run times were recorded on machines of {listing} MHz and are not rescaled"

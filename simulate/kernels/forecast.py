@@ -1,0 +1,190 @@
+"""Forecasts: run a component ahead, with a candidate placed on it, and nothing else to come.
+
+Rule: a forecast never changes the world. It stops early once its clock passes `cutoff` (the incumbent): from then
+on the score can only be worse. Cost of a component with P parts: O(P^2) steps of the rate solver at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+
+from .jit import inner
+from .layout import EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
+from .rates import solve
+from .tables import INSTANT, fill_part, gather, phase_at
+
+
+@inner
+def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
+    """Seconds from now until the candidate ends (LET) or until the last job of the component ends (MOM).
+
+    Returns (seconds, exact); exact is False where the forecast was cut off, and seconds then a lower bound.
+    """
+    world.count[EVALUATIONS] += 1
+    if world.count[SIMPLE] == 1 and n_starts == 1:
+        return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    return run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff)
+
+
+@inner
+def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff):
+    """Simulate the gathered component to the end that the policy asks for."""
+    strands = scratch.strands
+    waiting = 0
+    for s in range(n_strands):
+        waiting += 1 if policy != LET or strands[s].candidate else 0
+    clock = 0.0
+    while waiting > 0:
+        solve(scratch, world.types, n_domains, n_parts, n_strands, tied)
+        step = math.inf
+        for s in range(n_strands):
+            if strands[s].dead == 0:
+                step = min(step, strands[s].rem / strands[s].rate)
+        clock += step
+        if clock >= cutoff:
+            return clock, False
+        changed = False
+        for s in range(n_strands):
+            row = strands[s]
+            if row.dead:
+                continue
+            if row.rem / row.rate - step > INSTANT:
+                row.rem -= row.rate * step
+                continue
+            changed = True
+            if row.phase + 1 < world.groups[row.group].phase_count:
+                row.phase += 1
+                row.rem = world.phases[phase_at(world, row.group, row.phase, row.type)].work
+            else:
+                row.dead = 1
+                waiting -= 1 if policy != LET or row.candidate else 0
+        if changed and waiting > 0:
+            n_parts = _compact(world, scratch, n_domains)
+    return clock, True
+
+
+@inner
+def _compact(world, scratch, n_domains):
+    """Drop the parts of dead strands, refresh the others' phase; order is kept."""
+    kept = 0
+    for d in range(n_domains):
+        for n in range(scratch.domains[d].first, scratch.domains[d].last):
+            node = scratch.nodes[n]
+            first, last = node.first, node.last
+            node.first = kept
+            for p in range(first, last):
+                if scratch.strands[scratch.parts[p].strand].dead == 0:
+                    if p != kept:
+                        scratch.parts[kept] = scratch.parts[p]
+                    cell = scratch.parts[kept]
+                    fill_part(world, cell, scratch.strands[cell.strand], node.type)
+                    kept += 1
+            node.last = kept
+    return kept
+
+
+@inner
+def _simple(world, scratch, n, cls_id, policy, now, cutoff):
+    """The same for one node with per-thread sharing, models `none` or `equal-share` over all threads, one phase:
+    five columns, nothing gathered twice. O(P^2) multiply-adds."""
+    k, u, b, rem, own = scratch.fast[0], scratch.fast[1], scratch.fast[2], scratch.fast[3], scratch.fast[4]
+    node = world.nodes[n]
+    kind = world.types[node.type]
+    size, threads, sleepy = 0, 0.0, False
+    p = node.head
+    while p >= 0:
+        strand = world.strands[world.parts[p].strand]
+        here = world.phases[phase_at(world, strand.group, ZERO, node.type)]
+        k[size], u[size], b[size], own[size] = world.parts[p].threads, here.utilisation, here.bandwidth, 0.0
+        rem[size] = max(0.0, strand.rem - strand.rate * (now - strand.last))
+        threads += k[size]
+        sleepy = sleepy or u[size] < 1.0
+        size += 1
+        p = world.parts[p].next
+    candidate = 0
+    if cls_id >= 0:
+        cls = world.classes[cls_id]
+        for g in range(cls.group_start, cls.group_start + cls.group_count):
+            here = world.phases[phase_at(world, g, ZERO, node.type)]
+            k[size], u[size], b[size], own[size] = world.groups[g].count, here.utilisation, here.bandwidth, 1.0
+            rem[size] = here.work
+            threads += k[size]
+            sleepy = sleepy or u[size] < 1.0
+            size += 1
+            candidate += 1
+    share = kind.contention == EQUAL_SHARE
+    if share and kind.bandwidth <= 0.0:
+        share = False
+    clock = 0.0
+    while size > 0 and (policy != LET or candidate > 0):
+        per_byte = threads / kind.bandwidth if share else 0.0
+        if sleepy:
+            step = _sleepy_step(scratch.fast, size, per_byte, kind.remote, kind.cores)
+        else:
+            s, step = max(1.0, threads / kind.cores), math.inf
+            for i in range(size):
+                u[i] = s * (1.0 + max(0.0, b[i] * per_byte - 1.0) * kind.remote)
+                step = min(step, rem[i] * u[i])
+        clock += step
+        if clock >= cutoff:
+            return clock, False
+        i = 0
+        limit = step + INSTANT
+        walls = scratch.fast[5] if sleepy else u
+        while i < size:
+            if rem[i] * walls[i] > limit:
+                rem[i] -= step / walls[i]
+                i += 1
+                continue
+            threads -= k[i]
+            candidate -= int(own[i])
+            size -= 1
+            k[i], u[i], b[i], rem[i], own[i] = k[size], u[size], b[size], rem[size], own[size]
+            walls[i] = walls[size]
+    return clock, True
+
+
+@inner
+def _sleepy_step(fast, size, per_byte, remote, cores):
+    """Wall factors (1 / rate) into column 5 when some threads sleep; returns the time to the next end."""
+    k, u, b, rem, wall, busy = fast[0], fast[1], fast[2], fast[3], fast[5], fast[6]
+    for i in range(size):
+        busy[i] = u[i] * (1.0 + max(0.0, b[i] * per_byte - 1.0) * remote)
+    s = 1.0
+    for _ in range(60):
+        held, slope = 0.0, 0.0
+        for i in range(size):
+            share = busy[i] / (busy[i] * s + 1.0 - u[i])
+            held += k[i] * share
+            slope += k[i] * share * share
+        if held <= cores * (1.0 + 1e-13):
+            break
+        higher = s + held * (held - cores) / (cores * slope)
+        if higher <= s * (1.0 + 1e-15):
+            break
+        s = higher
+    step = math.inf
+    for i in range(size):
+        wall[i] = busy[i] * s + 1.0 - u[i]
+        step = min(step, rem[i] * wall[i])
+    return step
+
+
+@inner
+def isolated(world, scratch):
+    """Isolated run time of every class on every node type: alone on an empty node, under its own models.
+
+    Fills world.isolated [classes, types] from the first empty node of each type (inf where there is none).
+    """
+    start = scratch.chosen
+    for t in range(len(world.types)):
+        n = 0
+        while n < len(world.nodes) and world.nodes[n].type != t:
+            n += 1
+        start[0] = n
+        for c in range(len(world.classes)):
+            if n < len(world.nodes):
+                world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]

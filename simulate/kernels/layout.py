@@ -1,0 +1,118 @@
+"""Layout of the tables that kernels read and write; one row an entity, fixed for the life of a simulation.
+
+Words: a *class* is a distinct job shape (profile, memory, nodes); a *strand* is one thread group of one job
+(on one socket where the model works per socket), the thing that progresses; a *part* is a strand on one node;
+a *domain* is the set of nodes that share a memory channel (mostly one node).
+Units: seconds, bytes, bytes/s, watts, joules, threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .block import Block, BlockType, register
+
+NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
+# Codes handed from kernel to kernel are NumPy scalars: a plain int would compile a copy of the callee for its value.
+LOADAVG, SLF, LET, MOM, FORCED = (np.int64(code) for code in range(5))
+ZERO, ONE, NOBODY = np.int64(0), np.int64(1), np.int64(-1)
+WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
+
+FLOAT, INT = np.dtype("f8"), np.dtype("i8")
+
+
+def _dtype(floats: str, ints: str) -> np.dtype:
+    # Aligned, so that compiled code loads whole words.
+    return np.dtype([(name, FLOAT) for name in floats.split()] + [(name, INT) for name in ints.split()], align=True)
+
+
+TYPE = _dtype(
+    "cores bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
+    "sockets contention all_threads per_job",
+)
+NODE = _dtype(
+    "limit cap memory alloc used live load load_time busy next energy energy_time end",
+    "type domain head tail version heap_pos ties touched end_version",
+)
+DOMAIN = _dtype("", "start count mark")
+CLASS = _dtype("threads memory", "nodes group_start group_count spin")
+GROUP = _dtype("count", "phase_start phase_count")
+PHASE = _dtype("work utilisation bandwidth", "")
+JOB = _dtype(
+    "key start finish energy alt_cost progress",
+    "cls state blockers pred_count succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt order",
+)
+STRAND = _dtype("rem rate last finish", "job group phase part0 parts type local mark")
+PART = _dtype("threads core", "node strand next prev socket")
+QUEUE = _dtype("", "start length blocked")
+
+# Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
+LOCAL_DOMAIN = _dtype("bandwidth remote", "first last type")
+LOCAL_NODE = _dtype("cores queueing", "id type per_job first last")
+LOCAL_STRAND = _dtype("rem rate low second", "id group phase candidate type low_part dead")
+LOCAL_PART = _dtype("k u b m wake cap offer core scale", "strand job node socket spin id")
+
+
+class World(Block):
+    """All tables of a simulation. `clock`: [now]; `count`: see the indices below."""
+
+    layout = {
+        "types": (TYPE, 1),
+        "nodes": (NODE, 1),
+        "domains": (DOMAIN, 1),
+        "domain_nodes": (INT, 1),
+        "classes": (CLASS, 1),
+        "groups": (GROUP, 1),
+        "phases": (PHASE, 1),
+        "jobs": (JOB, 1),
+        "successors": (INT, 1),
+        "strands": (STRAND, 1),
+        "parts": (PART, 1),
+        "placed": (INT, 1),
+        "queues": (QUEUE, 1),
+        "queued": (INT, 1),
+        "heap": (INT, 1),
+        "clock": (FLOAT, 1),
+        "count": (INT, 1),
+        "isolated": (FLOAT, 2),  # seconds [classes, types]
+    }
+    mutable = (
+        "nodes", "domains", "jobs", "strands", "parts", "placed", "queues", "queued", "heap", "clock", "count",
+    )  # fmt: skip
+
+
+EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN = range(8)
+
+
+class Scratch(Block):
+    """Working space, reused; nothing in it outlives a kernel call except the score cache (kept valid by versions)."""
+
+    layout = {
+        "domains": (LOCAL_DOMAIN, 1),
+        "nodes": (LOCAL_NODE, 1),
+        "strands": (LOCAL_STRAND, 1),
+        "parts": (LOCAL_PART, 1),
+        "segments": (FLOAT, 2),  # [threads, 3]: per-job sharing: first part, last part, cores wanted
+        "fast": (FLOAT, 2),  # [7, parts]: the simple path's columns
+        "numbers": (INT, 1),  # list of domains
+        "chosen": (INT, 1),  # [nodes + 2]: nodes chosen for a job; behind them a list of one node
+        "score": (FLOAT, 2),  # [rows, nodes]: cached scores, seconds from now
+        "score_version": (INT, 2),  # [rows, nodes]: node version they hold for
+        "score_exact": (INT, 2),  # [rows, nodes]: 1 exact, 0 a lower bound
+        "row_class": (INT, 1),
+        "row_time": (FLOAT, 1),
+        "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
+        "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
+    }
+
+
+class WorldType(BlockType):
+    """Numba's type of World."""
+
+
+class ScratchType(BlockType):
+    """Numba's type of Scratch."""
+
+
+register(World, WorldType)
+register(Scratch, ScratchType)

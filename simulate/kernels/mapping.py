@@ -1,0 +1,176 @@
+"""Mapping: on which node, or nodes, a ready job should start now.
+
+Rule: nodes are scanned in file order and the incumbent is replaced only by a score < incumbent * (1 - 1e-9); what
+is skipped could not have replaced it. Skipping by the node's own end is used only where adding a job can never
+make another end earlier (the SIMPLE models), by the forecast's own clock always.
+Sources: SLF, LET, MOM: DESiDE (Chahal et al., ICPE 2019, 4.2); loadavg: the UNIX load average, their baseline.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+
+from .forecast import forecast
+from .jit import inner
+from .layout import EXPLAIN, LET, LOADAVG, MOM, NOBODY, ONE, SIMPLE, SLF
+from .tables import charge
+
+LESS = 1.0 - 1e-9
+
+
+@inner
+def fits(node, cls):
+    """Whether a job of this class may be placed on the node now: threads, the search's throttle, memory."""
+    threads = node.alloc + cls.threads
+    if threads > node.limit + 1e-9 or node.used + cls.memory > node.memory * (1.0 + 1e-12):
+        return False
+    return node.alloc <= 0.0 or threads <= node.cap + 1e-9
+
+
+@inner
+def _row(scratch, cls_id, now):
+    """Row of the score cache for this class at this instant; an old row is taken over."""
+    row = cls_id % len(scratch.row_class)
+    if scratch.row_class[row] != cls_id or scratch.row_time[row] != now:
+        scratch.row_class[row], scratch.row_time[row] = cls_id, now
+        for n in range(scratch.score_version.shape[1]):
+            scratch.score_version[row, n] = -1
+    return row
+
+
+@inner
+def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
+    """Score of node `n` under LET or MOM, from the cache where nothing changed; a lower bound above `cutoff`."""
+    node = world.nodes[n]
+    alone = node.ties == 0 and world.domains[node.domain].count == 1
+    if alone and scratch.score_version[row, n] == node.version and (
+        scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff
+    ):
+        return scratch.score[row, n]
+    if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:
+        if node.end_version != node.version:
+            scratch.chosen[len(world.nodes)] = n
+            node.end = now + forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, math.inf)[0]
+            node.end_version = node.version
+        if node.end - now >= cutoff:
+            return node.end - now
+    scratch.chosen[len(world.nodes)] = n
+    value, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, cls_id, policy, now, cutoff)
+    if alone:
+        scratch.score[row, n], scratch.score_exact[row, n] = value, 1 if exact else 0
+        scratch.score_version[row, n] = node.version
+    return value
+
+
+@inner
+def _score(world, scratch, row, n, cls_id, policy, now, cutoff):
+    if policy == SLF:
+        return world.nodes[n].live / world.types[world.nodes[n].type].cores
+    if policy == LOADAVG:
+        charge(world, n, now)
+        return world.nodes[n].load / world.types[world.nodes[n].type].cores
+    return _simulated(world, scratch, row, n, cls_id, policy, now, cutoff)
+
+
+@inner
+def _first_guess(world, scratch, row, cls_id, now):
+    """A good incumbent before the scan, where node ends are known bounds: the score of the node that ends first."""
+    best, least = NOBODY, math.inf
+    for n in range(len(world.nodes)):
+        node = world.nodes[n]
+        if node.end_version == node.version and node.end < least and fits(node, world.classes[cls_id]):
+            best, least = n, node.end
+    if best < 0:
+        return math.inf
+    return _simulated(world, scratch, row, best, cls_id, MOM, now, math.inf) * (1.0 + 4e-9)
+
+
+@inner
+def choose(world, scratch, job, policy, now):
+    """Choose nodes for a job into its `placed` slots; False if it fits nowhere now.
+
+    One node: O(nodes) scores. Several: the nodes with the least scores taken one by one (exact where nodes are
+    alike), then exchanges of the worst chosen against the next best while the joint forecast improves.
+    """
+    j = world.jobs[job]
+    cls = world.classes[j.cls]
+    j.alt, j.alt_cost = -1, math.inf
+    explain = world.count[EXPLAIN] == 1
+    row = _row(scratch, j.cls, now) if policy == LET or policy == MOM else 0
+    if cls.nodes > 1:
+        return _choose_several(world, scratch, job, policy, now, row)
+    best, incumbent, seed = -1, math.inf, math.inf
+    if policy == MOM and world.count[SIMPLE] == 1 and not explain:
+        seed = _first_guess(world, scratch, row, j.cls, now)
+    for n in range(len(world.nodes)):
+        if not fits(world.nodes[n], cls):
+            continue
+        cutoff = math.inf if explain else min(incumbent * LESS, seed)
+        value = _score(world, scratch, row, n, j.cls, policy, now, cutoff)
+        if best < 0 or value < incumbent * LESS:
+            if best >= 0 and incumbent < j.alt_cost:
+                j.alt, j.alt_cost = best, incumbent
+            if value <= cutoff or best < 0:
+                best, incumbent = n, value
+        elif value < j.alt_cost:
+            j.alt, j.alt_cost = n, value
+    if best < 0:
+        return False
+    j.alt_cost -= incumbent
+    world.placed[j.place0] = best
+    return True
+
+
+@inner
+def _least(values):
+    """Position of the smallest value, the lowest on ties; -1 when all are infinite. O(nodes)."""
+    best = -1
+    for n in range(len(values)):
+        if values[n] < math.inf and (best < 0 or values[n] < values[best] * LESS):
+            best = n
+    return best
+
+
+@inner
+def _choose_several(world, scratch, job, policy, now, row):
+    j = world.jobs[job]
+    cls = world.classes[j.cls]
+    values, chosen, want = scratch.values, scratch.chosen, cls.nodes
+    fitting = 0
+    for n in range(len(world.nodes)):
+        values[n] = math.inf
+        if fits(world.nodes[n], cls):
+            values[n] = _score(world, scratch, row, n, j.cls, policy, now, math.inf)
+            fitting += 1
+    if fitting < want:
+        return False
+    worst = 0.0
+    for i in range(want):
+        chosen[i] = _least(values)
+        worst = values[chosen[i]]
+        values[chosen[i]] = math.inf
+    simulated = policy == LET or policy == MOM
+    best = forecast(world, scratch, chosen, want, j.cls, policy, now, math.inf)[0] if simulated else 0.0
+    for _ in range(8):
+        other = _least(values)
+        if other < 0:
+            break
+        if j.alt < 0:
+            j.alt, j.alt_cost = other, values[other] - worst
+        if not simulated:
+            break
+        old, chosen[want - 1] = chosen[want - 1], other
+        value = forecast(world, scratch, chosen, want, j.cls, policy, now, best * LESS)[0]
+        if value >= best * LESS:
+            chosen[want - 1] = old
+            break
+        best, values[other] = value, math.inf
+    for i in range(want):
+        at = i
+        while at > 0 and world.placed[j.place0 + at - 1] > chosen[i]:
+            world.placed[j.place0 + at] = world.placed[j.place0 + at - 1]
+            at -= 1
+        world.placed[j.place0 + at] = chosen[i]
+    return True

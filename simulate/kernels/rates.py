@@ -1,0 +1,312 @@
+"""Rates: how fast every strand of a component progresses, given who else is there.
+
+Rule: pure arithmetic on the scratch tables. Sources: CPU sharing and memory models of DESiDE (Chahal et al.,
+ICPE 2019, 4.3), the piecewise-linear model of IRMaSim (Herrera et al., CCGrid 2021), and their exact fluid limit:
+a thread with CPU share u, dilation m and stretch s progresses at 1 / (u*m*s + 1 - u).
+Cost: O(parts) a domain and evaluation; the coupled models take about ten evaluations.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+
+from .jit import inner
+from .layout import EQUAL_SHARE, NONE, ONE, PIECEWISE, ZERO
+
+TIGHT = 1e-12
+
+
+@inner
+def stretch(parts, first, last, target, capped):
+    """Smallest s >= 1 at which parts [first, last) hold at most `target` cores: safeguarded Newton on 1/H(s)."""
+    threads = 0.0
+    for p in range(first, last):
+        threads += parts[p].k
+    low, high, s = 1.0, max(1.0, threads / target) * (1.0 + 1e-9), 1.0
+    for _ in range(80):
+        held, slope = 0.0, 0.0
+        for p in range(first, last):
+            part = parts[p]
+            busy = part.u * part.m
+            wall = busy * max(s, part.wake) + 1.0 - part.u
+            if capped == 1 and part.spin == 0 and part.cap * wall < 1.0:
+                held += part.k * busy * part.cap
+            else:
+                share = part.k * busy / wall
+                held += share
+                if s >= part.wake:
+                    slope += share * busy / wall
+        if held <= target * (1.0 + TIGHT):
+            if s == 1.0 or held >= target * (1.0 - TIGHT):
+                return s
+            high = s
+        else:
+            low = s
+        if high - low <= 1e-15 * high:
+            return high
+        step = s + held * (held - target) / (target * slope) if slope > 0.0 else -1.0
+        s = step if low < step < high else 0.5 * (low + high)
+    return s
+
+
+@inner
+def wake_stretch(parts, first, last, cores, strength):
+    """Set the wait that sleeping threads meet on waking: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C.
+
+    x is the share of the node's cores that all others want; nobody queues while there is a core for each thread.
+    The exponent is Sakasegawa's for a queue with C servers (1977); the strength is calibrated.
+    """
+    threads, wanted = 0.0, 0.0
+    for p in range(first, last):
+        part = parts[p]
+        part.wake = 1.0
+        busy = part.u * part.m
+        threads += part.k
+        wanted += part.k * busy / (busy + 1.0 - part.u)
+    if strength <= 0.0 or threads <= cores:
+        return
+    power = math.sqrt(2.0 * (cores + 1.0))
+    for p in range(first, last):
+        part = parts[p]
+        if part.u < 1.0:
+            busy = part.u * part.m
+            x = min(1.0, max(0.0, wanted - busy / (busy + 1.0 - part.u)) / cores)
+            part.wake = 1.0 + strength * min(1.0, 2.0 * (1.0 - part.u)) * x**power / cores
+
+
+@inner
+def share_cores(node, parts, segments):
+    """Set `offer` (rate) and `core` (share of a core held) of a node's parts, dilations given."""
+    first, last, cores = node.first, node.last, node.cores
+    if node.per_job == 0:
+        s = stretch(parts, first, last, cores, ONE)
+        for p in range(first, last):
+            _offer(parts[p], s)
+        return
+    wake_stretch(parts, first, last, cores, node.queueing)
+    jobs, total, p = 0, 0.0, first
+    while p < last:
+        job, begin, held = parts[p].job, p, 0.0
+        while p < last and parts[p].job == job:
+            part = parts[p]
+            busy = part.u * part.m
+            rate = 1.0 / (busy * part.wake + 1.0 - part.u)
+            held += part.k * busy * (rate if part.spin else min(rate, part.cap))
+            p += 1
+        segments[jobs, 0], segments[jobs, 1], segments[jobs, 2] = begin, p, held
+        total += held
+        jobs += 1
+    level = math.inf
+    if total > cores * (1.0 + TIGHT):
+        level = _fill(segments, jobs, cores)
+    for j in range(jobs):
+        begin, end = int(segments[j, 0]), int(segments[j, 1])
+        s = stretch(parts, begin, end, level, ZERO) if level < math.inf else 1.0
+        for p in range(begin, end):
+            _offer(parts[p], s)
+
+
+@inner
+def _offer(part, s):
+    busy = part.u * part.m
+    part.offer = 1.0 / (busy * max(s, part.wake) + 1.0 - part.u)
+    part.core = busy * (part.offer if part.spin else min(part.offer, part.cap))
+
+
+@inner
+def _fill(segments, jobs, cores):
+    """Level L with sum_j min(wanted_j, L) = cores (water-filling between jobs)."""
+    level = cores / jobs
+    while True:
+        used, rest = 0.0, 0
+        for j in range(jobs):
+            if segments[j, 2] <= level:
+                used += segments[j, 2]
+            else:
+                rest += 1
+        if rest == 0:
+            return level
+        higher = (cores - used) / rest
+        if higher <= level * (1.0 + 1e-15):
+            return level
+        level = higher
+
+
+@inner
+def _weight(part, everyone):
+    """Threads of a part that contend for memory: all that have not ended, or those on a core at the moment."""
+    return part.k if everyone == 1 else part.k * part.u * part.m * min(part.offer, part.cap)
+
+
+@inner
+def memory_level(parts, first, last, bandwidth, equal, everyone):
+    """Bandwidth a contending thread may have: equal-share BW/n, or the water level of max-min (inf: enough)."""
+    weight = 0.0
+    for p in range(first, last):
+        weight += _weight(parts[p], everyone)
+    level = bandwidth / weight
+    if equal:
+        return level
+    while True:
+        used, rest = 0.0, 0.0
+        for p in range(first, last):
+            w = _weight(parts[p], everyone)
+            if parts[p].b <= level:
+                used += w * parts[p].b
+            else:
+                rest += w
+        if rest <= 0.0:
+            return math.inf
+        higher = (bandwidth - used) / rest
+        if higher <= level * (1.0 + 1e-15):
+            return level
+        level = higher
+
+
+@inner
+def _dilate(domain, nodes, parts, level, segments):
+    """Set dilations m = 1 + max(0, b/level - 1) * remote, then share the cores of each node of the domain."""
+    for n in range(domain.first, domain.last):
+        for p in range(nodes[n].first, nodes[n].last):
+            part = parts[p]
+            part.wake = 1.0
+            part.m = 1.0 + max(0.0, part.b / level - 1.0) * domain.remote
+        share_cores(nodes[n], parts, segments)
+
+
+@inner
+def _excess(parts, first, last, level, bandwidth, equal):
+    """Relative surplus of demand over bandwidth at `level`; grows with the level."""
+    demand = 0.0
+    for p in range(first, last):
+        demand += _weight(parts[p], ZERO) * (level if equal else min(parts[p].b, level))
+    return demand / bandwidth - 1.0
+
+
+@inner
+def _coupled(domain, nodes, parts, segments, equal):
+    """Solve level, dilations, stretches and rates together, when only threads on a core contend (to 1e-12)."""
+    first, last = nodes[domain.first].first, nodes[domain.last - 1].last
+    bandwidth = domain.bandwidth
+    threads, top = 0.0, 0.0
+    for p in range(first, last):
+        threads += parts[p].k
+        top = max(top, parts[p].b)
+    _dilate(domain, nodes, parts, math.inf, segments)
+    if top <= 0.0:
+        return
+    level = memory_level(parts, first, last, bandwidth, equal, ZERO)
+    if level >= top:
+        return
+    low, high = min(bandwidth / threads, top), top
+    f_low, f_high = -1.0, _excess(parts, first, last, top, bandwidth, equal)
+    side = 0
+    for _ in range(200):
+        _dilate(domain, nodes, parts, level, segments)
+        f = _excess(parts, first, last, level, bandwidth, equal)
+        if abs(f) <= TIGHT:
+            return
+        if f > 0.0:
+            high, f_high = level, f
+            if side == 1:
+                f_low *= 0.5
+            side = 1
+        else:
+            low, f_low = level, f
+            if side == -1:
+                f_high *= 0.5
+            side = -1
+        if high - low <= 1e-14 * high:
+            return
+        level = (low * f_high - high * f_low) / (f_high - f_low)
+        if not low < level < high:
+            level = 0.5 * (low + high)
+
+
+@inner
+def _piecewise(kind, sockets, nodes, node, parts, segments):
+    """Piecewise-linear model per socket (IRMaSim section IV, smoothstep as in the authors' code); rates in MB/s."""
+    for socket in range(sockets):
+        total, tasks = 0.0, 0.0
+        for p in range(node.first, node.last):
+            if parts[p].socket == socket:
+                total += parts[p].k * parts[p].u * parts[p].b * 1e-6
+                tasks += parts[p].k
+        others = min(max(tasks - 1.0, 0.0), kind.n_max)
+        for p in range(node.first, node.last):
+            part = parts[p]
+            if part.socket != socket:
+                continue
+            part.wake, part.m = 1.0, 1.0
+            if total >= kind.c:
+                x = (part.u * part.b * 1e-6 - (kind.da - others) * kind.db) / (kind.dc - others * kind.dd)
+                x = min(max(x, 0.0), 1.0)
+                smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
+                n = others * kind.d_weight
+                part.m = 1.0 / max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
+    share_cores(node, parts, segments)
+
+
+@inner
+def solve_domain(domain, types, nodes, parts, segments):
+    """Rates on one memory domain, whatever its model."""
+    first, last = nodes[domain.first].first, nodes[domain.last - 1].last
+    if first == last:
+        return
+    kind = types[domain.type]
+    if kind.contention == NONE:
+        _dilate(domain, nodes, parts, math.inf, segments)
+    elif kind.contention == PIECEWISE:
+        for n in range(domain.first, domain.last):
+            _piecewise(kind, kind.sockets, nodes, nodes[n], parts, segments)
+    elif kind.all_threads:
+        equal = kind.contention == EQUAL_SHARE
+        level = memory_level(parts, first, last, domain.bandwidth, equal, ONE)
+        _dilate(domain, nodes, parts, level, segments)
+    else:
+        _coupled(domain, nodes, parts, segments, kind.contention == EQUAL_SHARE)
+
+
+@inner
+def solve(scratch, types, n_domains, n_parts, n_strands, multi):
+    """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
+    other parts do not use they give back: iterated to 1e-9 (damped where it swings)."""
+    strands, parts = scratch.strands, scratch.parts
+    for d in range(n_domains):
+        solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
+    if multi:
+        for turn in range(300):
+            _lowest(strands, parts, n_parts, n_strands)
+            change = 0.0
+            for p in range(n_parts):
+                part = parts[p]
+                strand = strands[part.strand]
+                cap = (strand.second if strand.low_part == p else strand.low) / part.scale
+                if turn > 30 and part.cap < math.inf and cap < math.inf:
+                    cap = 0.5 * (cap + part.cap)
+                if cap < math.inf:
+                    change = max(change, 1.0 if part.cap == math.inf else abs(cap - part.cap) / cap)
+                part.cap = cap
+            if change <= 1e-10:
+                break
+            for d in range(n_domains):
+                solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
+    _lowest(strands, parts, n_parts, n_strands)
+    for i in range(n_strands):
+        strands[i].rate = strands[i].low
+
+
+@inner
+def _lowest(strands, parts, n_parts, n_strands):
+    """Smallest and second smallest offer of each strand, in progress of its reference type."""
+    for i in range(n_strands):
+        strands[i].low, strands[i].second, strands[i].low_part = math.inf, math.inf, -1
+    for p in range(n_parts):
+        strand = strands[parts[p].strand]
+        offer = parts[p].offer * parts[p].scale
+        if offer < strand.low:
+            strand.second, strand.low, strand.low_part = strand.low, offer, p
+        elif offer < strand.second:
+            strand.second = offer

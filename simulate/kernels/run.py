@@ -1,0 +1,204 @@
+"""Running a whole workflow: the event loop.
+
+Rule: at each instant all ends are processed, then every ready job is offered in order, then the touched
+components are re-rated once. Cost: O(log nodes) an event plus the solver on touched components plus the policy.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+
+from .jit import inner
+from .layout import DONE, FORCED, HEAP, NOBODY, ONE, POWERED, READY, RUNNING, RUNNING_JOBS, WAITING
+from .mapping import choose, fits
+from .tables import INSTANT, charge, end_strand, heap_update, phase_at, place, queue_pop, queue_push, rerate, touch
+
+FINISHED, STUCK, CUT = 0, 1, 2
+
+
+@inner
+def begin(world, scratch):
+    """Initial pass over a fresh world: queue the jobs that wait for nothing, start those that are under way."""
+    scratch.touched[0] = 0
+    scratch.row_class[:] = -1
+    now = world.clock[0]
+    for job in range(len(world.jobs)):
+        j = world.jobs[job]
+        if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
+            j.blockers += 1
+            j.next_waiter = world.jobs[j.wait_for].waiter
+            world.jobs[j.wait_for].waiter = job
+    for job in range(len(world.jobs)):
+        j = world.jobs[job]
+        if j.state == RUNNING:
+            place(world, scratch, job, now)
+        elif j.state == WAITING and j.blockers == 0:
+            _ready(world, job)
+
+
+@inner
+def _ready(world, job):
+    world.jobs[job].state = READY
+    queue_push(world, job)
+
+
+@inner
+def _release(world, job, sequence, by_key):
+    """A job ended: note who waits for nothing else. Returns how many became ready (held at the end of `queued`)."""
+    j = world.jobs[job]
+    ready = 0
+    for i in range(j.succ_start, j.succ_start + j.succ_count):
+        other = world.jobs[world.successors[i]]
+        other.blockers -= 1
+        if other.blockers == 0 and other.state == WAITING:
+            _queue_in_order(world, world.successors[i], sequence, by_key)
+            ready += 1
+    waiter = j.waiter
+    while waiter >= 0:
+        other = world.jobs[waiter]
+        other.blockers -= 1
+        if other.blockers == 0 and other.state == WAITING:
+            _queue_in_order(world, waiter, sequence, by_key)
+            ready += 1
+        waiter = other.next_waiter
+    return ready
+
+
+@inner
+def _queue_in_order(world, job, sequence, by_key):
+    """Order of mapping: the time a job became ready, then its place in the file; or the caller's own keys."""
+    if by_key == 0:
+        world.jobs[job].key = sequence * float(len(world.jobs)) + job
+    _ready(world, job)
+
+
+@inner
+def offer_ready(world, scratch, policy, now):
+    """Offer every queued job its chance to start, in key order; a queue whose head fits nowhere is passed over."""
+    queues = world.queues
+    for q in range(len(queues)):
+        queues[q].blocked = 0
+    room = _most_room(world) if policy != FORCED else math.inf
+    while True:
+        best, key = NOBODY, math.inf
+        for q in range(len(queues)):
+            if queues[q].length > 0 and queues[q].blocked == 0:
+                head = world.jobs[world.queued[queues[q].start]].key
+                if head < key:
+                    best, key = q, head
+        if best < 0:
+            return
+        job = world.queued[queues[best].start]
+        j = world.jobs[job]
+        if policy == FORCED:
+            possible = True
+            for i in range(world.classes[j.cls].nodes):
+                possible = possible and fits(world.nodes[world.placed[j.place0 + i]], world.classes[j.cls])
+        else:
+            possible = world.classes[j.cls].threads <= room and choose(world, scratch, job, policy, now)
+        if possible:
+            queue_pop(world, best)
+            place(world, scratch, job, now)
+            if policy != FORCED and len(queues) > 8:
+                room = _most_room(world)
+        else:
+            queues[best].blocked = 1
+
+
+@inner
+def _most_room(world):
+    """Most threads that any node can still take: jobs that want more need no closer look."""
+    room = 0.0
+    for n in range(len(world.nodes)):
+        room = max(room, world.nodes[n].limit - world.nodes[n].alloc)
+    return room + 1e-9
+
+
+@inner
+def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
+    """Process all strands of a node that end, or change phase, by `horizon`."""
+    p = world.nodes[n].head
+    while p >= 0:
+        after = world.parts[p].next
+        s = world.parts[p].strand
+        strand = world.strands[s]
+        if strand.finish <= horizon:
+            touch(world, scratch, n, now)
+            if strand.phase + 1 < world.groups[strand.group].phase_count:
+                strand.phase += 1
+                strand.rem = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
+                strand.rate, strand.last, strand.finish = 0.0, now, math.inf
+            elif end_strand(world, scratch, s, now):
+                _release(world, strand.job, sequence, by_key)
+        p = after
+
+
+@inner
+def simulate(world, scratch, policy, by_key, cutoff):
+    """Run until all jobs have ended. Returns FINISHED, STUCK (a waiting job can never start) or CUT (makespan
+    passed `cutoff`). The clock is left at the end."""
+    begin(world, scratch)
+    sequence, now = 1.0, world.clock[0]
+    while True:
+        offer_ready(world, scratch, policy, now)
+        rerate(world, scratch, now)
+        if world.count[RUNNING_JOBS] == 0:
+            break
+        now = world.nodes[world.heap[0]].next
+        if now > cutoff:
+            return CUT
+        horizon = now + INSTANT + 1e-15 * now
+        while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
+            n = world.heap[0]
+            _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
+            world.nodes[n].next = math.inf
+            heap_update(world, n)
+        sequence += 1.0
+    world.clock[0] = now
+    for n in range(len(world.nodes)):
+        charge(world, n, now)
+    for q in range(len(world.queues)):
+        if world.queues[q].length > 0:
+            return STUCK
+    return FINISHED
+
+
+@inner
+def total_energy(world):
+    """Joules of all nodes so far; nan where a node's power is unknown."""
+    if world.count[POWERED] == 0:
+        return math.nan
+    total = 0.0
+    for n in range(len(world.nodes)):
+        total += world.nodes[n].energy
+    return total
+
+
+@inner
+def evaluate(world, scratch, keys, queue_of, places, wait_for, caps, cutoff):
+    """Run a fresh world with a given mapping, order, extra waits and throttles. Returns (makespan, joules), both inf
+    when cut off or stuck. Used by searches: one call, no Python inside."""
+    world.count[0] += 1
+    for job in range(len(world.jobs)):
+        world.jobs[job].key = keys[job]
+        world.jobs[job].queue = queue_of[job]
+        world.jobs[job].wait_for = wait_for[job]
+    for i in range(len(places)):
+        world.placed[i] = places[i]
+    for n in range(len(world.nodes)):
+        world.nodes[n].cap = caps[n]
+    for q in range(len(world.queues)):
+        world.queues[q].length = 0
+        world.queues[q].start = 0
+    for job in range(len(world.jobs)):
+        world.queues[queue_of[job]].start += 1
+    at = 0
+    for q in range(len(world.queues)):
+        size = world.queues[q].start
+        world.queues[q].start = at
+        at += size
+    if simulate(world, scratch, FORCED, ONE, cutoff) != FINISHED:
+        return math.inf, math.inf
+    return world.clock[0], total_energy(world)

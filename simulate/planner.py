@@ -1,0 +1,182 @@
+"""Planning: from a workflow and a cluster to a plan, under any policy.
+
+Rule: everything a caller needs is one function; it is pure: same input and seed, same plan.
+`simulated_in` is filled by the caller's clock (this room has none): see `Plan`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from .bounds import lower_bound
+from .engine import Simulation, Underway
+from .errors import ConfigError
+from .job import Workflow
+from .objective import Objective
+from .plan import Plan, PlannedJob, RunnerUp
+from .platform import Cluster
+from .policies.lookahead import Candidate, Search, default_budget
+from .scaling import scaling_notes
+
+__all__ = ["POLICIES", "Objective", "Underway", "plan"]
+
+POLICIES: tuple[str, ...] = ("loadavg", "slf", "let", "mom", "lookahead")
+
+
+def plan(
+    workflow: Workflow,
+    cluster: Cluster,
+    *,
+    policy: str = "lookahead",
+    objective: Objective = Objective(),
+    seed: int = 0,
+    budget: int | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    underway: Sequence[Underway] = (),
+    done: Collection[str] = (),
+    available: Collection[str] | None = None,
+    explain: bool = True,
+) -> Plan:
+    """Map every job of the workflow to nodes and forecast when it runs.
+
+    Args:
+        policy: one of POLICIES.
+        objective: what `lookahead` minimises; the others have their own criterion.
+        budget: evaluations that `lookahead` may use; None = by size.
+        should_stop: asked now and then by `lookahead`; True cuts it, and the plan says `truncated`.
+        underway: jobs that run already; they have start_time 0 in the plan.
+        done: ids of jobs that have ended well; they are absent from the plan.
+        available: names of nodes that take new jobs; None = all.
+        explain: find each job's runner-up node and what it would have cost.
+
+    Raises:
+        ConfigError: unknown policy, or an energy objective on nodes whose power is unknown.
+        InvalidJobError: a malformed workflow, or a job that can never start.
+    """
+    if policy not in POLICIES:
+        raise ConfigError("policy", "", f"{policy!r} is unknown", ", ".join(POLICIES))
+    if objective.needs_energy and any(kind.power is None for kind in cluster.types):
+        unknown = next(kind.name for kind in cluster.types if kind.power is None)
+        raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
+                          f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
+    simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
+    evaluations, truncated = 1, False
+    if policy == "lookahead":
+        size = len(workflow.jobs)
+        search = Search(simulation, objective, seed, default_budget(size) if budget is None else budget, should_stop)
+        found = search.run()
+        evaluations, truncated = found.evaluations, found.truncated
+        makespan, energy = found.makespan, found.energy_j
+        why = _alternatives(simulation, found.candidate, makespan) if explain else {}
+    else:
+        outcome = simulation.run(policy, explain=explain)
+        makespan, energy = outcome.makespan, outcome.energy_j
+        why = _runner_ups(simulation)
+    return Plan(
+        workflow=workflow.name,
+        cluster=cluster.name,
+        policy=policy,
+        seed=seed,
+        makespan=makespan,
+        energy_j=None if math.isnan(energy) else energy,
+        lower_bound=lower_bound_of(simulation),
+        simulated_in=0.0,
+        truncated=truncated,
+        evaluations=evaluations,
+        jobs=_planned(simulation, why, set(done)),
+        warnings=_warnings(workflow, cluster, simulation),
+    )
+
+
+def lower_bound_of(simulation: Simulation) -> float:
+    """The proven bound of a simulation that has been run: its fresh state is restored on a copy."""
+    twin = simulation.copy()
+    twin.reset()
+    return lower_bound(twin)
+
+
+def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -> tuple[PlannedJob, ...]:
+    world, isolated = simulation.world, simulation.isolated
+    powered = bool((world.types["watts_base"] > 0.0).all())
+    start, finish = world.jobs["start"].tolist(), world.jobs["finish"].tolist()
+    energy, cls = world.jobs["energy"].tolist(), world.jobs["cls"].tolist()
+    progress = world.jobs["progress"].tolist()
+    planned = []
+    for i, job in enumerate(simulation.workflow.jobs):
+        if job.id in done:
+            continue
+        nodes = simulation.nodes_of(i)
+        kinds = [int(world.nodes[simulation.cluster.index[name]]["type"]) for name in nodes]
+        alone = max(float(isolated[cls[i], kind]) for kind in kinds)
+        left = alone * (1.0 - progress[i])
+        slowdown = (finish[i] - start[i]) / left if left > 0.0 else 1.0
+        planned.append(
+            PlannedJob(
+                job.id, nodes, start[i], finish[i], alone, max(1.0, slowdown),
+                energy[i] if powered else None, why.get(i),
+            )  # fmt: skip
+        )
+    return tuple(planned)
+
+
+def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
+    """What the paper's policies noted while they chose."""
+    jobs, nodes = simulation.world.jobs, simulation.cluster.nodes
+    return {
+        int(i): RunnerUp((nodes[jobs[i]["alt"]].name,), float(jobs[i]["alt_cost"]))
+        for i in np.flatnonzero(jobs["alt"] >= 0)
+        if math.isfinite(jobs[i]["alt_cost"])
+    }
+
+
+def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan: float) -> dict[int, RunnerUp]:
+    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
+
+    At most 2,000 runs; beyond that the jobs that start first are explained.
+    """
+    world = simulation.world
+    if candidate is None:
+        candidate = Candidate(
+            world.placed.copy(), world.jobs["start"].copy(), np.full(len(world.jobs), -1),
+            np.full(len(world.nodes), math.inf),
+        )  # fmt: skip
+    keep = world.buffer.copy()
+    order = np.argsort(world.jobs["start"], kind="stable")
+    single = world.classes["nodes"][world.jobs["cls"]] == 1
+    movable = [int(i) for i in order if single[i] and simulation.is_waiting(int(i))]
+    others, why, used = min(len(world.nodes) - 1, 8), {}, 0
+    place0 = world.jobs["place0"].copy()
+    for job in movable:
+        if used >= 2000 or len(world.jobs) > 2000:
+            break
+        here, best = int(candidate.places[place0[job]]), (math.inf, -1)
+        for step in range(1, others + 1):
+            node = (here + step) % len(world.nodes)
+            if not simulation.may_run(job, node):
+                continue
+            trial = candidate.places.copy()
+            trial[place0[job]] = node
+            value, _ = simulation.follow(trial, candidate.keys, candidate.wait_for, candidate.caps)
+            used += 1
+            best = min(best, (value, node))
+        if math.isfinite(best[0]):
+            why[job] = RunnerUp((simulation.cluster.nodes[best[1]].name,), best[0] - makespan)
+    np.copyto(world.buffer, keep)
+    return why
+
+
+def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> tuple[str, ...]:
+    notes = list(workflow.warnings)
+    profiles = list({id(job.profile): job.profile for job in workflow.jobs}.values())
+    notes += scaling_notes(profiles, cluster)
+    assumed = sum(job.profile.provenance.source == "default" for job in workflow.jobs)
+    if assumed:
+        notes.append(f"{assumed} of {len(workflow.jobs)} jobs have no profile: a default is assumed for them")
+    run_time = simulation.world.jobs["finish"] - simulation.world.jobs["start"]
+    late = [j.id for j, t in zip(workflow.jobs, run_time, strict=True) if j.walltime is not None and t > j.walltime]
+    if late:
+        notes.append(f"forecast beyond the walltime: {', '.join(late[:5])}{' ...' if len(late) > 5 else ''}")
+    return tuple(notes)

@@ -1,0 +1,98 @@
+"""Control groups: found in either version, filled in as the kernel wants it, and never a condition."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pilotfish.adapters.local.cgroups import ControlGroups, remove
+from pilotfish.adapters.local.outcome import killed_for_memory
+
+OURS = f"pilotfish-{os.getuid()}"
+
+
+def grow(directory: Path, files: dict[str, str]) -> None:
+    """A directory as the kernel would fill it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (directory / name).write_text(text)
+
+
+def version_1(root: Path) -> tuple[str, str]:
+    cpuset = {"cgroup.procs": "", "cpuset.cpus": "0-3", "cpuset.mems": "0"}
+    grow(root / "cpuset" / OURS, cpuset | {"cpuset.cpus": "", "cpuset.mems": ""})
+    grow(root / "cpuset", cpuset)
+    grow(root / "cpuset" / OURS / "j", cpuset | {"cpuset.cpus": "", "cpuset.mems": ""})
+    grow(root / "memory" / "site" / OURS, {"cgroup.procs": ""})
+    grow(root / "memory" / "site" / OURS / "j", {"cgroup.procs": "", "memory.limit_in_bytes": ""})
+    mounts = f"cgroup {root}/cpuset cgroup rw,cpuset 0 0\ncgroup {root}/memory cgroup rw,memory 0 0\nx / ext4 rw 0 0\n"
+    return mounts, "5:freezer:/\n4:memory:/site\n3:cpuset:/\n"
+
+
+def version_2(root: Path) -> tuple[str, str]:
+    own = root / "service"
+    for group in (own, own / OURS, own / OURS / "j"):
+        grow(
+            group,
+            {"cgroup.procs": "", "cgroup.controllers": "", "cgroup.subtree_control": "cpuset cpu memory"},
+        )
+    grow(own / OURS / "j", {"cpuset.cpus": "", "memory.max": ""})
+    return f"cgroup2 {root} cgroup2 rw 0 0\n", "0::/service\n"
+
+
+def test_version_1(tmp_path: Path) -> None:
+    groups = ControlGroups(*version_1(tmp_path))
+    assert groups.make("j", (0, 2), 5e6) == (
+        f"{tmp_path}/cpuset/{OURS}/j",
+        f"{tmp_path}/memory/site/{OURS}/j",
+    )
+    assert (tmp_path / "cpuset" / OURS / "cpuset.mems").read_text() == "0"
+    assert (tmp_path / "cpuset" / OURS / "j" / "cpuset.cpus").read_text() == "0,2"
+    assert (tmp_path / "cpuset" / OURS / "j" / "cpuset.mems").read_text() == "0"
+    assert (tmp_path / "memory" / "site" / OURS / "j" / "memory.limit_in_bytes").read_text() == "5000000"
+    assert groups.notes == (
+        "no writable cpu control group: CPUs are shared as the kernel's session groups do",
+    )
+
+
+def test_version_2(tmp_path: Path) -> None:
+    groups = ControlGroups(*version_2(tmp_path))
+    (made,) = groups.make("j", (1,), 7.0)
+    assert (Path(made) / "cpuset.cpus").read_text() == "1"
+    assert (Path(made) / "memory.max").read_text() == "7"
+    assert groups.notes == ()
+
+
+def test_no_limit_is_none(tmp_path: Path) -> None:
+    (made,) = ControlGroups(*version_2(tmp_path)).make("j", (1,), 0.0)
+    assert (Path(made) / "memory.max").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "mounts, membership", [("", ""), ("cgroup2 /nonexistent cgroup2 rw 0 0\n", "0::/a\n")]
+)
+def test_without_groups_there_is_a_note_for_each_and_no_error(mounts: str, membership: str) -> None:
+    groups = ControlGroups(mounts, membership)
+    assert [note.split()[2] for note in groups.notes] == ["cpuset", "cpu", "memory"]
+    assert groups.make("j", (0,), 1.0) == ()
+
+
+def test_removing_what_is_not_there_is_harmless(tmp_path: Path) -> None:
+    (tmp_path / "group").mkdir()
+    remove((str(tmp_path / "nowhere"), str(tmp_path / "group")))
+    assert not (tmp_path / "group").exists()
+
+
+@pytest.mark.parametrize(
+    "name, text, killed",
+    [
+        ("memory.events", "low 0\noom 1\noom_kill 1\n", True),
+        ("memory.events", "low 0\noom 1\noom_kill 0\n", False),
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", True),
+        ("other", "oom_kill 2\n", False),
+    ],
+)
+def test_a_kill_for_memory_is_seen(tmp_path: Path, name: str, text: str, killed: bool) -> None:
+    (tmp_path / name).write_text(text)
+    assert killed_for_memory([str(tmp_path)]) is killed

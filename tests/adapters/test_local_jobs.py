@@ -1,0 +1,249 @@
+"""What a job on this machine gets (CPUs, environment, files) and what is kept of its end (code, signal, usage)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from local_world import CPUS, LocalWorld, gone, python, sh
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.local import create
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.plan import Cancel, Start
+from pilotfish.simulate.snapshot import JobState
+
+
+def said(world: LocalWorld, key: str) -> str:
+    return world.adapter.output(key)[0].read_text()
+
+
+@pytest.mark.parametrize("nodes, cpus", [(("b",), CPUS[-1:]), (("a", "b"), sorted({CPUS[0], CPUS[-1]}))])
+def test_a_job_sees_only_the_cpus_of_its_nodes(
+    world: LocalWorld, nodes: tuple[str, ...], cpus: list[int]
+) -> None:
+    job = python("j", "import os; print(sorted(os.sched_getaffinity(0)), os.environ['PILOTFISH_CPUS'])")
+    assert world.finish(job, *nodes).state is JobState.COMPLETED
+    assert said(world, "j").strip() == f"{cpus} {','.join(map(str, cpus))}"
+
+
+def test_a_job_leads_its_own_session_and_has_no_terminal(world: LocalWorld) -> None:
+    code = "import os; print(os.getsid(0) == os.getpgrp() == os.getpid(), os.isatty(0), os.read(0, 1))"
+    world.finish(python("j", code))
+    assert said(world, "j").strip() == "True False b''"
+
+
+def test_a_job_starts_with_default_signals_and_no_foreign_files(world: LocalWorld) -> None:
+    code = (
+        "import os, signal; print([s for s in range(1, 32) if signal.getsignal(s) == signal.SIG_IGN"
+        " and s not in (13, 25)], sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"  # Python ignores PIPE and XFSZ
+    )
+    world.finish(python("j", code))
+    assert said(world, "j").strip() == "[] [0, 1, 2]"
+
+
+def test_environment_and_directory_are_as_asked(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/ours")
+    monkeypatch.setenv("FROM_OUTSIDE", "1")
+    (world.path / "wörk").mkdir()
+    job = Job(
+        "j",
+        Profile((ThreadGroup(3, 1.0),)),
+        command=("/bin/sh", "-c", "pwd; env"),
+        environment=(("X", "ä\nb"), ("FROM_OUTSIDE", "2")),
+        directory=str(world.path / "wörk"),
+    )
+    world.finish(job, "a", "b")
+    out = said(world, "j")
+    assert out.startswith(f"{world.path}/wörk\n")
+    for line in ("X=ä\nb\n", "FROM_OUTSIDE=2\n", "PILOTFISH_JOB_ID=j\n", "PILOTFISH_KEY=j\n", "PILOTFISH_NODES=a,b\n",
+                 "PILOTFISH_THREADS=6\n"):  # fmt: skip
+        assert line in out
+    assert "NOTIFY_SOCKET" not in out
+
+
+def test_exit_codes_are_kept(world: LocalWorld) -> None:
+    codes = (0, 1, 2, 126, 127, 128, 137, 254, 255)
+    for code in codes:
+        world.start(sh(f"j{code}", f"exit {code}"))
+    views = world.all_ended()
+    assert {view.key: (view.exit_code, view.signal) for view in views} == {
+        f"j{code}": (code, None) for code in codes
+    }
+    assert [view.key for view in views if view.state is JobState.COMPLETED] == ["j0"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_is_kept(world: LocalWorld, number: signal.Signals) -> None:
+    view = world.finish(sh("j", f"kill -{number.value} $$"))
+    assert (view.state, view.exit_code, view.signal) == (JobState.FAILED, 128 + number, number)
+    assert number.name in view.reason
+
+
+def missing(world: LocalWorld) -> Job:
+    return Job("j", sh("j", "").profile, command=("./no-such-command",))
+
+
+def not_executable(world: LocalWorld) -> Job:
+    return Job("j", sh("j", "").profile, command=("/etc/passwd",))
+
+
+def no_directory(world: LocalWorld) -> Job:
+    return sh("j", "true", directory=str(world.path / "nowhere"))
+
+
+def not_a_program(world: LocalWorld) -> Job:
+    (world.path / "text").write_text("no shebang")
+    (world.path / "text").chmod(0o755)
+    return Job("j", sh("j", "").profile, command=(str(world.path / "text"),))
+
+
+@pytest.mark.parametrize(
+    "make, code, says",
+    [(missing, 127, "no-such-command"), (not_executable, 126, "/etc/passwd"), (no_directory, 126, "nowhere"),
+     (not_a_program, 126, "text")],
+)  # fmt: skip
+def test_what_cannot_run_fails_as_in_a_shell(world: LocalWorld, make, code: int, says: str) -> None:
+    view = world.finish(make(world))
+    assert (view.state, view.exit_code) == (JobState.FAILED, code)
+    assert says in view.reason
+
+
+def test_output_goes_where_asked_and_stays(world: LocalWorld) -> None:
+    world.adapter.close()
+    outputs = world.path / "outputs"
+    world.adapter = create(world.adapter.cluster, world.state, output_dir=outputs)
+    view = world.finish(sh("lost", "echo x"))
+    assert (view.exit_code, view.state) == (126, JobState.FAILED)
+    assert str(outputs) in view.reason
+    outputs.mkdir()
+    world.finish(sh("j", "echo out; echo err >&2"))
+    world.adapter.forget("j")
+    assert {path.name: path.read_text() for path in outputs.iterdir()} == {"j.out": "out\n", "j.err": "err\n"}
+
+
+TREE = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for away in (False, True):
+    if os.fork() == 0:
+        if away:
+            os.setsid()
+            if os.fork(): os._exit(0)
+        break
+with open(sys.argv[1], 'a') as pids: pids.write(f'{os.getpid()}\\n')
+time.sleep(600)
+"""
+
+
+def tree(world: LocalWorld, walltime: float | None) -> Job:
+    job = python("tree", TREE, walltime=walltime)
+    return Job(
+        **{f: getattr(job, f) for f in job.__slots__} | {"command": (*job.command, str(world.path / "pids"))}
+    )
+
+
+def pids(world: LocalWorld) -> list[int]:
+    path = world.path / "pids"
+    found = [int(line) for line in path.read_text().split()] if path.exists() else []
+    return found if len(found) == 3 else []
+
+
+@pytest.mark.parametrize("how", ["walltime", "cancel", "leftover"])
+def test_the_whole_tree_ends_with_its_job(world: LocalWorld, how: str) -> None:
+    world.start(tree(world, 1.0 if how == "walltime" else None))
+    processes = world.wait_for(lambda: pids(world))
+    if how == "cancel":
+        world.adapter.apply(Cancel("tree"))
+    elif how == "leftover":
+        os.kill(world.begun("tree")["pid"], signal.SIGKILL)
+    view = world.wait_for(lambda: (v := world.look("tree")).state.ended and v)
+    expected = {"walltime": JobState.TIMEOUT, "cancel": JobState.CANCELLED, "leftover": JobState.FAILED}
+    assert view.state is expected[how]
+    assert view.signal == signal.SIGKILL
+    assert all(map(gone, processes))
+
+
+def test_a_job_has_a_grace_to_end_by_itself(world: LocalWorld) -> None:
+    view = world.finish(sh("j", "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done", walltime=0.3))
+    assert (view.state, view.exit_code, view.signal) == (JobState.TIMEOUT, 5, None)
+    assert said(world, "j") == "bye\n"
+
+
+def test_what_a_job_used_is_measured(world: LocalWorld) -> None:
+    code = "import time\nx = bytearray(60_000_000)\nt = time.process_time()\nwhile time.process_time() - t < 0.5: pass"
+    used = dict(world.finish(python("j", code)).usage)
+    assert 0.5 <= used["cpu_seconds"] < 1.0
+    assert 0.4 <= used["on_core_seconds"] <= used["cpu_seconds"] + 0.05
+    assert used["waiting_seconds"] >= 0.0
+    assert (used["threads"], used["tasks"]) == (1, 1)
+    assert 60e6 <= used["memory_bytes"] < 120e6
+
+
+def test_a_waiting_shell_is_no_thread_that_ran(world: LocalWorld) -> None:
+    busy = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.4: pass"
+    used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{busy}"; true')).usage)
+    assert used["tasks"] == 2
+    assert used["threads"] == 1
+
+
+def test_children_count_whoever_waits_for_them(world: LocalWorld) -> None:
+    busy = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass"  # nobody waits for it
+    used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{busy}"; sleep 1.5')).usage)
+    assert used["cpu_seconds"] >= 0.2
+
+
+def test_forgetting_is_for_what_ended(world: LocalWorld) -> None:
+    world.start(sh("j", "sleep 600"))
+    with pytest.raises(AdapterError, match="running"):
+        world.adapter.forget("j")
+    world.adapter.apply(Cancel("j"))
+    world.wait_for(lambda: world.look("j").state.ended)
+    world.adapter.forget("j")
+    world.adapter.forget("j")
+    assert world.adapter.snapshot().jobs == ()
+    assert list(world.state.glob("*/j")) == []
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job("j", sh("j", "").profile),
+        Job("j", sh("j", "").profile, command=()),
+        Job("j", sh("j", "").profile, command=("a\0b",)),
+        sh("j", "true", environment=(("A=B", "1"),)),
+        sh("j", "true", environment=(("", "1"),)),
+        sh("j", "true", environment=(("A", "\ud800"),)),
+        sh("j", "true", directory="/\0"),
+    ],
+)
+def test_what_no_system_could_start_is_refused_and_leaves_nothing(world: LocalWorld, job: Job) -> None:
+    with pytest.raises(AdapterError) as caught:
+        world.start(job, key="k")
+    assert (caught.value.transient, caught.value.kind) == (False, "refused")
+    assert world.adapter.snapshot().jobs == ()
+
+
+@pytest.mark.parametrize("nodes", [(), ("a", "a")])
+def test_nodes_must_be_some_and_different(world: LocalWorld, nodes: tuple[str, ...]) -> None:
+    with pytest.raises(AdapterError, match="different nodes"):
+        world.adapter.apply(Start("k", sh("j", "true"), nodes))
+
+
+def test_records_are_private(world: LocalWorld) -> None:
+    world.finish(sh("j", "umask"))
+    for path in (world.state, *world.state.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert json.loads((world.directory("j") / "end.json").read_text())["state"] == "completed"
+
+
+def test_a_job_in_a_memory_group_is_told_why_it_died(world: LocalWorld) -> None:
+    limited = not any("memory" in note for note in world.adapter.notes)
+    view = world.finish(python("j", "x = bytearray(300_000_000)", memory=50e6))
+    assert view.state is (JobState.FAILED if limited else JobState.COMPLETED)
+    assert ("memory limit" in view.reason) is limited
+    groups = json.loads((world.directory("j") / "spec.json").read_text())["cgroups"]
+    assert not any(Path(group).exists() for group in groups)

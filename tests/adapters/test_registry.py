@@ -1,0 +1,39 @@
+"""Adapters are found by name, and wrong names and options are one clear error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from local_world import CLUSTER
+from pilotfish.adapters import registry
+from pilotfish.simulate.errors import ConfigError
+
+
+def test_local_is_made_with_its_options(tmp_path: Path) -> None:
+    adapter = registry.create("local", CLUSTER, state_dir=tmp_path / "s", grace_s=1.5)
+    assert adapter.name == "local"
+    assert adapter.snapshot().cluster is CLUSTER
+    adapter.close()
+
+
+@pytest.mark.parametrize(
+    "name, options, says",
+    [
+        ("locl", {}, r"found 'locl'; did you mean 'local'\? \(allowed: local, simulated\)"),
+        ("", {}, "found ''"),
+        ("local", {"state_dirr": "x"}, "adapter local: state_dirr: unknown option; did you mean 'state_dir'"),
+        ("local", {}, "adapter local: state_dir: missing"),
+        ("local", {"cluster_name": "x"}, "unknown option"),
+        (
+            "local",
+            {"state_dir": "/nonexistent/x", "grace_s": -1},
+            r"grace_s: found -1 \(allowed: seconds, >= 0\)",
+        ),
+        ("local", {"state_dir": "/nonexistent/x", "grace_s": "5"}, "grace_s: found '5'"),
+        ("local", {"state_dir": 7}, "state_dir: found 7"),
+    ],
+)
+def test_wrong_names_and_options(name: str, options: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        registry.create(name, CLUSTER, **options)

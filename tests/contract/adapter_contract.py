@@ -1,0 +1,165 @@
+"""What every adapter must do, as tests: derive from AdapterContract and give a fixture `world`.
+
+Rule: a test here speaks of jobs in the words of the protocol only; how a job is made and how time passes is the
+world's business, so that the same tests hold for real processes and for a virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pytest
+from pilotfish.adapters.base import Adapter, AdapterError
+from pilotfish.simulate.job import Job
+from pilotfish.simulate.plan import Cancel, Start
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+
+PATIENCE = 400  # steps
+
+
+class World(Protocol):
+    """An adapter with at least two nodes that take jobs, and what it needs to be tried.
+
+    `job(id, seconds)` makes a job that takes about that long and then ends with `exit_code`; `step()` lets some time
+    pass (at most a second of the adapter's clock); `restart()` is what a crash of pilotfish does: the adapter is made
+    anew on what is left (an adapter that keeps nothing may return itself). `runs(id)` counts how often the job ran,
+    None where that cannot be known.
+    """
+
+    adapter: Adapter
+
+    def job(self, id: str, seconds: float, exit_code: int = 0, walltime: float | None = None) -> Job: ...
+    def step(self) -> None: ...
+    def restart(self) -> None: ...
+    def runs(self, id: str) -> int | None: ...
+
+
+def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
+    """Step until a snapshot is as wanted; fail where it never is."""
+    for _ in range(PATIENCE):
+        snapshot = world.adapter.snapshot()
+        if wanted(snapshot):
+            return snapshot
+        world.step()
+    raise AssertionError(f"never came: {snapshot.jobs}")
+
+
+def view(snapshot: Snapshot, key: str) -> JobView:
+    """The job of that key, which is there once."""
+    (found,) = [job for job in snapshot.jobs if job.key == key]
+    return found
+
+
+def ended(world: World, key: str) -> JobView:
+    """Step until the job has ended."""
+    return view(until(world, lambda snapshot: view(snapshot, key).state.ended), key)
+
+
+class AdapterContract:
+    """The contract; a subclass provides the fixture `world`."""
+
+    @pytest.fixture
+    def nodes(self, world: World) -> tuple[str, ...]:
+        return tuple(node.name for node in world.adapter.snapshot().cluster.nodes)
+
+    def test_an_idle_world_has_its_nodes_and_no_jobs(self, world: World) -> None:
+        first, second = world.adapter.snapshot(), world.adapter.snapshot()
+        assert first.jobs == ()
+        assert first.node_states == (NodeState.UP,) * len(first.cluster.nodes)
+        assert second.version > first.version
+        assert second.time >= first.time
+        assert world.adapter.name
+
+    def test_a_started_job_runs_and_completes(self, world: World, nodes: tuple[str, ...]) -> None:
+        job = world.job("a", 0.2)
+        world.adapter.apply(Start("flow/a", job, nodes[1:2]))
+        done = ended(world, "flow/a")
+        assert (done.state, done.exit_code, done.signal) == (JobState.COMPLETED, 0, None)
+        assert done.nodes == nodes[1:2]
+        assert done.job == job
+        assert done.submit_time is not None and done.start_time is not None and done.finish_time is not None
+        assert done.submit_time <= done.start_time < done.finish_time <= world.adapter.snapshot().time
+
+    def test_a_started_job_never_looks_unstarted(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 0.3), nodes[:1]))
+        states = []
+        until(world, lambda s: states.append(view(s, "k").state) or states[-1].ended)  # type: ignore[func-returns-value]
+        assert states[0] in (JobState.RUNNING, JobState.COMPLETED)
+        assert JobState.PENDING not in states
+
+    def test_a_failing_job_keeps_its_exit_code(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 0.0, exit_code=7), nodes[:1]))
+        failed = ended(world, "k")
+        assert (failed.state, failed.exit_code) == (JobState.FAILED, 7)
+        assert failed.reason
+
+    def test_starting_twice_starts_once(self, world: World, nodes: tuple[str, ...]) -> None:
+        start = Start("k", world.job("a", 0.2), nodes[:1])
+        world.adapter.apply(start)
+        world.adapter.apply(start)
+        first = ended(world, "k")
+        world.adapter.apply(start)
+        assert ended(world, "k") == first
+        assert world.runs("a") in (1, None)
+
+    def test_a_walltime_ends_a_job(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 600.0, walltime=0.3), nodes[:1]))
+        over = ended(world, "k")
+        assert over.state is JobState.TIMEOUT
+        assert over.start_time is not None and over.finish_time is not None
+        assert over.finish_time - over.start_time < 600.0
+
+    def test_a_cancel_ends_a_job_and_only_that_one(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 600.0), nodes[:1]))
+        world.adapter.apply(Start("other", world.job("b", 0.5), nodes[1:2]))
+        until(world, lambda snapshot: view(snapshot, "k").state is JobState.RUNNING)
+        world.adapter.apply(Cancel("k"))
+        world.adapter.apply(Cancel("k"))
+        assert ended(world, "k").state is JobState.CANCELLED
+        assert ended(world, "other").state is JobState.COMPLETED
+
+    def test_a_cancel_changes_nothing_that_ended_or_never_was(
+        self, world: World, nodes: tuple[str, ...]
+    ) -> None:
+        world.adapter.apply(Start("k", world.job("a", 0.0), nodes[:1]))
+        before = ended(world, "k")
+        world.adapter.apply(Cancel("k"))
+        world.adapter.apply(Cancel("never"))
+        assert world.adapter.snapshot().jobs == (before,)
+
+    def test_an_unknown_node_is_refused_and_leaves_nothing(self, world: World) -> None:
+        with pytest.raises(AdapterError) as caught:
+            world.adapter.apply(Start("k", world.job("a", 0.0), ("no-such-node",)))
+        assert not caught.value.transient
+        assert "no-such-node" in str(caught.value)
+        assert world.adapter.snapshot().jobs == ()
+
+    def test_a_job_on_two_nodes_has_both(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 0.1), nodes[:2]))
+        assert ended(world, "k").nodes == nodes[:2]
+
+    @pytest.mark.parametrize("key", ["flow/a", "..", "a b\n\"c'", "é/ß%2F", "x" * 300, "-rf *"])
+    def test_any_key_comes_back(self, world: World, nodes: tuple[str, ...], key: str) -> None:
+        world.adapter.apply(Start(key, world.job("a", 0.0), nodes[:1]))
+        assert ended(world, key).state is JobState.COMPLETED
+
+    def test_a_wait_ends_when_a_job_does(self, world: World, nodes: tuple[str, ...]) -> None:
+        assert world.adapter.wait(0.0) is False
+        world.adapter.apply(Start("k", world.job("a", 0.2), nodes[:1]))
+        assert world.adapter.wait(60.0) is True
+        assert ended(world, "k").state is JobState.COMPLETED
+
+    def test_jobs_outlive_the_adapter(self, world: World, nodes: tuple[str, ...]) -> None:
+        start = Start("k", world.job("a", 0.5, exit_code=3), nodes[:1])
+        world.adapter.apply(start)
+        world.restart()
+        world.adapter.apply(start)
+        assert ended(world, "k").exit_code == 3
+        world.restart()
+        assert ended(world, "k").exit_code == 3
+        assert world.runs("a") in (1, None)
+
+    def test_closing_twice_is_harmless(self, world: World) -> None:
+        world.adapter.close()
+        world.adapter.close()

@@ -1,0 +1,181 @@
+"""The outside of the daemon for tests: a resource manager in memory, and a planner that takes the first
+fit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.daemon.apply import Live
+from pilotfish.daemon.cycle import Cycle
+from pilotfish.daemon.exporter import Metrics
+from pilotfish.daemon.guard import Guard
+from pilotfish.daemon.journal import Journal
+from pilotfish.daemon.planning import Options
+from pilotfish.daemon.queue import Submission
+from pilotfish.simulate.fits import Occupancy
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+
+
+def make_cluster(nodes: int = 2, cores: int = 2) -> Cluster:
+    kind = NodeType("small", cores, 1e9, 1e10, power=Power(idle=10.0, per_core=5.0))
+    return Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(1, nodes + 1)))
+
+
+def make_job(name: str, *after: str, seconds: float = 10.0, threads: int = 1, **changes) -> Job:
+    profile = Profile((ThreadGroup(threads, seconds),))
+    return Job(name, profile, after=after, command=("true",), **changes)
+
+
+class Manager:
+    """A resource manager that runs each job for its profile's time (or as `takes` says) on a clock of its
+    own.
+    """
+
+    name = "memory"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.time, self.version = cluster, 1000.0, 0
+        self.states = [NodeState.UP] * len(cluster.nodes)
+        self.views: dict[str, JobView] = {}
+        self.runs: Counter[str] = Counter()
+        self.takes: dict[str, float] = {}
+        self.exits: dict[str, int] = {}
+        self.capabilities = Capabilities(usage=False)
+        self.down = ""
+        self.refuse: dict[str, AdapterError] = {}
+
+    def snapshot(self) -> Snapshot:
+        if self.down:
+            raise AdapterError(self.down, transient=True, kind="unreachable")
+        self.version += 1
+        return Snapshot(self.time, self.version, self.cluster, tuple(self.states), tuple(self.views.values()))
+
+    def apply(self, action) -> None:
+        if action.key in self.refuse:
+            raise self.refuse[action.key]
+        if isinstance(action, Start):
+            if action.key not in self.views:
+                self.runs[action.key] += 1
+                self.views[action.key] = JobView(
+                    action.key, action.job, JobState.RUNNING, action.nodes, start_time=self.time
+                )
+        elif not self.views[action.key].state.ended:
+            self._end(action.key, JobState.CANCELLED, None)
+
+    def _end(self, key: str, state: JobState, code: int | None) -> None:
+        self.views[key] = dataclasses.replace(
+            self.views[key], state=state, exit_code=code, finish_time=self.time
+        )
+
+    def advance(self, seconds: float) -> None:
+        self.time += seconds
+        for key, view in list(self.views.items()):
+            takes = self.takes.get(key.partition("/")[2], view.job.profile.groups[0].isolated_time)
+            if view.state is JobState.RUNNING and self.time >= view.start_time + takes - 1e-9:
+                code = self.exits.get(key.partition("/")[2], 0)
+                self._end(key, JobState.FAILED if code else JobState.COMPLETED, code)
+
+    def wait(self, timeout_s: float) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def first_fit(problem, cluster, options) -> Plan:
+    """Start at once what is ready and fits, each job for its isolated time; the rest begins after all of
+    that.
+    """
+    taken, running = Occupancy(cluster), {job.id: job for job in problem.running}
+    for job in problem.workflow.jobs:
+        if job.id in running:
+            taken.place(job, running[job.id].nodes)
+    planned = []
+    for job in problem.workflow.jobs:
+        length = job.profile.groups[0].isolated_time
+        if job.id in running:
+            left = length * (1 - running[job.id].progress)
+            planned.append(PlannedJob(job.id, running[job.id].nodes, 0.0, left, length, 1.0))
+            continue
+        fitting = [name for name in problem.available if taken.obstacle(job, name) is None][: job.nodes]
+        start = 0.0 if len(fitting) == job.nodes and not job.after else 5.0
+        if start == 0.0:
+            taken.place(job, fitting)
+        why = RunnerUp((problem.available[-1],), 1.5)
+        planned.append(PlannedJob(job.id, tuple(fitting), start, start + length, length, 1.0, why=why))
+    return Plan("queue", cluster.name, options.policy, 0, 1.0, None, 1.0, 0.0, False, 7, tuple(planned))
+
+
+class Bench:
+    """A cycle with everything around it, which can be killed and started again on the same journal and
+    manager.
+    """
+
+    def __init__(self, path, manager: Manager, planner=first_fit) -> None:
+        self.path, self.manager, self.planner = path, manager, planner
+        self.ids = itertools.count(1)
+        self.applier = self.wrapper = None
+        self.ticks = itertools.count()
+        self.start()
+
+    def start(self, wrap=lambda thing: thing, *, in_memory: bool = False, applier=None) -> None:
+        self.journal = Journal(self.path, in_memory=in_memory)
+        adapter = wrap(self.manager)
+        self.metrics = Metrics()
+        guard = Guard(bound=0.5, window=3, fallback="slf", errors=self.journal.last_errors(3))
+        self.cycle = Cycle(
+            adapter,
+            applier or Live(adapter),
+            wrap(self.journal),
+            self.metrics,
+            guard,
+            Options(policy="mom"),
+            lambda: next(self.ticks) * 1e-3,
+            planner=self.planner,
+        )
+
+    def kill(self) -> None:
+        self.journal.close()
+
+    def submit(self, *jobs: Job) -> str:
+        submission = Submission(f"w.{next(self.ids)}", Workflow("w", jobs), self.manager.time)
+        self.journal.submit(submission, None)
+        self.cycle.take(submission)
+        return submission.id
+
+    def run(self, cycles: int = 1, step_s: float = 1.0) -> list:
+        reports = []
+        for _ in range(cycles):
+            reports.append(self.cycle.run())
+            self.manager.advance(step_s)
+        return reports
+
+    def states(self, workflow: str) -> dict[str, str]:
+        found = self.cycle.queue.submissions.get(workflow) or self.journal.find(workflow)
+        return {name: str(entry.state) for name, entry in found.entries.items()}
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"pilotfish_{name}", labels) or 0.0
+
+
+@pytest.fixture
+def kit() -> SimpleNamespace:
+    return SimpleNamespace(
+        cluster=make_cluster, job=make_job, Manager=Manager, Bench=Bench, first_fit=first_fit
+    )
+
+
+@pytest.fixture
+def bench(tmp_path) -> Bench:
+    made = Bench(tmp_path / "journal.sqlite", Manager(make_cluster()))
+    yield made
+    made.kill()

@@ -1,0 +1,20 @@
+"""A daemon for test_service: the service on the local adapter, with the tests' planner instead of the real
+one.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from pilotfish.daemon.service import Service
+from pilotfish.simulate.errors import PilotfishError
+
+spec = importlib.util.spec_from_file_location("kit", Path(__file__).with_name("conftest.py"))
+kit = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(kit)
+
+if __name__ == "__main__":
+    try:
+        sys.exit(Service(Path(sys.argv[1]), dry_run="--dry-run" in sys.argv, planner=kit.first_fit).run())
+    except PilotfishError as error:
+        sys.exit(f"pilotfish: error: {error}")

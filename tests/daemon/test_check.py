@@ -1,0 +1,70 @@
+"""The check before applying: table of reasons, and the law that what passes never overfills a node."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilotfish.daemon.check import check, occupancy
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.plan import Cancel, Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+
+CLUSTER = Cluster("lab", tuple(Node(name, NodeType("t", 4, 100.0, 1e9)) for name in ("n1", "n2", "n3")))
+UP, DRAINED = NodeState.UP, NodeState.DRAINED
+
+
+def job(threads=1, memory=0.0, nodes=1):
+    return Job("j", Profile((ThreadGroup(threads, 1.0),)), memory=memory, nodes=nodes)
+
+
+def snapshot(*views, states=(UP, UP, DRAINED)):
+    return Snapshot(0.0, 1, CLUSTER, states, views)
+
+
+RUNNING = JobView("w/r", job(3, 60.0), JobState.RUNNING, ("n1",))
+ENDED = JobView("w/e", job(4, 100.0), JobState.COMPLETED, ("n2",))
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Start("w/a", job(), ("n1",)), None),
+        (Start("w/a", job(2), ("n1",)), "n1 would hold 5 threads, over its limit of 4"),
+        (Start("w/a", job(1, 41.0), ("n1",)), "n1 would hold 101 bytes, over its memory of 100"),
+        (Start("w/a", job(4, 100.0), ("n2",)), None),
+        (Start("w/a", job(), ("n3",)), "n3 is drained"),
+        (Start("w/a", job(), ("n9",)), "there is no node 'n9'"),
+        (Start("w/a", job(nodes=2), ("n1", "n2")), None),
+        (Start("w/a", job(nodes=2), ("n1",)), "n1 are 1 nodes, the job asks for 2"),
+        (Start("w/a", job(nodes=2), ("n1", "n1")), "n1, n1 are 1 nodes, the job asks for 2"),
+        (Start("w/a", job(), ()), "no nodes are 0 nodes, the job asks for 1"),
+        (Start("w/r", job(), ("n2",)), "the job is running already"),
+        (Start("w/e", job(), ("n2",)), "the job is completed already"),
+        (Cancel("w/r"), None),
+        (Cancel("w/e"), "the job has ended already (completed)"),
+        (Cancel("w/x"), "the resource manager does not know this job"),
+    ],
+)
+def test_reasons(action, reason):
+    found = check([action], snapshot(RUNNING, ENDED))
+    assert [rejection.reason for rejection in found] == ([reason] if reason else [])
+
+
+def test_accepted_starts_count_for_those_after_them():
+    actions = [Start(f"w/{i}", job(2), ("n2",)) for i in range(3)]
+    assert [rejection.action for rejection in check(actions, snapshot())] == actions[2:]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.floats(0, 60), st.sampled_from(["n1", "n2", "n3"])), max_size=12)
+)
+@settings(max_examples=50, deadline=None)
+def test_what_passes_never_overfills_a_node(wanted):
+    actions = [Start(f"w/{i}", job(t, m), (n,)) for i, (t, m, n) in enumerate(wanted)]
+    start = snapshot(RUNNING)
+    rejected = {rejection.action.key for rejection in check(actions, start)}
+    views = [JobView(a.key, a.job, JobState.RUNNING, a.nodes) for a in actions if a.key not in rejected]
+    taken = occupancy(snapshot(RUNNING, *views))
+    assert all(threads <= 4 for threads in taken.threads)
+    assert all(memory <= 100 * (1 + 1e-6) for memory in taken.memory)
+    assert taken.threads[2] == 0

@@ -1,0 +1,147 @@
+"""The command line as a whole: exit codes, streams, what is imported when."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pilotfish import __version__
+from pilotfish.daemon import lazy
+from pilotfish.daemon.__main__ import Pilotfish, main
+from pilotfish.simulate.errors import ConfigError, InvariantError
+
+HEAVY = ("numba", "numpy", "rich", "networkx", "pydantic", "zmq", "prometheus_client", "matplotlib", "psutil")
+
+
+def process(*argv: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **changes}
+    command = [sys.executable, "-m", "pilotfish.daemon", *argv]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+def test_help_lists_every_command_and_imports_nothing_heavy():
+    code = (
+        "import sys; from pilotfish.daemon.__main__ import main; code = main(['--help']);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == "[]\n"
+    for name, command in Pilotfish.lazy.items():
+        assert f"  {name}" in done.stdout and command.summary in done.stdout
+    assert "Examples:" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", list(Pilotfish.lazy))
+def test_every_command_has_help_with_examples(name, capsys):
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"Usage: pilotfish {name}" in text and max(map(len, text.splitlines())) <= 80
+    if "COMMAND [ARGS]" not in text:
+        assert f"pilotfish {name}" in text.partition("Examples:")[2]
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pilotfish {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["plna"],
+        ["--nonsense"],
+        ["plan"],
+        ["plan", "dag.yaml"],
+        ["plan", "dag.yaml", "--cluster"],
+        ["plan", "dag.yaml", "--cluster", "c.yaml", "--seed", "-1"],
+        ["plan", "dag.yaml", "--cluster", "c.yaml", "--budget", "0"],
+        ["plan", "dag.yaml", "--cluster", "c.yaml", "--engine", "steam"],
+        ["plan", "dag.yaml", "--cluster", "c.yaml", "--export", "pbs"],
+        ["run", "dag.yaml", "--metrics-port", "99999"],
+    ],
+)
+def test_a_wrong_command_line_is_64_and_says_so_on_stderr(argv, capsys):
+    assert main(argv) == 64
+    said = capsys.readouterr()
+    assert (said.out == "" and "Error: " in said.err) or argv == []
+
+
+def test_a_misspelt_command_gets_a_hint(capsys):
+    main(["plna"])
+    assert "'plan'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make `pilotfish plan` raise what it is given."""
+
+    def arrange(error: BaseException) -> None:
+        def load(self, name):
+            raise error
+
+        monkeypatch.setattr(lazy.Lazy, "load", load)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ConfigError("c.yaml", "nodes", "found 3"), 1, "pilotfish: error: c.yaml: nodes: found 3\n"),
+        (ConfigError("\x1b[2J", "", "a\nb"), 1, "pilotfish: error: \\x1b[2J: a\\x0ab\n"),
+        (
+            PermissionError(13, "Permission denied", "x.svg"),
+            1,
+            "pilotfish: error: x.svg: Permission denied\n",
+        ),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_errors_are_one_line(error, code, said, failing, capsys):
+    failing(error)
+    assert main(["plan"]) == code
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("oops"), InvariantError("oops"), OSError("oops")])
+def test_a_bug_of_ours_asks_for_a_report_and_hides_the_traceback(error, failing, capsys, monkeypatch):
+    failing(error)
+    monkeypatch.delenv("PILOTFISH_DEBUG", raising=False)
+    assert main(["plan"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "oops" in said and "report" in said and "Traceback" not in said
+    monkeypatch.setenv("PILOTFISH_DEBUG", "1")
+    assert main(["plan"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_silent():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "pilotfish.daemon", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writer)
+    assert done.stderr == b"" and done.returncode == 1
+
+
+def test_completion_knows_commands_and_options_without_loading_them(monkeypatch):
+    ask = {"_PILOTFISH_COMPLETE": "complete_bash"}
+    done = process(COMP_WORDS="pilotfish ", COMP_CWORD="1", **ask)
+    assert set(Pilotfish.lazy) <= set(done.stdout.split())
+    done = process(COMP_WORDS="pilotfish plan --comp", COMP_CWORD="2", **ask)
+    assert done.stdout.split() == ["--compare"]
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys):
+    missing = tmp_path / "none.yaml"
+    assert main(["plan", str(missing), "--cluster", str(missing)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and str(missing) in said.err and said.err.count("\n") == 1

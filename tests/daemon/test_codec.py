@@ -1,0 +1,108 @@
+"""Workflows as text: the round trip is exact, and anything else is one clear error."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilotfish.daemon.codec import decode, encode
+from pilotfish.simulate.errors import PilotfishError
+from pilotfish.simulate.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow
+
+names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
+positive = st.floats(1e-3, 1e9)
+demands = st.one_of(
+    positive,
+    st.builds(Distribution, st.just("lognormal"), mean=positive, cv=st.floats(0, 2)),
+    st.builds(Distribution, st.just("empirical"), values=st.lists(positive, min_size=1).map(tuple)),
+)
+groups = st.builds(
+    ThreadGroup,
+    st.integers(1, 99),
+    demands,
+    utilisation=st.floats(0.01, 1),
+    bandwidth=st.floats(0, 1e11),
+    phases=st.sampled_from([(), (Phase(0.25, 0.5, 1e9), Phase(0.75, 1.0, 0.0))]),
+)
+profiles = st.builds(
+    Profile,
+    st.lists(groups, min_size=1, max_size=3).map(tuple),
+    name=names,
+    memory=st.floats(0, 1e12),
+    provenance=st.builds(Provenance, st.just("measured"), runs=st.integers(0, 9)),
+)
+commands = st.none() | st.lists(st.text(st.characters(codec="utf-8", min_codepoint=1)), min_size=1).map(tuple)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Job,
+            names,
+            profiles,
+            nodes=st.integers(1, 9),
+            command=commands,
+            walltime=st.none() | positive,
+            wait=st.sampled_from(Wait),
+            environment=st.just((("A", "1"),)),
+        ),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda job: job.id,
+    ),
+    names,
+)
+@settings(max_examples=50, deadline=None)
+def test_what_goes_in_comes_out(jobs, name):
+    workflow = Workflow(name, tuple(jobs), source="x.yaml", warnings=("w",))
+    assert decode(encode(workflow)) == workflow
+    assert encode(decode(encode(workflow))) == encode(workflow)
+
+
+def document(**job):
+    base = {"id": "a", "profile": {"groups": [{"count": 1, "service_demand": 1.0}]}}
+    return json.dumps({"name": "w", "jobs": [base | job]})
+
+
+def with_group(**group):
+    return document(profile={"groups": [{"count": 1, "service_demand": 1.0} | group]})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "json"),
+        ("[]", "workflow"),
+        ('{"name": "w"}', "jobs: field required"),
+        ('{"name": "w", "jobs": []}', "no jobs"),
+        (document(nodes=0), "nodes is 0"),
+        (document(nodes="2"), "nodes"),
+        (document(memory=-1), "memory"),
+        (document(walltime=0), "walltime"),
+        (document(id=""), "printable"),
+        (document(id="a\nb"), "printable"),
+        (document(command=[]), "command"),
+        (document(command=["a\0b"]), "command"),
+        (document(environment=[["A=B", "1"]]), "environment"),
+        (document(profile={"groups": []}), "no threads"),
+        (document(after=["nobody"]), "'nobody'"),
+        (document(after=["a"]), "cycle"),
+        (with_group(count=0), "count is 0"),
+        (with_group(service_demand=0), "service_demand"),
+        (with_group(service_demand=float("nan")), "service_demand"),
+        (with_group(service_demand={"dist": "empirical"}), "values"),
+        (with_group(utilisation=1.5), "utilisation"),
+        (with_group(bandwidth=float("inf")), "bandwidth"),
+        (with_group(phases=[{"share": 0.5, "utilisation": 1, "bandwidth": 0}]), "shares"),
+    ],
+)
+def test_what_is_wrong_is_said(text, says):
+    with pytest.raises(PilotfishError, match=f"(?i){says}"):
+        decode(text)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+@settings(max_examples=50, deadline=None)
+def test_any_other_json_is_one_error(value):
+    with pytest.raises(PilotfishError):
+        decode(json.dumps({"name": "w", "jobs": value}))

@@ -1,0 +1,212 @@
+"""The cycle: what is started, when it is planned anew, and what it does when something is wrong."""
+
+import logging
+from itertools import pairwise
+
+import pytest
+from pilotfish.adapters.base import AdapterError
+from pilotfish.daemon.apply import Recording, describe
+from pilotfish.simulate.plan import Start
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+
+def test_a_dag_runs_in_order_and_each_job_once(bench, kit):
+    workflow = bench.submit(kit.job("a"), kit.job("b", "a"), kit.job("c", "a"), kit.job("d", "b", "c"))
+    starts = []
+    for report in bench.run(40):
+        starts += [applied.action.key for applied in report.applied]
+    assert starts == [f"{workflow}/{name}" for name in "abcd"]
+    assert set(bench.states(workflow).values()) == {"completed"}
+    assert workflow not in bench.cycle.queue.submissions
+    assert bench.journal.find(workflow).exit_code == 0
+
+
+def test_a_failed_job_cancels_its_descendants_and_nothing_else(bench, kit):
+    bench.manager.exits["a"] = 3
+    workflow = bench.submit(kit.job("a"), kit.job("b", "a"), kit.job("c", "b"), kit.job("free"))
+    bench.run(15)
+    assert bench.states(workflow) == {"a": "failed", "b": "cancelled", "c": "cancelled", "free": "completed"}
+    done = bench.journal.find(workflow)
+    assert done.entries["a"].exit_code == 3
+    assert "'a'" in done.entries["c"].reason and "exit code 3" in done.entries["c"].reason
+    assert done.exit_code == 1
+    assert set(bench.manager.runs) == {f"{workflow}/a", f"{workflow}/free"}
+
+
+def test_it_plans_only_when_something_changed(bench, kit):
+    bench.submit(*(kit.job(f"j{i}", threads=2, seconds=1000) for i in range(3)))
+    reports = bench.run(30)
+    planned = [report.number for report in reports if report.plan]
+    assert planned[:2] == [1, 6]  # at the start, and when the waiting job's forecast start had passed
+    gaps = [later - earlier for earlier, later in pairwise(planned[1:])]
+    assert gaps == sorted(gaps) and len(planned) <= 6
+
+
+def test_nothing_to_start_means_no_plan(bench, kit):
+    bench.submit(kit.job("only", seconds=50))
+    reports = bench.run(20)
+    assert sum(report.plan is not None for report in reports) == 1
+
+
+def test_a_drained_node_gets_nothing_and_its_return_is_noticed(bench, kit):
+    bench.manager.states[:] = [NodeState.DRAINED, NodeState.DOWN]
+    workflow = bench.submit(kit.job("a"))
+    assert not bench.run(3)[-1].applied
+    assert "usable" in bench.cycle.stuck[f"{workflow}/a"]
+    bench.manager.states[1] = NodeState.UP
+    (applied,) = bench.run()[0].applied
+    assert applied.action.nodes == ("n2",)
+
+
+def test_the_check_drops_what_changed_while_it_planned(bench, kit):
+    def slow(problem, cluster, options):
+        bench.manager.states[0] = NodeState.DRAINED
+        return kit.first_fit(problem, cluster, options)
+
+    bench.cycle.planner = slow
+    bench.submit(kit.job("a"))
+    report = bench.run()[0]
+    assert [rejection.reason for rejection in report.rejected] == ["n1 is drained"]
+    assert not bench.manager.runs
+    (applied,) = bench.run()[0].applied
+    assert applied.action.nodes == ("n2",)
+    assert bench.value("decisions_total", policy="mom", outcome="rejected") == 1
+
+
+def test_a_refused_start_fails_the_job_and_a_transient_one_is_tried_again(bench, kit):
+    bench.manager.refuse["w.1/bad"] = AdapterError("no such program", kind="spawn")
+    bench.manager.refuse["w.1/busy"] = AdapterError("try later", transient=True)
+    workflow = bench.submit(kit.job("bad"), kit.job("child", "bad"), kit.job("busy"))
+    bench.run(2)
+    assert bench.states(workflow) == {"bad": "failed", "child": "cancelled", "busy": "pending"}
+    assert "no such program" in bench.cycle.queue.find("w.1/bad").reason
+    del bench.manager.refuse["w.1/busy"]
+    bench.run(30)
+    assert bench.states(workflow)["busy"] == "completed"
+    assert bench.manager.runs == {"w.1/busy": 1}
+
+
+def test_a_job_that_is_not_shown_any_more_is_unknown_and_never_started_again(bench, kit):
+    workflow = bench.submit(kit.job("a", seconds=500))
+    bench.run(2)
+    gone = bench.manager.views.pop(f"{workflow}/a")
+    bench.run(5)
+    assert bench.states(workflow) == {"a": "unknown"}
+    bench.manager.views[gone.key] = gone
+    bench.run(1)
+    assert bench.states(workflow) == {"a": "running"}
+    assert bench.manager.runs == {f"{workflow}/a": 1}
+
+
+def test_cancel_ends_what_runs_and_keeps_back_what_waits(bench, kit):
+    workflow = bench.submit(kit.job("a", seconds=500), kit.job("b", "a"), kit.job("c", seconds=5))
+    bench.run(8)
+    entries = bench.cycle.queue.submissions[workflow].entries
+    bench.cycle.cancel([entries["a"]])
+    report = bench.run(2)[0]
+    assert [describe(applied.action) for applied in report.applied] == [f"cancel {workflow}/a"]
+    assert bench.states(workflow) == {"a": "cancelled", "b": "cancelled", "c": "completed"}
+
+
+def test_a_planner_that_fails_gives_way_to_the_fallback(bench, kit, caplog):
+    def broken(problem, cluster, options):
+        if options.policy == "mom":
+            raise ZeroDivisionError("a bug")
+        return kit.first_fit(problem, cluster, options)
+
+    bench.cycle.planner = broken
+    bench.submit(kit.job("a"))
+    with caplog.at_level(logging.ERROR, "pilotfish"):
+        report = bench.run()[0]
+    assert report.policy == "slf" and len(report.applied) == 1
+    assert "a bug" in caplog.text
+
+
+def test_bad_forecasts_trip_the_guard_and_good_ones_release_it(bench, kit):
+    bench.manager.takes |= {f"slow{i}": 40.0 for i in range(3)}
+    bench.submit(*(kit.job(f"slow{i}") for i in range(3)))
+    bench.run(45)
+    assert bench.cycle.mode == "fallback"
+    assert bench.value("mode", mode="fallback") == 1
+    workflow = bench.submit(*(kit.job(f"fine{i}") for i in range(3)))
+    reports = bench.run(30)
+    assert next(report.policy for report in reports if report.plan) == "slf"
+    assert set(bench.states(workflow).values()) == {"completed"}
+    assert bench.cycle.mode == "live"
+    assert bench.value("forecast_error_ratio_count", kind="run_time") == 6
+    assert bench.value("forecast_error_ratio_count", kind="finish_time") == 6
+
+
+def test_the_adapters_error_leaves_everything_as_it_was(bench, kit):
+    workflow = bench.submit(kit.job("a"))
+    bench.manager.down = "no route"
+    with pytest.raises(AdapterError):
+        bench.run()
+    bench.manager.down = ""
+    bench.run(12)
+    assert bench.states(workflow) == {"a": "completed"}
+
+
+def test_a_full_disk_starts_nothing_says_so_once_and_recovers(bench, kit, caplog):
+    workflow = bench.submit(kit.job("first", seconds=4), kit.job("second", "first"))
+    bench.run(1)
+    database = bench.journal._db
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count={pages}")
+    with caplog.at_level(logging.INFO, "pilotfish"):
+        for i in range(40):
+            bench.cycle.story.happened([])
+            bench.cycle.story.records.append((f"filler/{i}", 0.0, 0, "filler", "x" * 3000, None))
+            bench.run(1, step_s=0.25)
+    assert bench.cycle.mode == "blocked"
+    assert bench.cycle.queue.find(f"{workflow}/first").state is JobState.COMPLETED
+    assert f"{workflow}/second" not in bench.manager.runs
+    assert caplog.text.count("none is started until it can be written") == 1
+    database.execute("PRAGMA max_page_count=1000000")
+    bench.run(20)
+    assert bench.cycle.mode == "live"
+    assert bench.states(workflow) == {"first": "completed", "second": "completed"}
+
+
+def test_a_dry_run_prints_what_live_does_and_touches_nothing(tmp_path, kit):
+    jobs = (kit.job("a", threads=2), kit.job("b", threads=2), kit.job("c", "a"))
+    printed = []
+    dry = kit.Bench(tmp_path / "dry.sqlite", kit.Manager(kit.cluster()))
+    dry.kill()
+    before = (tmp_path / "dry.sqlite").read_bytes()
+    dry.start(in_memory=True, applier=Recording(printed.append))
+    live = kit.Bench(tmp_path / "live.sqlite", kit.Manager(kit.cluster()))
+    dry.submit(*jobs)
+    live.submit(*jobs)
+    dry.run(5)
+    live_starts = [describe(applied.action) for applied in live.run(1)[0].applied]
+    assert printed == live_starts and len(printed) == 2
+    assert not dry.manager.runs
+    assert (tmp_path / "dry.sqlite").read_bytes() == before
+    assert dry.cycle.mode == "dry-run"
+    live.kill()
+
+
+def test_neighbours_are_counted_and_planned_around(bench, kit):
+    stranger = kit.job("x", threads=2, seconds=100)
+    bench.manager.apply(Start("someone/else", stranger, ("n1",)))
+    seen = []
+
+    def watching(problem, cluster, options):
+        seen.append([(job.id, job.nodes) for job in problem.running])
+        return kit.first_fit(problem, cluster, options)
+
+    bench.cycle.planner = watching
+    bench.submit(kit.job("a", threads=2))
+    (applied,) = bench.run()[0].applied
+    assert applied.action.nodes == ("n2",)
+    assert seen == [[("someone/else", ("n1",))]]
+
+
+def test_the_story_tells_choice_runner_up_and_outcome(bench, kit):
+    workflow = bench.submit(kit.job("a"))
+    bench.run(12)
+    story = bench.journal.story(f"{workflow}/a")
+    assert [record["kind"] for record in story] == ["chosen", "applied", "ended"]
+    assert story[0]["data"]["runner_up"] == {"nodes": ["n2"], "cost_s": 1.5}
+    assert "exit code 0" in story[-1]["text"]

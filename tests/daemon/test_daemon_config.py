@@ -1,0 +1,69 @@
+"""The configuration: every wrong file is one error that names file and key."""
+
+import re
+
+import pytest
+from pilotfish.daemon.config import changed_keys, load_config
+from pilotfish.simulate.errors import ConfigError
+
+HEAD = "schema: pilotfish/daemon/v1\ncluster: lab.yaml\n"
+
+
+def write(tmp_path, text):
+    path = tmp_path / "pilotfish.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    config = load_config(write(tmp_path, HEAD + "state_dir: state\nsocket: {path: /run/p.sock}\n"))
+    assert config.cluster == str(tmp_path / "lab.yaml")
+    assert config.journal == tmp_path / "state" / "journal.sqlite"
+    assert config.endpoint == "ipc:///run/p.sock"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        ("cluster: x\n", "schema", "missing"),
+        ("schema: pilotfish/daemon/v2\ncluster: x\n", "schema", "pilotfish/daemon/v1"),
+        ("schema: pilotfish/daemon/v1\n", "cluster", "missing"),
+        (HEAD + "polcy: mom\n", "polcy", "did you mean 'policy'"),
+        (HEAD + "policy: best\n", "policy", "'best'"),
+        (HEAD + "budget: 0\n", "budget", "greater than or equal to 1"),
+        (HEAD + "budget: '5'\n", "budget", "'5'"),
+        (HEAD + "budget: 1.5\n", "budget", "1.5"),
+        (HEAD + "cycle_seconds: 0\n", "cycle_seconds", "0.05"),
+        (HEAD + "time_limit: -1\n", "time_limit", "greater than 0"),
+        (HEAD + "dry_run: sometimes\n", "dry_run", "'sometimes'"),
+        (HEAD + "metrics: {port: 70000}\n", "metrics.port", "65535"),
+        (HEAD + "metrics: {prot: 1}\n", "metrics.prot", "did you mean 'port'"),
+        (HEAD + "metrics: 9836\n", "metrics", "9836"),
+        (HEAD + "socket: {mode: '0777'}\n", "socket.mode", "0660"),
+        (HEAD + "guard: {window: 0}\n", "guard.window", "0"),
+        (HEAD + "adapter: slurm\n", "adapter", "'slurm'"),
+        (HEAD + "log: {level: loud}\n", "log.level", "'loud'"),
+        (HEAD + "objective: speed\n", "objective", "'speed'"),
+        (HEAD + "objective: mix:2\n", "objective", "mix:2"),
+        ("[1, 2]\n", "", "mapping"),
+        ("a: [\n", "", "YAML"),
+        ("", "", "empty"),
+    ],
+)
+def test_wrong_files(tmp_path, text, key, says):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError, match=re.escape(says)) as caught:
+        load_config(path)
+    assert str(caught.value).startswith(f"{path}: {key}" if key else str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_changed_keys_are_named(tmp_path):
+    old = load_config(write(tmp_path, HEAD))
+    new = load_config(write(tmp_path, HEAD + "policy: mom\nguard: {window: 5}\n"))
+    assert changed_keys(old, new) == {"policy", "guard"}

@@ -1,0 +1,141 @@
+"""Metrics and health over real HTTP; a scrape reads memory only."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import requests
+from pilotfish.daemon.apply import Live
+from pilotfish.daemon.counted import Counted
+from pilotfish.daemon.exporter import Exporter, Health, Metrics, node_watts
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.platform import Node, NodeType, Power
+
+NAMES = [
+    "build_info",
+    "mode",
+    "cycle_duration_seconds",
+    "snapshot_age_seconds",
+    "jobs",
+    "decisions_total",
+    "decision_duration_seconds",
+    "whatif_evaluations_total",
+    "forecast_error_ratio",
+    "contention_slowdown_ratio",
+    "node_load_ratio",
+    "node_power_watts",
+    "energy_joules_total",
+    "adapter_requests_total",
+    "adapter_errors_total",
+]
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def served(bench):
+    clock = Clock()
+    health = Health(10.0, clock)
+    exporter = Exporter(bench.metrics, health, port=0)
+    yield bench, clock, health, f"http://127.0.0.1:{exporter.port}"
+    exporter.close()
+
+
+def test_every_metric_is_there_and_no_job_is_a_label(served, kit):
+    bench, _, _, url = served
+    bench.cycle.adapter = Counted(bench.manager, bench.metrics)
+    bench.cycle.applier = Live(bench.cycle.adapter)
+    workflow = bench.submit(kit.job("secret"))
+    bench.run(15)
+    reply = requests.get(f"{url}/metrics", timeout=5)
+    assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
+    families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
+    assert {f"pilotfish_{name}" for name in NAMES} <= families
+    assert "secret" not in reply.text and workflow not in reply.text
+    assert 'pilotfish_adapter_requests_total{adapter="memory",call="start",result="ok"} 1.0' in reply.text
+    assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
+    assert 'pilotfish_decisions_total{outcome="applied",policy="mom"} 1.0' in reply.text
+
+
+def test_a_scrape_never_asks_the_resource_manager(served):
+    bench, _, _, url = served
+    bench.run(1)
+    before = bench.manager.version
+    for page in ("metrics", "healthz", "readyz"):
+        requests.get(f"{url}/{page}", timeout=5)
+    assert bench.manager.version == before
+
+
+def test_openmetrics_is_spoken_where_asked_for(served):
+    *_, url = served
+    accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    reply = requests.get(f"{url}/metrics", headers=accept, timeout=5)
+    assert reply.text.rstrip().endswith("# EOF")
+
+
+def test_health_follows_the_cycles(served):
+    _, clock, health, url = served
+
+    def codes():
+        return [requests.get(f"{url}/{page}", timeout=5).status_code for page in ("healthz", "readyz")]
+
+    assert codes() == [200, 503]
+    health.completed()
+    assert codes() == [200, 200]
+    clock.now += 10.5
+    assert codes() == [503, 503]
+    health.completed()
+    assert codes() == [200, 200]
+    assert requests.get(f"{url}/else", timeout=5).status_code == 404
+
+
+def test_loads_power_and_energy_come_from_snapshots(served, kit):
+    bench, *_ = served
+    bench.submit(kit.job("a", threads=2, seconds=100))
+    bench.run(1)
+    bench.run(3, step_s=2.0)
+    assert bench.value("node_load_ratio", node="n1") == 1.0
+    assert bench.value("node_load_ratio", node="n2") == 0.0
+    assert bench.value("node_power_watts", node="n1") == 20.0
+    # 20 W until the start is seen, then 30 W for the two steps of 2 s between the later snapshots
+    assert bench.value("energy_joules_total") == pytest.approx(20.0 * 1 + 30.0 * 4)
+
+
+@pytest.mark.parametrize(
+    ("power", "threads", "watts"),
+    [
+        (None, 1, None),
+        (Power(95.0, computing=195.0), 2, 145.0),
+        (Power(95.0, computing=195.0), 9, 195.0),
+        (Power(50.0, per_core=2.0, per_socket=5.0, idle_uncore=0.5), 0, 55.0),
+        (Power(50.0, per_core=2.0, per_socket=5.0, idle_uncore=0.5), 3, 66.0),
+    ],
+)
+def test_power_of_a_node(power, threads, watts):
+    node = Node("n", NodeType("t", 4, 1.0, 1.0, sockets=2, power=power))
+    assert node_watts(node, threads) == watts
+
+
+def test_errors_of_the_manager_are_counted_by_kind(bench):
+    bench.manager.down = "gone"
+    counted = Counted(bench.manager, bench.metrics)
+    with pytest.raises(Exception, match="gone"):
+        counted.snapshot()
+    assert bench.value("adapter_errors_total", kind="unreachable") == 1
+    assert bench.value("adapter_requests_total", adapter="memory", call="snapshot", result="error") == 1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.77", "not an address"])
+def test_a_port_that_cannot_be_had_is_one_clear_error(address):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"cannot listen on {address}:{port}"):
+            Exporter(Metrics(), Health(1.0, Clock()), address, port)

@@ -1,0 +1,140 @@
+"""The journal: what was written comes back, and what cannot be read is never thrown away."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from pilotfish.daemon.journal import Journal, JournalError
+from pilotfish.daemon.queue import Forecast, Submission
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.plan import Cancel, Start
+from pilotfish.simulate.snapshot import JobState
+
+
+@pytest.fixture
+def filled(tmp_path, kit):
+    path = tmp_path / "deep" / "journal.sqlite"
+    journal = Journal(path)
+    jobs = (kit.job("a", memory=5.0, environment=(("X", "1"),)), kit.job("b", "a"))
+    submission = Submission("w.1", Workflow("w", jobs), 100.5)
+    journal.submit(submission, "nightly")
+    entry = submission.entries["a"]
+    entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
+    entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25), 111.0, 112.5
+    entry.cancel_wanted, entry.attempts, entry.not_before = True, 2, 7.5
+    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=[0.25, 0.5])
+    yield path, journal, submission
+    journal.close()
+
+
+def test_a_restart_finds_every_field_again(filled):
+    path, journal, submission = filled
+    journal.close()
+    again = Journal(path)
+    loaded = again.load().submissions["w.1"]
+    assert loaded == submission
+    assert loaded.workflow == submission.workflow
+    assert again.story("w.1/a") == [
+        {"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}
+    ]
+    assert again.last_errors(1) == [0.5] and again.last_errors(9) == [0.25, 0.5]
+    again.close()
+
+
+def test_intents_stay_open_until_their_outcome_is_known(filled):
+    path, journal, submission = filled
+    start = Start("w.1/b", submission.entries["b"].job, ("n1",))
+    intents = journal.intend([start, Cancel("w.1/a")], [], cycle=3, time=102.0)
+    journal.close()
+    again = Journal(path)
+    queue = again.load()
+    assert queue.find("w.1/b").intent == intents["w.1/b"]
+    assert queue.find("w.1/a").intent is None
+    again.save([], outcomes=[(intents["w.1/b"], "started")])
+    assert again.load().find("w.1/b").intent is None
+    again.close()
+
+
+def test_a_submission_is_whole_or_not_there(filled, kit):
+    _, journal, _ = filled
+    twice = Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0)
+    with pytest.raises(JournalError):
+        journal.submit(twice, "nightly")
+    assert journal.find("w.2") is None
+    assert journal.submitted_as("nightly")[0] == "w.1"
+    assert journal.submitted_as("other") is None
+
+
+def test_two_daemons_cannot_share_it(filled):
+    path, _, _ = filled
+    with pytest.raises(ConfigError, match="another pilotfish daemon"):
+        Journal(path)
+
+
+@pytest.mark.parametrize(
+    "damage", [b"this is no database at all, but long enough to be read as one" * 9, b"SQLite"]
+)
+def test_a_damaged_journal_is_named_and_left_alone(tmp_path, damage):
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(damage)
+    with pytest.raises(ConfigError, match=r"journal is damaged.*left as it is"):
+        Journal(path)
+    assert path.read_bytes() == damage
+
+
+def test_damage_inside_is_found(filled):
+    path, journal, _ = filled
+    journal.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match="damaged"):
+        Journal(path).load()
+    assert path.read_bytes() == bytes(data)
+
+
+def test_a_definition_that_is_no_workflow_is_damage(filled):
+    path, journal, _ = filled
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE workflows SET definition = '{}'")
+    with pytest.raises(ConfigError, match="damaged"):
+        Journal(path).load()
+
+
+def test_another_version_is_refused(filled):
+    path, journal, _ = filled
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA user_version=99")
+    with pytest.raises(ConfigError, match="version 99"):
+        Journal(path)
+
+
+def test_a_folder_in_its_place_is_one_clear_error(tmp_path):
+    (tmp_path / "journal.sqlite").mkdir()
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        Journal(tmp_path / "journal.sqlite")
+
+
+def test_old_workflows_are_dropped_with_all_that_is_theirs(filled):
+    _, journal, submission = filled
+    for entry in submission.entries.values():
+        entry.state, entry.finish_time = JobState.COMPLETED, 200.0
+    journal.save(submission.entries.values(), ended=[submission])
+    assert journal.prune(before=200.0) == 0
+    assert journal.prune(before=201.0) == 1
+    assert journal.find("w.1") is None and journal.story("w.1/a") == []
+    assert journal._read("SELECT count(*) FROM jobs") == [(0,)]
+
+
+def test_in_memory_it_reads_the_file_and_writes_nothing(filled, kit):
+    path, journal, _ = filled
+    journal.close()
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    dry = Journal(path, in_memory=True)
+    assert set(dry.load().submissions) == {"w.1"}
+    dry.submit(Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0), None)
+    dry.close()
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before

@@ -1,0 +1,99 @@
+"""From queue and snapshot to a planning problem: what runs, what may start, what is left out, and how far jobs are."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from pilotfish.daemon.planning import ALMOST_DONE, next_due, pose, starts
+from pilotfish.daemon.queue import Queue, Submission
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.plan import Plan, PlannedJob
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+
+
+def posed(kit, *jobs, views=(), states=None, time=100.0, **fields):
+    queue = Queue()
+    submission = Submission("w", Workflow("w", jobs), 0.0)
+    for name, changes in fields.items():
+        for field, value in changes.items():
+            setattr(submission.entries[name], field, value)
+    queue.add(submission)
+    cluster = kit.cluster()
+    up = [NodeState.UP] * len(cluster.nodes)
+    return pose(queue, Snapshot(time, 1, cluster, tuple(states or up), tuple(views)))
+
+
+def running(**more):
+    return {"state": JobState.RUNNING, "handed": True, "nodes": ("n1",), "start_time": 90.0, **more}
+
+
+def test_done_dependencies_are_dropped_and_running_ones_kept(kit):
+    jobs = (kit.job("a"), kit.job("b"), kit.job("c", "a", "b"), kit.job("d", "c"))
+    problem = posed(kit, *jobs, a={"state": JobState.COMPLETED}, b=running())
+    assert [(job.id, job.after) for job in problem.workflow.jobs] == [
+        ("w/b", ()),
+        ("w/c", ("w/b",)),
+        ("w/d", ("w/c",)),
+    ]
+    assert [job.id for job in problem.running] == ["w/b"] and not problem.startable
+
+
+def test_what_fits_nowhere_is_left_out_with_its_descendants(kit):
+    jobs = (kit.job("big", nodes=2), kit.job("x", "big"), kit.job("y", "x"), kit.job("free"))
+    problem = posed(kit, *jobs, states=[NodeState.UP, NodeState.DRAINED])
+    assert [job.id for job in problem.workflow.jobs] == ["w/free"] == list(problem.startable)
+    assert set(problem.stuck) == {"w/big"} and problem.available == ("n1",)
+
+
+def test_a_job_that_is_handed_over_but_nowhere_yet_holds_back_its_descendants_only(kit):
+    problem = posed(kit, kit.job("a"), kit.job("b", "a"), kit.job("c"), a={"handed": True})
+    assert [job.id for job in problem.workflow.jobs] == ["w/c"]
+
+
+def test_a_start_that_failed_waits_for_its_time(kit):
+    assert not posed(kit, kit.job("a"), a={"not_before": 100.5}).startable
+    assert posed(kit, kit.job("a"), a={"not_before": 100.0}).startable
+
+
+@pytest.mark.parametrize(
+    ("entry", "usage", "progress"),
+    [
+        (running(), (), 10 / 20),
+        (running(expected=130.0), (), 10 / 40),
+        (running(expected=95.0), (), ALMOST_DONE),
+        (running(start_time=None), (), 0.0),
+        (running(start_time=110.0), (), 0.0),
+        (running(), (("cpu_seconds", 4.0),), 4 / 20),
+        (running(), (("cpu_seconds", 19.0),), 10 / 20),
+    ],
+)
+def test_progress_is_the_smaller_of_time_and_cpu(kit, entry, usage, progress):
+    job = kit.job("a", seconds=20.0)
+    view = JobView("w/a", job, JobState.RUNNING, ("n1",), start_time=90.0, usage=usage)
+    (found,) = posed(kit, job, views=[view], a=entry).running
+    assert found.progress == pytest.approx(progress)
+
+
+def test_neighbours_run_in_the_problem_and_ended_ones_do_not(kit):
+    views = [
+        JobView("x/1", kit.job("1"), JobState.RUNNING, ("n2", "gone"), start_time=95.0),
+        JobView("x/2", kit.job("2"), JobState.COMPLETED, ("n1",)),
+        JobView("x/3", kit.job("3"), JobState.PENDING, ()),
+    ]
+    problem = posed(kit, kit.job("a"), views=views)
+    assert [(job.id, job.nodes, job.progress) for job in problem.running] == [("x/1", ("n2",), 0.5)]
+    assert [job.id for job in problem.workflow.jobs] == ["w/a", "x/1"]
+
+
+def test_starts_are_what_is_now_and_ready(kit):
+    problem = posed(kit, kit.job("a"), kit.job("b"), kit.job("c", "a"), kit.job("r"), r=running())
+    times = {"w/r": 0.0, "w/a": 0.0, "w/b": 3.0, "w/c": 2.0}
+    jobs = tuple(PlannedJob(name, ("n1",), at, at + 10, 10, 1.0) for name, at in times.items())
+    plan = Plan("queue", "lab", "mom", 0, 1, None, 1, 0, False, 1, jobs)
+    assert [(start.key, planned.start_time) for start, planned in starts(plan, problem)] == [("w/a", 0.0)]
+    assert next_due(plan, problem) == 3.0  # c waits for a's end, which will be news
+    assert next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, jobs[:1]), problem) == pytest.approx(
+        12.0
+    )
+    assert math.isinf(next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, ()), problem))

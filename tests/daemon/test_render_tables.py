@@ -1,0 +1,157 @@
+"""Tables and summaries: what they say, in 80 columns."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from pilotfish.daemon.outcome import JobOutcome, RunOutcome
+from pilotfish.daemon.render.outcome import failures, outcome_summary, outcome_table
+from pilotfish.daemon.render.screen import Screen
+from pilotfish.daemon.render.tables import (
+    bound,
+    comparison,
+    comparison_notes,
+    energy,
+    header,
+    left_out,
+    plan_table,
+    summary,
+)
+from pilotfish.daemon.render.text import width
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp
+from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
+from pilotfish.simulate.snapshot import JobState
+
+HOSTILE = ("作業" * 40, "\x1b[2Jboo", "[red]x[/red]", "a\nb", "x" * 300, "y" * 12)
+NODES = tuple(f"s{i}" for i in range(1, 9))
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """What a renderable looks like on an 80-column stdout that is no terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def show(*renderables) -> list[str]:
+        Screen().put(*renderables)
+        return capsys.readouterr().out.splitlines()
+
+    return show
+
+
+def make_plan(jobs: int = 6, makespan: float = 123.4, **changes) -> Plan:
+    planned = tuple(
+        PlannedJob(
+            f"{HOSTILE[i % 6]}{i}",
+            NODES[: 1 + i % 8],
+            float(i),
+            makespan,
+            makespan - i,
+            1.32,
+            why=RunnerUp(("s2",), 3.4),
+        )
+        for i in range(jobs)
+    )
+    made = Plan("dag-1", "lab", "mom", 0, makespan, None, makespan / 1.07, 0.0021, False, 412, planned)
+    return dataclasses.replace(made, **changes)
+
+
+def cluster(power: Power | None = None) -> Cluster:
+    kind = NodeType("xeon", 8, 2**34, 8e10, power=power)
+    return Cluster("lab", tuple(Node(name, kind) for name in NODES))
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 6, 40, 41, 1000])
+@pytest.mark.parametrize("makespan", [0.5, 123.4, 98_765_432.1])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, shown):
+    lines = shown(plan_table(make_plan(jobs, makespan), ascii_only=ascii_only))
+    assert max(map(width, lines)) <= 80
+    assert len(lines) == (jobs + 1 if jobs <= 40 else 32)
+    assert all(line == line.rstrip() and "\x1b" not in line for line in lines)
+    assert not ascii_only or all(line.isascii() for line in lines)
+
+
+def test_the_plan_table_says_why(shown):
+    plan = make_plan(1)
+    plan = dataclasses.replace(plan, jobs=(dataclasses.replace(plan.jobs[0], id="prepare"),))
+    head, row = shown(plan_table(plan))
+    assert head.split() == ["JOB", "NODES", "START", "s", "FINISH", "s", "SLOWDOWN", "NEXT", "BEST"]
+    assert row.split() == ["prepare", "s1", "0.0", "123.4", "1.32", "s2", "+3.4", "s"]
+
+
+def test_what_is_left_out_can_be_seen(shown):
+    assert left_out(40) == "" and left_out(1000).startswith("970 jobs left out: --all")
+    assert len(shown(plan_table(make_plan(1000), everything=True))) == 1001
+
+
+def test_the_header_names_what_was_planned():
+    workflow = Workflow("dag-1", (Job("a", Profile((ThreadGroup(1, 1.0),))),))
+    assert header(make_plan(), workflow, cluster()) == "dag-1 on lab: 1 job, 8 nodes, policy mom"
+    long = dataclasses.replace(workflow, name="\x1b" + "n" * 300)
+    assert width(header(make_plan(), long, cluster())) <= 80
+
+
+def test_the_summary_has_bound_energy_and_effort():
+    lines = summary(make_plan(truncated=True), cluster())
+    assert lines == [
+        "makespan  123.4 s, within 7.0 % of the proven lower bound of 115.3 s",
+        "energy    unknown: node type xeon gives no power",
+        "decided   in 2.1 ms, 412 simulations, cut short by the time limit",
+    ]
+    assert energy(make_plan(energy_j=56789.0), cluster(Power(95.0))) == "56.8 kJ"
+    assert bound(make_plan(lower_bound=123.4)).startswith("optimal")
+    assert bound(make_plan(lower_bound=0.0)) == "no lower bound"
+
+
+def test_the_comparison_marks_the_best_by_the_objective(shown):
+    plans = [make_plan(1, policy="slf", energy_j=1000.0), make_plan(1, 246.8, policy="mom", energy_j=10.0)]
+    lines = shown(comparison(plans, [1000.0, 10.0]))
+    assert max(map(width, lines)) <= 80
+    assert lines[1].split() == ["slf", "123.4", "s", "best", "1.00", "kJ", "+7.0", "%", "2.1", "ms"]
+    assert lines[2].startswith("> mom") and "+100 %" in lines[2] and "10.0 J" in lines[2]
+    notes = comparison_notes(plans, [1000.0, 10.0], cluster(), "energy")
+    assert notes[0] == "best      mom, by energy" and "230.7 s" in notes[1] and len(notes) == 2
+
+
+def outcome(*changes: dict) -> RunOutcome:
+    planned = make_plan(len(changes) or 1, 10.0)
+    base = {"state": JobState.COMPLETED, "nodes": ("s1",), "start_time": 0.0, "finish_time": 12.5}
+    base |= {"exit_code": 0, "signal": None, "reason": ""}
+    jobs = tuple(
+        JobOutcome(**{**base, **change, "planned": job})
+        for job, change in zip(planned.jobs, changes, strict=True)
+    )
+    failed = any(job.state is not JobState.COMPLETED for job in jobs)
+    return RunOutcome("r.1", planned, JobState.FAILED if failed else JobState.COMPLETED, jobs)
+
+
+def test_a_run_that_took_longer_has_positive_errors(shown):
+    went = outcome({}, {"start_time": 1.0, "finish_time": 6.0})
+    assert went.exit_code == 0 and went.makespan == 12.5
+    assert went.jobs[0].error == pytest.approx(0.2) and went.jobs[1].error == pytest.approx(-0.8)
+    assert went.median_error == pytest.approx(0.5) and went.worst is went.jobs[1]
+    assert went.makespan_error == pytest.approx(0.2)
+    lines = shown(outcome_table(went), *outcome_summary(went))
+    assert "+20 %" in lines[1] and "-80 %" in lines[2] and lines[1].endswith("ok")
+    assert lines[3] == "makespan  12.50 s, forecast 10.00 s, error +20 %"
+    assert lines[-1] == "jobs      2 of 2 completed"
+    assert max(map(width, lines)) <= 80
+
+
+def test_what_failed_is_named_with_its_output(shown):
+    never = {
+        "state": JobState.CANCELLED,
+        "nodes": (),
+        "start_time": None,
+        "finish_time": None,
+        "exit_code": None,
+    }
+    went = outcome({"state": JobState.FAILED, "exit_code": 3}, never, {"state": JobState.FAILED, "signal": 9})
+    assert went.exit_code == 1 and went.makespan_error is None and went.worst is None
+    lines = shown(outcome_table(went), *outcome_summary(went))
+    assert lines[1].endswith("exit 3") and lines[3].endswith("cancelled")
+    assert "signal 9" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
+    said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
+    assert len(said) == 2 and said[0].endswith("failed, exit 3 (stderr: /x/err)")

@@ -1,0 +1,135 @@
+"""What clients may ask: whole submissions, status, cancel, explain; and any nonsense gets one sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pilotfish.daemon.codec import encode
+from pilotfish.daemon.requests import Requests
+from pilotfish.simulate.job import Workflow
+
+
+@pytest.fixture
+def asked(bench):
+    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, bench.manager.capabilities)
+
+    def ask(do, **arguments):
+        return requests.handle({"v": 1, "do": do, **arguments})
+
+    return bench, ask
+
+
+def submit(ask, *jobs, name="dag 1", **more):
+    text = encode(Workflow(name, jobs))
+    return ask("submit", workflow=text, directory="/home/me", **more)
+
+
+def test_submit_run_and_status(asked, kit):
+    bench, ask = asked
+    reply = submit(ask, kit.job("a"), kit.job("b", "a", directory="sub"))
+    assert reply["ok"] and reply["jobs"] == 2 and reply["id"].startswith("dag-1.")
+    bench.run(3)
+    (workflow,) = ask("status")["workflows"]
+    assert workflow["state"] == "running" and workflow["exit_code"] is None
+    first, second = workflow["jobs"]
+    assert (first["state"], second["state"]) == ("running", "pending")
+    assert first["forecast_run_time"] == pytest.approx(10.0)
+    views = bench.manager.views
+    assert views[first["key"]].job.directory == "/home/me"
+    bench.run(25)
+    assert views[second["key"]].job.directory == "/home/me/sub"
+    (workflow,) = ask("status", workflow=reply["id"])["workflows"]
+    assert (workflow["state"], workflow["exit_code"]) == ("completed", 0)
+    assert workflow["finish_time"] == max(job["finish_time"] for job in workflow["jobs"])
+
+
+def test_the_same_key_is_taken_once(asked, kit):
+    bench, ask = asked
+    first = submit(ask, kit.job("a"), key="nightly")
+    again = submit(ask, kit.job("a"), key="nightly")
+    other = submit(ask, kit.job("z"), key="nightly")
+    assert again["id"] == first["id"] and again["again"] and not first["again"]
+    assert not other["ok"] and "another workflow" in other["error"]
+    assert len(bench.cycle.queue.submissions) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"nodes": 3}, "can never run here: it needs 3 nodes"),
+        ({"memory": 2e9}, "over its memory"),
+        ({"command": None}, "has no command"),
+        ({"after": ("zzz",)}, "'zzz'"),
+    ],
+)
+def test_one_bad_job_and_nothing_is_taken(asked, kit, changes, says):
+    bench, ask = asked
+    reply = submit(ask, kit.job("fine"), dataclasses.replace(kit.job("bad"), **changes))
+    assert not reply["ok"] and says in reply["error"]
+    assert not bench.cycle.queue.submissions and not bench.journal.recent(5)
+
+
+def test_cancel_names_what_is_meant(asked, kit):
+    bench, ask = asked
+    workflow = submit(ask, kit.job("a", seconds=900), kit.job("b", "a"), kit.job("c", "a"))["id"]
+    bench.run(1)
+    assert ask("cancel", target=f"{workflow}/b")["cancelled"] == 1
+    reply = ask("cancel", target=workflow)
+    assert (reply["cancelled"], reply["ending"]) == (1, 1)
+    bench.run(3)
+    assert set(bench.states(workflow).values()) == {"cancelled"}
+    assert "ended already" in ask("cancel", target=workflow)["error"]
+    assert f"did you mean '{workflow}'" in ask("cancel", target=workflow[:-1])["error"]
+    assert "did you mean 'a'" in ask("cancel", target=f"{workflow}/aa")["error"]
+
+
+def test_explain_finds_a_job_by_its_name(asked, kit):
+    bench, ask = asked
+    workflow = submit(ask, kit.job("align"), kit.job("late", "align"))["id"]
+    bench.run(3)
+    reply = ask("explain", job="align")
+    assert reply["job"]["key"] == f"{workflow}/align"
+    assert [record["kind"] for record in reply["story"]] == ["chosen", "applied"]
+    assert ask("explain", job=f"{workflow}/late")["after"] == ["align"]
+    assert "no workflow has a job 'nobody'" in ask("explain", job="nobody")["error"]
+
+
+def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
+    bench, ask = asked
+    database = bench.journal._db
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count={pages}")
+    reply = submit(ask, *(kit.job(f"j{i}") for i in range(200)))
+    assert not reply["ok"] and "cannot be written" in reply["error"]
+    assert not bench.cycle.queue.submissions
+    database.execute("PRAGMA max_page_count=100000")
+    assert submit(ask, kit.job("a"))["ok"]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+fields = st.sampled_from(["workflow", "directory", "key", "target", "job"])
+
+
+@given(st.sampled_from(["submit", "status", "cancel", "explain", "nothing"]), st.dictionaries(fields, values))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nonsense_gets_one_sentence_and_changes_nothing(asked, do, arguments):
+    bench, ask = asked
+    reply = ask(do, **arguments)
+    harmless = do == "status" and arguments.get("workflow") is None
+    assert reply["ok"] is harmless
+    assert harmless or (reply["error"] and "the daemon failed" not in reply["error"])
+    assert not bench.cycle.queue.submissions
+
+
+def test_surrogates_in_text_are_refused(asked):
+    _, ask = asked
+    for do, name in (("status", "workflow"), ("cancel", "target"), ("explain", "job")):
+        assert "not printable" in ask(do, **{name: "\ud800"})["error"]
+    assert not ask("submit", workflow="\ud800", directory="/")["ok"]

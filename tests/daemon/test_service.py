@@ -1,0 +1,242 @@
+"""The service as a real process on the local adapter: signals, systemd, reload, kill -9, a dry run, its
+clients.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.codec import encode
+from pilotfish.daemon.wire import WireError, ask
+from pilotfish.simulate.job import Workflow
+
+SERVE = Path(__file__).with_name("serve.py")
+PATIENCE_S = 60.0
+
+
+def eventually(check, what):
+    """Wait until `check` returns something true, and return that."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if found := check():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come about within {PATIENCE_S} s")
+
+
+class Daemon:
+    """A daemon in its own process, with its folder, and the socket that systemd would listen on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.config = folder, folder / "pilotfish.yaml"
+        self.endpoint = f"ipc://{folder}/s"
+        self.log = folder / "log"
+        cpu = min(os.sched_getaffinity(0))
+        (folder / "cluster.yaml").write_text(
+            "schema: pilotfish/cluster/v1\nname: here\n"
+            "node_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
+            f"nodes: [{{names: 'a', type: t, cpus: '{cpu}'}}]\n"
+        )
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.write()
+        self.systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.systemd.bind(str(folder / "notify"))
+        self.systemd.setblocking(False)
+        self.heard: list[str] = []
+        self.process: subprocess.Popen | None = None
+
+    def write(self, more: str = "") -> None:
+        self.config.write_text(
+            "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\ncycle_seconds: 0.2\n"
+            f"profiles: profiles.sqlite\nsocket: {{path: '{self.folder}/s'}}\n"
+            f"metrics: {{port: {self.port}}}\n"
+            f"adapter: {{name: local, options: {{cgroups: false}}}}\n{more}"
+        )
+
+    def start(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, SERVE, self.config, *options],
+            env=os.environ | {"NOTIFY_SOCKET": str(self.folder / "notify")},
+            stdout=(self.folder / "out").open("a"),
+            stderr=self.log.open("a"),
+        )
+        self.hears("READY=1")
+
+    def hears(self, line: str) -> bool:
+        def drained() -> bool:
+            assert self.process is None or self.process.poll() is None or line == "STOPPING=1", self.said()
+            try:
+                while True:
+                    self.heard += self.systemd.recv(9999).decode().splitlines()
+            except BlockingIOError:
+                return line in self.heard
+
+        found = eventually(drained, line)
+        self.heard.clear()
+        return found
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def submit(self, *jobs) -> str:
+        text = encode(Workflow("w", jobs))
+        return ask(self.endpoint, "submit", workflow=text, directory=str(self.folder))["id"]
+
+    def ended(self, workflow: str) -> dict:
+        def look():
+            found = ask(self.endpoint, "status", workflow=workflow)["workflows"][0]
+            return found if found["exit_code"] is not None else None
+
+        return eventually(look, f"the end of {workflow}")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.systemd.close()
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with closing(Daemon(tmp_path)) as made:
+        yield made
+
+
+def shell(kit, name, line, *after):
+    job = kit.job(name, *after, seconds=0.2)
+    return type(job)(job.id, job.profile, after=job.after, command=("/bin/sh", "-c", line))
+
+
+def test_a_life_from_ready_to_stop(daemon, kit):
+    daemon.start()
+    assert daemon.hears("WATCHDOG=1")
+    workflow = daemon.submit(
+        shell(kit, "a", "echo a >> trail"),
+        shell(kit, "b", "echo b >> trail; exit 7", "a"),
+        shell(kit, "c", "echo c >> trail", "b"),
+    )
+    done = daemon.ended(workflow)
+    states = {job["id"]: (job["state"], job["exit_code"]) for job in done["jobs"]}
+    assert states == {"a": ("completed", 0), "b": ("failed", 7), "c": ("cancelled", None)}
+    assert (daemon.folder / "trail").read_text() == "a\nb\n"
+    for page, word in (("metrics", 'pilotfish_mode{mode="live"} 1.0'), ("healthz", "ok"), ("readyz", "ok")):
+        assert word in requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=5).text
+    assert daemon.stop() == 0
+    assert daemon.hears("STOPPING=1")
+    assert not (daemon.folder / "s").exists()
+    assert "Traceback" not in daemon.said()
+
+
+def test_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(daemon):
+    daemon.start()
+    daemon.write("policy: slf\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    assert daemon.hears("RELOADING=1")
+    eventually(lambda: ask(daemon.endpoint, "status")["policy"] == "slf", "the new policy")
+    daemon.write("policy: nonsense\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "the old one stays" in daemon.said(), "the complaint")
+    assert ask(daemon.endpoint, "status")["policy"] == "slf"
+    daemon.write(
+        "policy: mom\nstate_dir: elsewhere\n".replace("state_dir: elsewhere\n", "seed: 3\ndry_run: true\n")
+    )
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "need a restart: dry_run" in daemon.said(), "the hint")
+    assert ask(daemon.endpoint, "status")["policy"] == "mom"
+    assert daemon.stop(signal.SIGINT) == 0
+
+
+def test_killed_in_the_middle_every_job_runs_once(daemon, kit):
+    daemon.start()
+    jobs = [shell(kit, f"j{i}", f"echo {i} >> trail; sleep 0.1", *(["j0"] if i else [])) for i in range(6)]
+    workflow = daemon.submit(*jobs)
+    for lines in (1, 3):
+        trail = daemon.folder / "trail"
+        eventually(lambda: trail.exists() and len(trail.read_text().split()) >= lines, "progress")  # noqa: B023
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.start()
+    assert daemon.ended(workflow)["exit_code"] == 0
+    assert sorted((daemon.folder / "trail").read_text().split()) == [str(i) for i in range(6)]
+    assert daemon.stop() == 0
+
+
+def test_a_dry_run_prints_and_starts_nothing(daemon, kit):
+    daemon.start("--dry-run")
+    workflow = daemon.submit(shell(kit, "a", "echo a >> trail"))
+    out = daemon.folder / "out"
+    eventually(lambda: ask(daemon.endpoint, "explain", job="a")["story"], "a decision")
+    assert daemon.stop() == 0
+    assert out.read_text() == f"start {workflow}/a on a\n"
+    assert not (daemon.folder / "trail").exists()
+    assert not (daemon.folder / "state" / "journal.sqlite").exists()
+
+
+def test_a_second_daemon_is_refused(daemon):
+    daemon.start()
+    second = subprocess.run([sys.executable, SERVE, daemon.config], capture_output=True, text=True)
+    assert second.returncode == 1 and "Traceback" not in second.stderr
+    assert "another pilotfish daemon is using this journal" in second.stderr
+    assert ask(daemon.endpoint, "status")["mode"] == "live"
+
+
+def test_a_stopped_daemon_is_one_clear_line(daemon):
+    daemon.start()
+    assert daemon.stop() == 0
+    with pytest.raises(WireError, match="no pilotfish daemon listens"):
+        ask(daemon.endpoint, "status")
+
+
+def test_the_commands_submit_show_explain_and_cancel(daemon, capsys):
+    daemon.start()
+    flow = daemon.folder / "flow.yaml"
+    flow.write_text(
+        "schema: pilotfish/workflow/v1\nname: flow\njobs:\n"
+        "  good: {command: [/bin/true], profile: {service_demand: 0.1}}\n"
+        "  bad: {after: [good], command: [/bin/sh, -c, exit 3], profile: {service_demand: 0.1}}\n"
+    )
+    where = ["--socket", str(daemon.folder / "s")]
+
+    def pilotfish(*arguments):
+        code = main([*arguments, *where])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return code, printed.out, printed.err
+
+    code, workflow, _ = pilotfish("submit", str(flow), "--wait", "--key", "k")
+    workflow = workflow.strip()
+    assert code == 1 and workflow.startswith("flow.")
+    assert pilotfish("submit", str(flow), "--key", "k")[:2] == (0, f"{workflow}\n")
+    code, out, _ = pilotfish("status", workflow)
+    assert code == 0 and "failed (3)" in out and "completed" in out
+    assert json.loads(pilotfish("status", "--json")[1])["workflows"][0]["id"] == workflow
+    code, out, _ = pilotfish("explain", "bad")
+    assert code == 0 and "chose a" in out and "exit code 3" in out and "runner-up" in out
+    code, _, err = pilotfish("cancel", workflow)
+    assert code == 1 and err.count("\n") == 1 and "ended already" in err
+    assert daemon.stop() == 0
+    code, _, err = pilotfish("status")
+    assert code == 1 and err.count("\n") == 1 and "no pilotfish daemon listens" in err
+
+
+def test_a_config_that_is_not_there_is_one_line(tmp_path, capsys):
+    assert main(["daemon", "--config", str(tmp_path / "none.yaml")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["daemon"]) == 64

@@ -1,0 +1,172 @@
+"""The wire: anything may arrive, every well-formed message is answered, and nothing hurts the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from contextlib import contextmanager
+
+import pytest
+import zmq
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pilotfish.daemon.wire import Server, WireError, ask, socket_path
+from pilotfish.simulate.errors import ConfigError
+
+
+@contextmanager
+def serving(path, handler=lambda request: {"ok": True, "echo": request}, **options):
+    """A server on a thread of its own, as the daemon's loop would call it."""
+    server = Server(f"ipc://{path}", handler, **options)
+    stop = threading.Event()
+    reader, writer = os.pipe()
+
+    def loop():
+        while not stop.is_set():
+            server.wait(0.05, reader)
+            server.serve()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield f"ipc://{path}"
+    finally:
+        stop.set()
+        os.write(writer, b"x")
+        thread.join()
+        server.close()
+        os.close(reader)
+        os.close(writer)
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("wire") / "s.sock") as found:
+        yield found
+
+
+@contextmanager
+def raw(endpoint, kind=zmq.DEALER):
+    with zmq.Context() as context, context.socket(kind) as channel:
+        channel.setsockopt(zmq.LINGER, 0)
+        channel.connect(endpoint)
+        yield channel
+
+
+def test_a_request_is_answered(endpoint):
+    reply = ask(endpoint, "status", workflow="ü")
+    assert reply["echo"] == {"v": 1, "do": "status", "workflow": "ü"}
+
+
+def test_a_refusal_is_an_error_with_the_daemons_words(tmp_path):
+    answer = {"ok": False, "error": "not today"}
+    with (
+        serving(tmp_path / "s", lambda request: answer) as endpoint,
+        pytest.raises(WireError, match=r"^not today$"),
+    ):
+        ask(endpoint, "status")
+
+
+@given(body=st.binary(max_size=60) | st.text().map(lambda t: json.dumps({"v": t}).encode()))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_malformed_bodies_are_answered_with_an_error(endpoint, body):
+    with raw(endpoint, zmq.REQ) as channel:
+        channel.send(body)
+        assert channel.poll(5000)
+        reply = json.loads(channel.recv())
+    assert reply["ok"] is False and reply["error"]
+
+
+@given(frames=st.lists(st.binary(max_size=20), min_size=1, max_size=5))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_malformed_frames_never_hurt(endpoint, frames):
+    with raw(endpoint) as channel:
+        channel.send_multipart(frames)
+        assert channel.poll(5000)
+        assert json.loads(channel.recv_multipart()[-1])["ok"] is False
+    assert ask(endpoint, "status")["ok"]
+
+
+def test_deep_nesting_is_refused(endpoint):
+    with raw(endpoint, zmq.REQ) as channel:
+        channel.send(b"[" * 200_000)
+        assert channel.poll(5000)
+        assert "not a JSON object" in json.loads(channel.recv())["error"]
+
+
+def test_a_client_that_leaves_before_its_answer_does_no_harm(endpoint):
+    for _ in range(5):
+        with raw(endpoint, zmq.REQ) as channel:
+            channel.send(b'{"v": 1, "do": "status"}')
+    assert ask(endpoint, "status")["ok"]
+
+
+def test_too_large_a_request_is_not_sent(endpoint, monkeypatch):
+    monkeypatch.setattr("pilotfish.daemon.wire.LARGEST_MESSAGE", 1000)
+    with pytest.raises(WireError, match="bytes"):
+        ask(endpoint, "submit", workflow="x" * 2000)
+
+
+def test_only_the_owner_may_talk_and_the_file_goes_with_the_server(tmp_path):
+    path = tmp_path / "folder" / "s.sock"
+    with serving(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not path.exists()
+    with serving(path, mode=0o660):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+
+def test_nobody_there_is_one_clear_line(tmp_path):
+    with pytest.raises(WireError, match=r"no pilotfish daemon listens at .*nothing\.sock") as caught:
+        ask(f"ipc://{tmp_path}/nothing.sock", "status")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stale_socket_file_is_no_daemon_and_is_taken_over(tmp_path):
+    import socket
+
+    path = tmp_path / "s.sock"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    with pytest.raises(WireError, match="no pilotfish daemon"):
+        ask(f"ipc://{path}", "status")
+    with serving(path) as endpoint:
+        assert ask(endpoint, "status")["ok"]
+
+
+def test_a_daemon_that_does_not_answer_is_said_in_time(tmp_path):
+    server = Server(f"ipc://{tmp_path}/s", lambda request: {"ok": True})
+    with pytest.raises(WireError, match=r"did not answer within 0\.1 s"):
+        ask(f"ipc://{tmp_path}/s", "status", timeout_s=0.1)
+    server.close()
+
+
+def test_a_second_server_is_refused_and_the_first_goes_on(tmp_path):
+    with serving(tmp_path / "s") as endpoint:
+        with pytest.raises(ConfigError, match="another daemon listens"):
+            Server(endpoint, lambda request: {})
+        assert ask(endpoint, "status")["ok"]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "says"),
+    [
+        ("tcp://127.0.0.1:1", "absolute path"),
+        ("ipc://relative", "absolute path"),
+        ("ipc:///" + "x" * 120, "too long"),
+    ],
+)
+def test_endpoints_that_cannot_be(endpoint, says):
+    with pytest.raises(ConfigError, match=says):
+        socket_path(endpoint)
+
+
+def test_an_unknown_group_or_a_folder_that_cannot_be_is_a_config_error(tmp_path):
+    with pytest.raises(ConfigError, match="no group 'no-such-group'"):
+        Server(f"ipc://{tmp_path}/s", lambda request: {}, group="no-such-group")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot listen"):
+        Server(f"ipc://{tmp_path}/file/s", lambda request: {})

@@ -1,0 +1,185 @@
+"""Measuring real processes: each program's need is known beforehand."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from pilotfish.profiles import watch
+from pilotfish.profiles.measure import CommandError, measure
+from pilotfish.profiles.probes.threads import PsutilTimes, Schedstat
+from pilotfish.simulate.errors import ConfigError
+
+pytestmark = pytest.mark.skipif(Schedstat().available() is not None, reason="no /proc/PID/schedstat here")
+
+PYTHON = (sys.executable, "-IS", "-c")
+BURN = "import time\ndef burn(s):\n    while time.thread_time() < s: pass\n"
+HASH = "import hashlib\ndef work(n): hashlib.pbkdf2_hmac('sha256', b'x', b'y', n)\n"
+
+
+def python(code):
+    return [*PYTHON, BURN + code]
+
+
+def test_service_demand_of_a_known_program():
+    code, found = measure(python("burn(0.8)"))
+    assert code == found.exit_code == 0
+    assert [group.count for group in found.groups] == [1]
+    assert found.groups[0].demand == pytest.approx(0.8, rel=0.02)
+    assert found.cpu_s == pytest.approx(0.8, rel=0.02)
+    assert found.groups[0].utilisation > 0.9
+    assert found.method == "schedstat"
+
+
+def undisturbed(argv, is_good, attempts=4):
+    """The first measurement that is good, else the last: other work on this machine can only disturb."""
+    for _ in range(attempts):
+        found = measure(argv)[1]
+        if is_good(found):
+            break
+    return found
+
+
+def test_utilisation_of_a_duty_cycle():
+    cycle = "for i in range(1, 41):\n    burn(i * 0.012)\n    time.sleep(0.018)"
+    found = undisturbed(python(cycle), lambda found: abs(found.groups[0].utilisation - 0.4) < 0.04)
+    assert found.groups[0].demand == pytest.approx(0.48, rel=0.03)
+    assert found.groups[0].utilisation == pytest.approx(0.4, abs=0.04)
+    assert 0 < found.groups[0].utilisation_std < 0.3
+
+
+def test_in_company_the_isolated_time_is_recovered():
+    cpu = min(os.sched_getaffinity(0))
+    pin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
+    hog = subprocess.Popen(python(pin + "burn(30)"), start_new_session=True)
+    try:
+        _, found = measure(python("burn(0.8)"), cpus=[cpu])
+    finally:
+        hog.kill()
+        hog.wait()
+    assert found.waiting > 0.4
+    assert found.wall_s > 1.4 * found.isolated_s
+    assert found.isolated_s == pytest.approx(0.8, rel=0.1)
+    assert "in company" in found.to_profile("x").provenance.note
+
+
+def test_threads_are_counted_and_none_of_their_time_is_lost():
+    code = (
+        HASH + "import threading\nts = [threading.Thread(target=work, args=(1_500_000,)) for _ in range(3)]\n"
+    )
+    _, found = measure([*PYTHON, code + "for t in ts: t.start()\nfor t in ts: t.join()"])
+    assert found.threads == 3
+    assert sum(g.count * g.demand for g in found.groups) == pytest.approx(found.cpu_s, rel=0.01)
+
+
+def test_forked_children_are_threads_of_the_job():
+    _, found = measure(
+        python("import os\nif os.fork():\n    os.wait()\nelse:\n    burn(0.6)\n    os._exit(0)")
+    )
+    assert found.threads == 1
+    assert found.cpu_s == pytest.approx(0.6, abs=0.05)
+    assert sum(g.count * g.demand for g in found.groups) == pytest.approx(found.cpu_s, rel=0.01)
+
+
+def test_processes_one_after_another_are_one_thread():
+    line = f"for i in 1 2 3 4 5; do {sys.executable} -IS -c 'sum(range(2000000))'; done"
+    _, found = measure(["/bin/sh", "-c", line])
+    assert found.threads == 1
+    assert found.groups[0].demand == pytest.approx(found.cpu_s, rel=0.01)
+
+
+def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
+    pid_file = tmp_path / "pid"
+    orphan = f'{sys.executable} -IS -c \'import os\nopen("{pid_file}", "w").write(str(os.getpid()))\nwhile 1: pass\''
+    code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; sleep 0.5; exit 4"])
+    assert code == 4
+    assert found.cpu_s > 0.15
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
+
+
+def test_a_program_shorter_than_an_interval():
+    code, found = measure(["/bin/true"])
+    assert code == 0
+    assert 0 < found.cpu_s < 0.1
+    assert found.groups[0].demand == pytest.approx(found.cpu_s, rel=0.05)
+    assert 0 < found.isolated_s <= found.wall_s * 1.001
+
+
+def test_a_sleeping_program_keeps_its_length():
+    _, found = measure(["/bin/sleep", "0.3"])
+    assert found.isolated_s == pytest.approx(0.3, abs=0.06)
+    assert found.groups[0].utilisation < 0.1
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 7", 7), ("kill -9 $$", 137)])
+def test_exit_codes_are_the_shells(command, code):
+    assert measure(["/bin/sh", "-c", command])[0] == code
+
+
+def test_memory_and_storage(tmp_path):
+    path = tmp_path / "file"
+    write = f"f = open('{path}', 'wb')\nf.write(data[:4_000_000])\nf.flush()\n"
+    _, found = measure(python("data = b'x' * 90_000_000\n" + write + "time.sleep(0.25)"))
+    assert found.memory_bytes == pytest.approx(100e6, rel=0.15)
+    assert found.written_bytes is not None
+    assert found.to_profile("x").memory == found.memory_bytes
+
+
+def test_environment_and_directory(tmp_path):
+    line = 'test "$WORD" = fish && test "$PWD" = "$PLACE"'
+    code, _ = measure(["/bin/sh", "-c", line], env={"WORD": "fish", "PLACE": str(tmp_path)}, cwd=tmp_path)
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [(["no-such-command-here"], 127), ([""], 127), ([], 127), (["/etc/passwd"], 126), (["/"], 126)],
+)
+def test_commands_that_cannot_be_started(argv, code):
+    with pytest.raises(CommandError) as caught:
+        measure(argv)
+    assert caught.value.exit_code == code
+
+
+def test_a_directory_that_is_not_there(tmp_path):
+    with pytest.raises(CommandError, match="not a directory"):
+        measure(["/bin/true"], cwd=tmp_path / "nowhere")
+
+
+def test_cpus_that_are_not_ours():
+    with pytest.raises(ConfigError, match="cpus"):
+        measure(["/bin/true"], cpus=[99_999])
+
+
+def test_the_affinity_of_the_caller_stays():
+    before = os.sched_getaffinity(0)
+    measure(["/bin/true"], cpus=[min(before)])
+    assert os.sched_getaffinity(0) == before
+
+
+def test_signals_are_handed_on():
+    code = "from pilotfish.profiles.measure import measure; print(measure(['/bin/sleep', '20'])[0])"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not _children(process.pid):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[0] == "130\n"
+
+
+def _children(pid):
+    found = subprocess.run(
+        ["ps", "-o", "comm=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return "sleep" in found.stdout
+
+
+def test_psutil_where_there_is_no_schedstat(monkeypatch):
+    monkeypatch.setattr(watch, "thread_times", PsutilTimes)
+    _, found = measure(python("burn(0.4)"))
+    assert found.method == "psutil"
+    assert found.waiting is None
+    assert found.groups[0].demand == pytest.approx(0.4, rel=0.05)

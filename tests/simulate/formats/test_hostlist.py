@@ -1,0 +1,106 @@
+"""Node lists and CPU lists, expanded and folded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.hostlist import expand, fold, fold_cpus, parse_cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a", ("a",)),
+        ("node-1.cluster", ("node-1.cluster",)),
+        ("b,a", ("b", "a")),
+        ("n[1-3]", ("n1", "n2", "n3")),
+        ("n[08-10]", ("n08", "n09", "n10")),
+        ("n[1-4,7]", ("n1", "n2", "n3", "n4", "n7")),
+        ("n[1-9/4]", ("n1", "n5", "n9")),
+        ("z,n[1-2]-ib", ("z", "n1-ib", "n2-ib")),
+        ("r[1-2]n[1-2]", ("r1n1", "r1n2", "r2n1", "r2n2")),
+    ],
+)
+def test_a_hostlist_is_expanded_in_order(text, names):
+    assert expand(text) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ",",
+        "a,",
+        "a,,b",
+        "n[1-3",
+        "n1-3]",
+        "n[3-1]",
+        "n[]",
+        "n[a-b]",
+        "n[1-]",
+        "@all",
+        "@*",
+        "a!b",
+        "a&b",
+        "n%s",
+        "a b",
+        "-n1",
+        "$(reboot)",
+        "n';drop table jobs;--",
+        "n[1-999999999999]",
+        "n[1-1000]m[1-1000]o[1-1000]",
+        "a,a",
+        "n[1-3],n2",
+        "n\n1",
+        "né",
+        "n" * 300,
+        None,
+        7,
+        ["a"],
+        True,
+    ],
+)
+def test_what_is_no_hostlist_is_refused(text):
+    with pytest.raises(ConfigError):
+        expand(text)
+
+
+def test_plain_names_do_not_import_clustershell():
+    code = (
+        "import sys; from pilotfish.simulate.formats.hostlist import expand, fold;"
+        "assert expand('a,b,n1') == ('a', 'b', 'n1') and fold(['a']) == 'a';"
+        "sys.exit('ClusterShell' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_folding_and_expanding_keep_the_nodes(numbers):
+    names = [f"n{number}" for number in numbers]
+    assert set(expand(fold(names))) == set(names)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_cpu_lists_are_read_back(cpus):
+    assert parse_cpus(fold_cpus(cpus)) == tuple(sorted(cpus))
+
+
+def test_cpu_lists():
+    assert parse_cpus("0-3,6") == (0, 1, 2, 3, 6)
+    assert parse_cpus(0) == (0,)
+    assert fold_cpus([6, 0, 1, 2, 3]) == "0-3,6"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "3-1", "a", "0-99999999999", "1,1", "-1", -1, True, None, [0], 1.5, 10**9]
+)
+def test_what_is_no_cpu_list_is_refused(value):
+    with pytest.raises(ConfigError):
+        parse_cpus(value)

@@ -1,0 +1,134 @@
+"""A plan as sbatch and oarsub scripts, run with stand-ins for those commands that record their words."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.formats.mapping import export_oar, export_slurm
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.plan import Plan, PlannedJob
+
+RECORDER = """#!/bin/sh
+for word in "$@"; do printf '%s\\0' "$word"; done >> "$LOG"
+printf '\\n\\0' >> "$LOG"
+count=$(tr -cd '\\n' < "$LOG" | wc -c)
+"""
+SBATCH = RECORDER + 'echo "10$count;cluster"\n'
+OARSUB = RECORDER + 'echo "[ADMISSION RULE] ok"\necho "OAR_JOB_ID=10$count"\n'
+PROFILE = Profile((ThreadGroup(4, 10.0),))
+
+
+def planned(name, start, nodes=("n1",)):
+    return PlannedJob(name, nodes, start, start + 10, 10.0, 1.0)
+
+
+def plan_of(*jobs):
+    return Plan("w", "lab", "mom", 0, 30.0, None, 10.0, 0.001, False, 1, jobs)
+
+
+def run(script, tmp_path, command, text):
+    tool = tmp_path / command
+    tool.write_text(text)
+    tool.chmod(0o755)
+    log = tmp_path / "log"
+    log.unlink(missing_ok=True)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(log)}
+    done = subprocess.run(
+        ["/bin/sh"], input=script.encode(), env=environment, capture_output=True, check=False
+    )
+    calls = log.read_bytes().decode().split("\n\0")[:-1] if log.exists() else []
+    return done.returncode, [call.split("\0")[:-1] for call in calls]
+
+
+WORKFLOW = Workflow(
+    "dag 1",
+    (
+        Job("late", PROFILE, ("early", "gone"), command=("echo", "it's $HOME"), environment=(("A", "b c"),)),
+        Job(
+            "early",
+            PROFILE,
+            nodes=2,
+            walltime=600.5,
+            command=("/bin/sh", "-c", "a && b"),
+            directory="/my dir",
+        ),
+        Job("gone", PROFILE),
+        Job("idle", PROFILE),
+    ),
+)
+PLAN = plan_of(planned("late", 10.0), planned("early", 0.0, ("n1", "n2")), planned("idle", 5.0))
+
+
+def test_sbatch_is_called_with_exactly_these_words(tmp_path):
+    code, calls = run(export_slurm(PLAN, WORKFLOW), tmp_path, "sbatch", SBATCH)
+    common = ["--ntasks-per-node=1", "--cpus-per-task=4"]
+    assert code == 0
+    assert calls == [
+        ["--parsable", "--job-name=early", "--comment=pilotfish:dag 1/early", "--nodes=2", "--nodelist=n1,n2",
+         *common, "--time=00:10:01", "--chdir=/my dir", "--wrap=/bin/sh -c 'a && b'"],
+        ["--parsable", "--job-name=idle", "--comment=pilotfish:dag 1/idle", "--nodes=1", "--nodelist=n1",
+         *common, "--wrap=:"],
+        ["--parsable", "--job-name=late", "--comment=pilotfish:dag 1/late", "--nodes=1", "--nodelist=n1",
+         *common, "--kill-on-invalid-dep=yes", "--dependency=afterok:101",
+         """--wrap=env 'A=b c' echo 'it'"'"'s $HOME'"""],
+    ]  # fmt: skip
+
+
+def test_oarsub_is_called_with_exactly_these_words(tmp_path):
+    code, calls = run(export_oar(PLAN, WORKFLOW), tmp_path, "oarsub", OARSUB)
+    assert code == 0
+    assert calls == [
+        ["--name=pilotfish:dag 1/early", "-p", "network_address in ('n1','n2')",
+         "-l", "nodes=2,walltime=0:10:01", "-d", "/my dir", "/bin/sh -c 'a && b'"],
+        ["--name=pilotfish:dag 1/idle", "-p", "network_address in ('n1')", "-l", "nodes=1", ":"],
+        ["--name=pilotfish:dag 1/late", "-p", "network_address in ('n1')", "-l", "nodes=1", "-a", "101",
+         """env 'A=b c' echo 'it'"'"'s $HOME'"""],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("export", "command"), [(export_slurm, "sbatch"), (export_oar, "oarsub")])
+def test_a_refused_submission_stops_the_script(tmp_path, export, command):
+    for text in (f"{RECORDER}exit 1\n", f"{RECORDER}echo OAR_JOB_ID=-5; exit 8\n"):
+        code, calls = run(export(PLAN, WORKFLOW), tmp_path, command, text)
+        assert code != 0
+        assert len(calls) == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.text(st.sampled_from("a'\"`$(){};&|<>\\ !*?#~-=%\u00e9"), min_size=1, max_size=12))
+def test_no_name_is_read_as_anything_else(tmp_path_factory, evil):
+    tmp_path = tmp_path_factory.mktemp("evil")
+    workflow = Workflow(evil, (Job(evil, PROFILE, command=(evil, evil)), Job("b", PROFILE, (evil,))))
+    plan = plan_of(planned(evil, 0.0, (evil,)), planned("b", 0.0))
+    code, calls = run(export_slurm(plan, workflow), tmp_path, "sbatch", SBATCH)
+    assert code == 0
+    assert calls[0][1:5] == [
+        f"--job-name={evil}",
+        f"--comment=pilotfish:{evil}/{evil}",
+        "--nodes=1",
+        f"--nodelist={evil}",
+    ]
+    code, calls = run(export_oar(plan, workflow), tmp_path, "oarsub", OARSUB)
+    assert code == 0
+    doubled = evil.replace("'", "''")
+    assert calls[0][:3] == [f"--name=pilotfish:{evil}/{evil}", "-p", f"network_address in ('{doubled}')"]
+    wrapped = calls[0][-1]
+    split = subprocess.run(
+        ["/bin/sh", "-c", f"printf '%s\\0' {wrapped}"], capture_output=True, check=True
+    ).stdout
+    assert split.decode().split("\0")[:-1] == [evil, evil]
+
+
+def test_a_line_break_in_a_name_stays_in_the_comment():
+    workflow = Workflow("w\nreboot", (Job("a", PROFILE, command=("x",)),))
+    lines = export_slurm(plan_of(planned("a", 0.0)), workflow).splitlines()
+    assert lines[1] == "# w?reboot on lab, mapped by pilotfish with mom"
+
+
+def test_a_plan_of_another_workflow_is_refused():
+    with pytest.raises(InvalidJobError, match="'x' is not a job"):
+        export_slurm(plan_of(planned("x", 0.0)), WORKFLOW)

@@ -1,0 +1,47 @@
+"""The rule of what fits: memory and threads, to the last byte and thread."""
+
+import math
+
+from pilotfish.simulate.fits import Occupancy, memory_need, never_fits
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+
+
+def cluster(oversubscription=1.0):
+    small, big = NodeType("small", 2, 100.0, 1e9), NodeType("big", 8, 1000.0, 1e9)
+    return Cluster("lab", (Node("s1", small), Node("s2", small), Node("b1", big)), oversubscription)
+
+
+def job(threads=1, memory=0.0, nodes=1, profile_memory=0.0):
+    profile = Profile((ThreadGroup(threads, 1.0),), memory=profile_memory)
+    return Job("j", profile, memory=memory, nodes=nodes)
+
+
+def test_the_larger_memory_counts():
+    assert memory_need(job(memory=3.0, profile_memory=5.0)) == 5.0
+    assert memory_need(job(memory=7.0, profile_memory=5.0)) == 7.0
+
+
+def test_residents_take_what_they_take():
+    taken = Occupancy(cluster())
+    taken.place(job(1, 60.0), ["s1", "b1", "not-here"])
+    assert (taken.threads, taken.memory) == ([1, 0, 1], [60.0, 0.0, 60.0])
+    assert taken.obstacle(job(1, 40.0), "s1") is None
+    assert "memory of 100" in taken.obstacle(job(1, 41.0), "s1")
+    assert "limit of 2" in taken.obstacle(job(2), "s1")
+    assert "no node 'x'" in taken.obstacle(job(), "x")
+
+
+def test_oversubscription_moves_the_thread_limit():
+    assert Occupancy(cluster(1.5)).obstacle(job(3), "s1") is None
+    assert Occupancy(cluster(1.5)).obstacle(job(4), "s1") is not None
+    assert Occupancy(cluster(math.inf)).obstacle(job(10_000), "s1") is None
+
+
+def test_a_job_that_never_fits_says_how_many_nodes_would_do():
+    assert never_fits(job(8), cluster()) is None
+    assert never_fits(job(1, nodes=3), cluster()) is None
+    assert "needs 2 nodes and 1 of 3 usable ones fit" in never_fits(job(8, nodes=2), cluster())
+    assert "memory" in never_fits(job(1, 2000.0), cluster())
+    assert "0 of 1 usable" in never_fits(job(8), cluster(), available={"s1"})
+    assert never_fits(job(), cluster(), available=()) == "it needs 1 node and 0 of 0 usable ones fit it"

@@ -1,0 +1,85 @@
+"""The unit, the user, the directories and the sample configuration that are installed with the service."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pilotfish
+import pytest
+import yaml
+from pydantic import BaseModel
+
+FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
+
+
+def test_the_sample_names_every_key_and_no_other(tmp_path):
+    from pilotfish.daemon.config import DaemonConfig, load_config
+
+    text = (FOLDER / "pilotfish.yaml").read_text()
+    whole = re.sub(r"^(\s*)# ((?:state_dir|profiles|path|group):)", r"\1\2", text, flags=re.M)
+    document = yaml.safe_load(whole)
+
+    def keys(model: type[BaseModel]) -> dict:
+        inner = {name: field.annotation for name, field in model.model_fields.items()}
+        return {
+            name: keys(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+            for name, kind in inner.items()
+        }
+
+    def shape(value: dict, like: dict) -> dict:
+        return {
+            name: shape(part, like.get(name) or {}) if like.get(name) else None
+            for name, part in value.items()
+        }
+
+    del document["schema"]
+    assert shape(document, keys(DaemonConfig)) == keys(DaemonConfig)
+    (tmp_path / "pilotfish.yaml").write_text(text)
+    sample, defaults = load_config(tmp_path / "pilotfish.yaml"), DaemonConfig(cluster="x")
+    for name in DaemonConfig.model_fields.keys() - {"cluster"}:
+        assert getattr(sample, name) == getattr(defaults, name), name
+
+
+def test_the_unit_is_clean(tmp_path):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed: the unit was NOT verified")
+    unit = (FOLDER / "pilotfishd.service").read_text()
+    (tmp_path / "pilotfishd.service").write_text(re.sub(r"=/usr/bin/pilotfish ", "=/bin/true ", unit))
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", "--recursive-errors=no", tmp_path / "pilotfishd.service"],
+        capture_output=True,
+        text=True,
+    )
+    said = [line for line in done.stderr.splitlines() if "pilotfishd" in line]
+    assert (done.returncode, said) == (0, [])
+
+
+def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
+    unit = dict(
+        line.split("=", 1)
+        for line in (FOLDER / "pilotfishd.service").read_text().splitlines()
+        if "=" in line and line[0] != "#"
+    )
+    assert unit["Type"] == "notify" and unit["NotifyAccess"] == "main"
+    assert unit["KillMode"] == "process"
+    assert unit["Environment"] == "NUMBA_CACHE_DIR=%C/pilotfish"
+    user = (FOLDER / "pilotfish.sysusers.conf").read_text()
+    assert re.search(rf"^u {unit['User']} ", user, re.M)
+
+
+def test_users_and_directories_are_understood(tmp_path):
+    for tool, name in (("systemd-sysusers", "sysusers"), ("systemd-tmpfiles", "tmpfiles")):
+        path = shutil.which(tool)
+        if path is None:
+            pytest.skip(f"{tool} is not installed: pilotfish.{name}.conf was NOT verified")
+        argv = [path, f"--root={tmp_path}", FOLDER / f"pilotfish.{name}.conf"]
+        (tmp_path / "etc").mkdir(exist_ok=True)
+        argv[1:1] = ["--create"] if name == "tmpfiles" else []
+        done = subprocess.run(argv, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert "pilotfish" in (tmp_path / "etc" / "passwd").read_text()
+    assert (tmp_path / "var/lib/pilotfish").is_dir()
