@@ -82,7 +82,7 @@ class DaemonConfig(_Section):
     adapter: AdapterConfig = AdapterConfig()
     policy: PolicyName = "lookahead"
     objective: str = "makespan"
-    budget: int = Field(default=2000, ge=1)
+    budget: int | None = Field(default=None, ge=1)
     time_limit: float | None = Field(default=10.0, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**32)
     cycle_seconds: float = Field(default=1.0, ge=0.05, le=600)

@@ -171,8 +171,11 @@ class Cycle:
             return None
         wanted = self.guard.policy(self.options.policy)
         for policy in dict.fromkeys((wanted, self.guard.fallback)):
+            objective = self.options.objective if policy == wanted else "makespan"
             began = self.clock()
-            options = dataclasses.replace(self.options, policy=policy, should_stop=self._limit(began))
+            options = dataclasses.replace(
+                self.options, policy=policy, objective=objective, should_stop=self._limit(began)
+            )
             try:
                 plan = self.planner(problem, snapshot.cluster, options)
             except Exception as error:  # a policy must not take the daemon down

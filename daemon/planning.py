@@ -43,7 +43,7 @@ class Options:
     policy: str = "lookahead"
     objective: str = "makespan"
     seed: int = 0
-    budget: int = 2000
+    budget: int | None = None
     time_limit: float | None = None
     should_stop: Callable[[], bool] | None = None
 

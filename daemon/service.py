@@ -21,6 +21,7 @@ from typing import Any
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.errors import ConfigError
 from ..simulate.formats.cluster import read_cluster
+from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
 from .config import RELOADABLE, DaemonConfig, changed_keys, load_config
@@ -90,6 +91,7 @@ class Service:
     def _open(self, stack: ExitStack) -> None:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
+        _check_objective(config, cluster)
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
         self._metrics = metrics = Metrics()
@@ -211,6 +213,7 @@ class Service:
         reloading()
         try:
             new = load_config(self._file)
+            _check_objective(new, self._cluster)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays: %s", error)
         else:
@@ -248,3 +251,13 @@ def _options(config: DaemonConfig) -> Options:
         name: getattr(config, name) for name in ("policy", "objective", "seed", "budget", "time_limit")
     }
     return Options(**chosen)
+
+
+def _check_objective(config: DaemonConfig, cluster: Cluster) -> None:
+    """Refuse to save energy on nodes of which no power is known: no plan could ever be made. Raises
+    ConfigError.
+    """
+    blind = [kind.name for kind in cluster.types if kind.power is None]
+    if blind and Objective.parse(config.objective).needs_energy:
+        problem = f"found {config.objective!r}, but nothing is known of the power of node type {blind[0]!r}"
+        raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")

@@ -17,6 +17,7 @@ from .apply import Applied, describe
 from .exporter import Metrics
 from .guard import Guard, forecast_error
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
+from .render.text import count
 
 if TYPE_CHECKING:
     from .cycle import Report
@@ -161,9 +162,9 @@ def sentence(report: Report, states: Counter[JobState], seconds: float) -> str:
         parts.append(f"{failed} not applied")
     if report.rejected:
         parts.append(f"{len(report.rejected)} rejected by the check")
-    if report.plan is not None:
-        parts.append(f"planned {len(report.plan.jobs)} jobs by {report.policy}")
     if not parts:
         return ""
+    if report.plan is not None:
+        parts.append(f"planned {count(len(report.plan.jobs), 'job')} by {report.policy}")
     left = f"{states[JobState.RUNNING]} running, {states[JobState.PENDING]} waiting"
     return f"{'; '.join(parts)}; {left} ({seconds * 1e3:.0f} ms)"

@@ -15,8 +15,9 @@ from ..simulate.job import ThreadGroup
 
 #: A thread with less than this share of the job's CPU time is a helper: its time is kept, it is not counted.
 HELPER_SHARE = 0.01
-#: A thread seen at work in fewer readings than this came and went: its time is kept, it is not counted.
-FEWEST_READINGS = 3
+#: A thread that was at work in fewer readings than this, or in a smaller share of them, came and went: its time
+#: is kept, it is not counted.
+FEWEST_READINGS, LEAST_AT_WORK = 3, 0.25
 #: Lanes are one group if their demands differ by less than this share, their utilisations by less than that.
 ALIKE_DEMAND, ALIKE_UTILISATION = 0.10, 0.10
 #: A lane that ends within this share of the job's end is taken to last as long as the job.
@@ -116,9 +117,7 @@ def account(
     seen = sum(thread.on_s for thread in threads)
     total = max(seen, cpu_s or 0.0, TINY)
     _fill_gaps(threads, total - seen)
-    lanes = _lanes(
-        [t for t in threads if t.on_s >= HELPER_SHARE * total and t.readings >= FEWEST_READINGS], step_s
-    )
+    lanes = _lanes([thread for thread in threads if _is_worker(thread, total)], step_s)
     _make_room(lanes, total, sum(thread.wait_s for thread in threads), wall_s, peak)
     last = max(lane.end for lane in lanes)
     for lane in lanes:
@@ -130,6 +129,12 @@ def account(
     span = sum(lane.end - lane.begin for lane in lanes)
     waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
     return Account(groups, max(group.isolated_time for group in groups), waiting)
+
+
+def _is_worker(thread: ThreadRecord, total_s: float) -> bool:
+    """Whether a thread is one of those that the job's work is shared among."""
+    fewest = max(FEWEST_READINGS, LEAST_AT_WORK * thread.steps.count)
+    return thread.on_s >= HELPER_SHARE * total_s and thread.readings >= fewest
 
 
 def _fill_gaps(threads: list[ThreadRecord], missing: float) -> None:
@@ -206,9 +211,8 @@ def _alike(one: Lane, other: Lane) -> bool:
 
 def _utilisation(lanes: list[Lane]) -> float:
     """Share of isolated time in which the lanes wanted a core, (0, 1]."""
-    return min(
-        1.0, max(TINY, sum(lane.on_s for lane in lanes) / max(sum(lane.isolated_s for lane in lanes), TINY))
-    )
+    isolated_s = sum(lane.isolated_s for lane in lanes)
+    return min(1.0, max(sum(lane.on_s for lane in lanes), TINY * len(lanes)) / max(isolated_s, TINY))
 
 
 def _group(members: list[Lane]) -> ThreadGroup:

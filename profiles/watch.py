@@ -50,9 +50,8 @@ class Watch:
         self.tree = ProcessTree(pid, reaper)
         self._threads: Schedstat | PsutilTimes = thread_times()
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
-        self._probes: list[Probe[object]] = [
-            probe for probe in (self._threads, self._memory, self._io, self._steal) if probe.available() is None
-        ]
+        probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal)
+        self._probes = [probe for probe in probes if probe.available() is None]
         self.tree.refresh()
         for probe in self._probes:
             probe.start(self.tree, self._now())

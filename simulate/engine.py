@@ -135,12 +135,12 @@ def _template(cluster: Cluster) -> _Template:
 
 
 class _Shapes:
-    """Distinct job shapes (classes), their groups and phases, found by identity first."""
+    """Distinct job shapes (classes), their groups and phases. Profiles are told apart by identity: readers intern
+    them, and a profile given twice only costs memory."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.by_identity: dict[tuple[int, int, float, str], int] = {}
-        self.by_value: dict[tuple[object, ...], int] = {}
+        self.seen: dict[tuple[int, int, float, Wait], int] = {}
         self.classes: list[tuple[float, float, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
@@ -149,34 +149,36 @@ class _Shapes:
         self.phased = False
 
     def class_of(self, job: Job) -> int:
-        """Index of the job's class. O(1) for a profile object seen before."""
-        key = (id(job.profile), job.nodes, job.memory, job.wait.value)
-        found = self.by_identity.get(key)
+        """Index of the job's class. O(1) for a shape seen before."""
+        key = (id(job.profile), job.nodes, job.memory, job.wait)
+        found = self.seen.get(key)
         if found is None:
-            value = (job.profile.groups, job.profile.measured_on, job.profile.memory, *key[1:])
-            found = self.by_value.get(value)
-            if found is None:
-                found = self.by_value[value] = self._add(job)
-            self.by_identity[key] = found
+            found = self.seen[key] = self._add(job)
         return found
 
     def _add(self, job: Job) -> int:
         profile, kinds = job.profile, self.cluster.types
         origin = measured_type(profile, self.cluster)
-        start = len(self.groups)
+        start, threads = len(self.groups), 0.0
         for group in profile.groups:
             per_type = [group_phases(group, origin, kind) for kind in kinds]
             count = len(per_type[0])
             self.groups.append((group.count, len(self.phases) // len(kinds), count))
             self.phased = self.phased or count > 1
+            threads += group.count
             for phase in range(count):
-                self.phases.extend(rows[phase] for rows in per_type)
+                for rows in per_type:
+                    self.phases.append(rows[phase])
         memory = max(job.memory, profile.memory)
-        threads = float(profile.threads)
-        spin = job.wait is Wait.SPIN
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), spin))
+        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
         return len(self.classes) - 1
+
+
+_NEW_JOB = np.zeros(1, layout.JOB)
+for _name in ("wait_for", "waiter", "next_waiter", "alt"):
+    _NEW_JOB[_name] = -1
+_NEW_JOB["start"] = _NEW_JOB["finish"] = math.nan
 
 
 class Simulation:
@@ -203,91 +205,102 @@ class Simulation:
         self.workflow, self.cluster = workflow, cluster
         template = _template(cluster)
         shapes = _Shapes(cluster)
-        class_of = [shapes.class_of(job) for job in workflow.jobs]
-        nodes = template.nodes.copy()
-        if available is not None:
-            nodes["limit"] = [x if n.name in available else -1.0 for x, n in zip(nodes["limit"], cluster.nodes, strict=True)]
+        class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
         classes = np.array(shapes.classes, dtype=layout.CLASS)
-        self._settled = {u.id for u in underway} | set(done)
-        self._check_fit(classes, class_of, nodes)
-        jobs, successors = self._job_table(class_of, classes, shapes, template.split, done)
         slots = classes["nodes"][class_of]
         rows = classes["group_count"][class_of] * template.split
-        n_strands, n_parts, n_places = int(rows.sum()), int((rows * slots).sum()), int(slots.sum())
-        jobs["strand0"] = np.cumsum(rows) - rows
-        jobs["part0"] = np.cumsum(rows * slots) - rows * slots
+        parts = rows * slots
+        n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
+        successors, edges = self._edges(done)
+        self.world = World(
+            {
+                "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
+                "groups": np.array(shapes.groups, dtype=layout.GROUP),
+                "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
+                "isolated": np.zeros((len(classes), len(template.types))),
+            },
+            {
+                "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
+                "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
+                "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
+                "clock": (1,), "count": (8,),
+            },
+        )  # fmt: skip
+        world = self.world
+        world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
+        world.placed[:] = -1
+        if available is not None:
+            out = [node.name not in available for node in cluster.nodes]
+            world.nodes["limit"][out] = -1.0
+        self._settled = {u.id for u in underway} | set(done)
+        self._check_fit(class_of)
+        jobs = world.jobs
+        jobs[:] = _NEW_JOB
+        jobs["cls"], jobs["key"] = class_of, np.arange(n_jobs)
+        jobs["queue"] = np.array(shapes.queue_of, np.int64)[class_of] if n_jobs else 0
+        jobs["strand0"], jobs["part0"] = np.cumsum(rows) - rows, np.cumsum(parts) - parts
         jobs["place0"] = np.cumsum(slots) - slots
-        placed = np.full(n_places, -1, np.int64)
-        for u in underway:
-            row = jobs[workflow.index[u.id]]
-            row["state"], row["progress"] = layout.RUNNING, u.progress
-            placed[row["place0"] : row["place0"] + len(u.nodes)] = [cluster.index[name] for name in u.nodes]
-        queues = np.zeros(max(len(shapes.fit), len(nodes)), layout.QUEUE)
-        sizes = np.bincount(jobs["queue"], minlength=len(queues))
-        queues["start"] = np.cumsum(sizes) - sizes
-        count = np.zeros(8, np.int64)
-        count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = len(nodes), template.powered, template.split
-        count[layout.SIMPLE] = template.simple and not shapes.phased and int(classes["nodes"].max(initial=1)) == 1
-        self.world = World({
-            "types": template.types, "nodes": nodes, "domains": template.domains,
-            "domain_nodes": template.domain_nodes, "classes": classes,
-            "groups": np.array(shapes.groups, dtype=layout.GROUP),
-            "phases": np.array(shapes.phases, dtype=layout.PHASE), "jobs": jobs, "successors": successors,
-            "strands": np.zeros(n_strands, layout.STRAND), "parts": np.zeros(n_parts, layout.PART),
-            "placed": placed, "queues": queues, "queued": np.zeros(len(jobs), np.int64),
-            "heap": np.arange(len(nodes)), "clock": np.zeros(1), "count": count,
-            "isolated": np.zeros((len(classes), len(template.types))),
-        })  # fmt: skip
-        self.scratch = _scratch(self.world)
-        self._fresh = self.world.buffer.copy()
+        if edges is not None:
+            jobs["succ_count"], jobs["blockers"] = edges
+            jobs["succ_start"] = np.cumsum(edges[0]) - edges[0]
+        sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
+        world.queues["start"] = np.cumsum(sizes) - sizes
+        self._note_progress(underway, done)
+        count = world.count
+        count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
+        alike = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
+        count[layout.SIMPLE] = alike
+        self.scratch = _scratch(world)
+        self._fresh = world.buffer.copy()
         self._isolated = False
 
-    def _job_table(
-        self, class_of: list[int], classes: Array, shapes: _Shapes, split: int, done: Collection[str]
-    ) -> tuple[Array, Array]:
-        workflow = self.workflow
-        index, jobs = workflow.index, np.zeros(len(workflow.jobs), layout.JOB)
-        jobs["cls"] = class_of
-        jobs["queue"] = [shapes.queue_of[c] for c in class_of]
-        jobs["key"] = np.arange(len(jobs))
-        for name in ("wait_for", "waiter", "next_waiter", "alt"):
-            jobs[name] = -1
-        jobs["start"] = jobs["finish"] = math.nan
-        ended = {index[name] for name in done}
+    def _note_progress(self, underway: Sequence[Underway], done: Collection[str]) -> None:
+        index, world = self.workflow.index, self.world
+        for name in done:
+            world.jobs[index[name]]["state"] = layout.DONE
+        for u in underway:
+            row = world.jobs[index[u.id]]
+            row["state"], row["progress"] = layout.RUNNING, u.progress
+            first = int(row["place0"])
+            world.placed[first : first + len(u.nodes)] = [self.cluster.index[name] for name in u.nodes]
+
+    def _edges(self, done: Collection[str]) -> tuple[Array, tuple[Array, Array] | None]:
+        """Successors of each job, and (how many it has, how many jobs it waits for); edges from done jobs dropped."""
+        index = self.workflow.index
         before: list[int] = []
         after: list[int] = []
-        for i, job in enumerate(workflow.jobs):
-            if job.after:
-                for name in job.after:
-                    before.append(index[name])
-                    after.append(i)
+        for i, job in enumerate(self.workflow.jobs):
+            for name in job.after:
+                before.append(index[name])
+                after.append(i)
         if not before:
-            successors = np.zeros(0, np.int64)
-        else:
-            sources, targets = np.array(before), np.array(after)
-            if ended:
-                keep = ~np.isin(sources, list(ended))
-                sources, targets = sources[keep], targets[keep]
-            successors = targets[np.argsort(sources, kind="stable")]
-            jobs["succ_count"] = np.bincount(sources, minlength=len(jobs))
-            jobs["succ_start"] = np.cumsum(jobs["succ_count"]) - jobs["succ_count"]
-            jobs["blockers"] = np.bincount(targets, minlength=len(jobs))
-        for i in ended:
-            jobs[i]["state"] = layout.DONE
-        return jobs, successors
+            return np.zeros(0, np.int64), None
+        sources, targets = np.array(before), np.array(after)
+        if done:
+            keep = ~np.isin(sources, [index[name] for name in done])
+            sources, targets = sources[keep], targets[keep]
+        size = len(self.workflow.jobs)
+        successors = targets[np.argsort(sources, kind="stable")]
+        return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
 
-    def _check_fit(self, classes: Array, class_of: list[int], nodes: Array) -> None:
+    def _check_fit(self, class_of: Array) -> None:
         """Every job must fit an empty cluster: one that can never fit is an error before the start."""
+        classes, limit, memory = self.world.classes, self.world.nodes["limit"], self.world.nodes["memory"]
+        if len(classes) == 0 or (
+            classes["threads"].max() <= limit.min()
+            and classes["memory"].max() <= memory.min()
+            and classes["nodes"].max() <= len(limit)
+        ):
+            return
         misfits: dict[int, str] = {}
         for c, row in enumerate(classes):
-            ok = (nodes["limit"] >= row["threads"]) & (nodes["memory"] >= row["memory"])
-            if ok.sum() < row["nodes"]:
-                misfits[c] = self._why_not(row, nodes, int(ok.sum()))
-        if misfits:
-            for job, c in zip(self.workflow.jobs, class_of, strict=True):
-                if c in misfits and job.id not in self._settled:
-                    where = self.workflow.source or self.workflow.name
-                    raise InvalidJobError(f"{where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
+            enough = int(((limit >= row["threads"]) & (memory >= row["memory"])).sum())
+            if enough < row["nodes"]:
+                misfits[c] = self._why_not(row, self.world.nodes, enough)
+        for job, c in zip(self.workflow.jobs, class_of.tolist(), strict=True):
+            if c in misfits and job.id not in self._settled:
+                where = self.workflow.source or self.workflow.name
+                raise InvalidJobError(f"{where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
 
     def _why_not(self, row: Any, nodes: Array, enough: int) -> str:
         threads, memory, count = int(row["threads"]), float(row["memory"]), int(row["nodes"])
@@ -329,7 +342,8 @@ class Simulation:
     def isolated(self) -> Array:
         """Isolated run time, seconds [classes, types]: alone on an empty node under that node's models."""
         if not self._isolated:
-            fresh = World({**self.world.tables(), "nodes": _template(self.cluster).nodes})
+            fresh = self.world.copy()
+            fresh.nodes[:] = _template(self.cluster).nodes
             self._ask(entry.ISOLATED, fresh)
             self._isolated = True
         return self.world.isolated
@@ -414,6 +428,36 @@ class Simulation:
         self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
         self._ask(entry.PLACE, which=job)
 
+    def advance(self, until: float) -> None:
+        """Let the jobs that run go on until `until` (seconds); nothing new is started."""
+        self._ask(entry.ADVANCE, cutoff=until)
+
+    @property
+    def next_event(self) -> float:
+        """When something ends next, seconds; inf when nothing runs."""
+        return float(self.world.nodes[self.world.heap[0]]["next"])
+
+    def adopt(self, other: Simulation) -> None:
+        """Take over how far the jobs of an earlier simulation have come, for those that run in both (same shapes);
+        then re-rate. The clocks become the same."""
+        now = float(other.world.clock[0])
+        self.world.clock[0] = now
+        self.settle()
+        for job_id, i in self.workflow.index.items():
+            k = other.workflow.index.get(job_id)
+            if k is None or other.world.jobs[k]["state"] != layout.RUNNING:
+                continue
+            mine, theirs = self.world.jobs[i], other.world.jobs[k]
+            rows = int(self.world.classes[mine["cls"]]["group_count"]) * int(self.world.count[layout.SPLIT])
+            to, source = int(mine["strand0"]), int(theirs["strand0"])
+            old = other.world.strands[source : source + rows]
+            ended = np.isinf(old["finish"])
+            left = np.maximum(0.0, old["rem"] - old["rate"] * (now - old["last"]))
+            self.world.strands["rem"][to : to + rows] = np.where(ended, 0.0, left)
+            self.world.strands["phase"][to : to + rows] = old["phase"]
+            mine["start"], mine["energy"] = theirs["start"], theirs["energy"]
+        self._ask(entry.RERATE)
+
     def is_waiting(self, job: int) -> bool:
         """Whether a job, by its position, was free to be placed when the simulation began."""
         return self.workflow.jobs[job].id not in self._settled
@@ -437,12 +481,10 @@ def _scratch(world: World) -> Scratch:
     widest = int(world.classes["nodes"].max(initial=1))
     parts, strands = len(world.parts) + groups * widest, len(world.strands) + groups
     rows = min(len(world.classes), 16)
-    return Scratch({
-        "domains": np.zeros(len(world.domains), layout.LOCAL_DOMAIN), "nodes": np.zeros(nodes, layout.LOCAL_NODE),
-        "strands": np.zeros(strands, layout.LOCAL_STRAND), "parts": np.zeros(parts, layout.LOCAL_PART),
-        "segments": np.zeros((len(world.jobs) + 1 + groups, 3)), "fast": np.zeros((7, parts)),
-        "numbers": np.zeros(len(world.domains) + 1, np.int64), "chosen": np.zeros(nodes + 2, np.int64),
-        "score": np.zeros((rows, nodes)), "score_version": np.zeros((rows, nodes), np.int64),
-        "score_exact": np.zeros((rows, nodes), np.int64), "row_class": np.full(rows, -1), "row_time": np.zeros(rows),
-        "touched": np.zeros(nodes + 1, np.int64), "values": np.zeros(nodes),
+    domains, jobs = len(world.domains), len(world.jobs)
+    return Scratch({}, {
+        "domains": (domains,), "nodes": (nodes,), "strands": (strands,), "parts": (parts,),
+        "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
+        "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
+        "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
     })  # fmt: skip

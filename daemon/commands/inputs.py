@@ -10,8 +10,8 @@ import difflib
 import math
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -65,7 +65,12 @@ Goal = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Same inputs and seed: same plan.")]
-Budget = Annotated[int, typer.Option(min=1, metavar="N", help="Whole simulations that lookahead may spend.")]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Simulations that lookahead may spend; default: by the workflow's size."
+    ),
+]
 TimeLimit = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Cut the search short after this time; the plan then says so."),
@@ -81,19 +86,25 @@ class Wishes:
     goal: str
     objective: Objective
     seed: int
-    budget: int
+    budget: int | None
     time_limit: float | None
     engine: str = Engine.FLUID
 
-    def score(self, plan: Plan) -> float:
-        """The objective's value of a plan, lower is better."""
-        return self.objective.score(plan.makespan, plan.energy_j)
+    def scores(self, plans: Sequence[Plan]) -> list[float]:
+        """The objective's value of each plan, lower is better; a mix is measured against the best of each."""
+        energies = [0.0 if plan.energy_j is None else plan.energy_j for plan in plans]
+        reference = (min(plan.makespan for plan in plans) or 1.0, min(energies) or 1.0)
+        return [
+            self.objective.value(plan.makespan, energy, reference)
+            for plan, energy in zip(plans, energies, strict=True)
+        ]
 
     def plan(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> Plan:
         """Plan with these wishes, or with another policy; the clock of the time limit starts now."""
         from ...simulate.planner import plan
 
-        return plan(
+        began = time.perf_counter()
+        made = plan(
             workflow,
             cluster,
             policy=policy or self.policy,
@@ -101,12 +112,17 @@ class Wishes:
             seed=self.seed,
             budget=self.budget,
             should_stop=_deadline(self.time_limit),
-            engine=self.engine,
         )
+        return replace(made, simulated_in=time.perf_counter() - began)
 
 
 def wishes(
-    policy: str, goal: str, seed: int, budget: int, time_limit: float | None, engine: str = Engine.FLUID
+    policy: str,
+    goal: str,
+    seed: int,
+    budget: int | None,
+    time_limit: float | None,
+    engine: str = Engine.FLUID,
 ) -> Wishes:
     """Check the options of a plan. Raises typer.BadParameter."""
     from ...simulate.objective import Objective
@@ -136,15 +152,21 @@ def _deadline(limit: float | None) -> Callable[[], bool] | None:
     return lambda: time.monotonic() >= end
 
 
-def announce_first_use() -> None:
-    """Say on stderr that the kernels will be compiled, where they have never been."""
+def load_simulator() -> None:
+    """Load the compiled kernels, so that no plan's time to decide has it in it; making them is said."""
+    from ...simulate.job import DEFAULT_PROFILE, Job
     from ...simulate.kernels import is_warm
+    from ...simulate.planner import plan
+    from ...simulate.platform import Node, NodeType
 
     if not is_warm():
-        print(
-            "pilotfish: compiling the simulator for this machine, once; this takes some seconds",
-            file=sys.stderr,
-        )
+        note("compiling the simulator for this machine, once; this takes some seconds")
+    kind = NodeType("any", 1, 1.0, 1.0)
+    plan(
+        Workflow("first", (Job("first", DEFAULT_PROFILE),)),
+        Cluster("any", (Node("any", kind),)),
+        policy="slf",
+    )
 
 
 def read_cluster(path: Path) -> Cluster:

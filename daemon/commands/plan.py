@@ -40,7 +40,7 @@ def plan(
     ] = False,
     objective: inputs.Goal = "makespan",
     seed: inputs.Seed = 0,
-    budget: inputs.Budget = 2000,
+    budget: inputs.Budget = None,
     time_limit: inputs.TimeLimit = None,
     replicates: Annotated[
         int,
@@ -82,7 +82,7 @@ def plan(
     wishes = inputs.wishes(policy, objective, seed, budget, time_limit, engine)
     site = inputs.read_cluster(cluster)
     flow = inputs.Profiles(store).read_workflow(workflow)
-    inputs.announce_first_use()
+    inputs.load_simulator()
     if compare:
         _compare(flow, site, wishes, as_json)
         return
@@ -95,7 +95,7 @@ def plan(
         print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
     else:
         _show(made, flow, site, everything)
-    for warning in (*flow.warnings, *made.warnings):
+    for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
         inputs.warn(warning)
 
 
@@ -128,7 +128,7 @@ def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool
         from ..render import tables
         from ..render.screen import Screen
 
-        screen, score = Screen(), [wishes.score(made) for made in plans]
+        screen, score = Screen(), wishes.scores(plans)
         screen.title(tables.header(plans[0], flow, site, several=True))
         screen.put(tables.comparison(plans, score, screen.cells, ascii_only=screen.ascii_only), "")
         screen.put(*tables.comparison_notes(plans, score, site, wishes.goal))

@@ -42,7 +42,7 @@ def run(
     policy: inputs.Policy = "lookahead",
     objective: inputs.Goal = "makespan",
     seed: inputs.Seed = 0,
-    budget: inputs.Budget = 2000,
+    budget: inputs.Budget = None,
     time_limit: inputs.TimeLimit = None,
     state_dir: Annotated[
         Path | None,
@@ -80,9 +80,9 @@ def run(
     flow = profiles.read_workflow(workflow)
     site = inputs.read_cluster(cluster) if cluster else inputs.this_machine()
     _demand_commands(flow)
-    inputs.announce_first_use()
+    inputs.load_simulator()
     plan = wishes.plan(flow, site)
-    for warning in (*flow.warnings, *plan.warnings):
+    for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
         inputs.warn(warning)
     name = _run_id(flow.name)
     home = (state_dir or inputs.state_dir() / "runs" / name).absolute()

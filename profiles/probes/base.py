@@ -35,7 +35,7 @@ class Probe(Protocol[Readings]):
 
 
 def read_proc(path: str, most: int = 8192) -> bytes | None:
-    """Read a file of /proc in one go, `most` bytes of it; None if its process has gone or may not be looked at."""
+    """Read up to `most` bytes of a file of /proc; None if its process has gone or may not be looked at."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,7 +1,8 @@
 """How much of its cores' time a virtual machine did not get.
 
-Rule: Linux leaves stolen time out of what a thread was on a core, and out of what it waited; on a guest it is waiting
-all the same. Nothing tells it by thread, so each second on a core is taken to have cost the same share.
+Rule: Linux leaves stolen time out of what a thread was on a core, and out of what it waited; on a guest it is
+waiting all the same. Nothing tells it by thread, so each second on a core is taken to have cost what it cost on
+the CPU that fared best: rather too little is taken out than too much.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ class Steal:
 
     def __init__(self) -> None:
         self._cpus: set[int] = set()
-        self._first = (0.0, 0.0)
+        self._first: dict[int, tuple[float, float]] = {}
 
     def available(self) -> str | None:
         """Return why stolen time cannot be read here, or None."""
-        return None if _times(set(range(4096)))[0] > 0 else "there is no /proc/stat here"
+        return None if _times() else "there is no /proc/stat here"
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the CPUs that the tree's root may use."""
@@ -29,25 +30,30 @@ class Steal:
             self._cpus = os.sched_getaffinity(tree.root)
         except OSError:
             self._cpus = os.sched_getaffinity(0)
-        self._first = _times(self._cpus)
+        self._first = _times()
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Nothing to read between start and stop: the counters only grow."""
 
     def stop(self) -> float:
-        """Return the share of the time in which these CPUs had work that was stolen from them."""
-        busy, stolen = (after - before for before, after in zip(self._first, _times(self._cpus), strict=True))
-        return stolen / (busy + stolen) if stolen > 0 and busy > 0 else 0.0
+        """Return the share of the time in which a CPU had work that was stolen from it; the smallest of them."""
+        shares = []
+        for cpu, (busy, stolen) in _times().items():
+            before = self._first.get(cpu, (busy, stolen))
+            busy, stolen = busy - before[0], stolen - before[1]
+            if cpu in self._cpus and busy > 0:
+                shares.append(max(0.0, stolen) / (busy + max(0.0, stolen)))
+        return min(shares, default=0.0)
 
 
-def _times(cpus: set[int]) -> tuple[float, float]:
-    """Return (busy, stolen) of these CPUs in clock ticks: fields of /proc/stat, proc(5); guest time is in user."""
-    busy = stolen = 0.0
+def _times() -> dict[int, tuple[float, float]]:
+    """Return CPU -> (busy, stolen) in clock ticks, from /proc/stat, proc(5)."""
+    times = {}
     for line in (read_proc("/proc/stat", 1 << 20) or b"").splitlines():
         name, *fields = line.split()
         if not name.startswith(b"cpu"):
             break
-        if name != b"cpu" and int(name[3:]) in cpus and len(fields) >= 8:
+        if name != b"cpu" and len(fields) >= 8:
             user, nice, system, _, _, irq, softirq, steal = map(float, fields[:8])
-            busy, stolen = busy + user + nice + system + irq + softirq, stolen + steal
-    return busy, stolen
+            times[int(name[3:])] = (user + nice + system + irq + softirq, steal)
+    return times

@@ -56,7 +56,7 @@ class _ThreadTimes:
             if known is None or on_s < known.record.on_s:
                 busy += self._born(tid, on_s, wait_s, now)
             else:
-                busy += self._went_on(known, on_s, wait_s, now)
+                busy += self._went_on(known, on_s, wait_s, now, last)
         if now - self._previous > SHORTEST_STEP:
             self.peak = max(self.peak, busy / (now - self._previous))
         for tid in self._known.keys() - alive:
@@ -73,12 +73,14 @@ class _ThreadTimes:
 
     def _born(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
         """Begin the record of a thread that came since the last reading; return its time on or for a core."""
-        record = ThreadRecord(max(self._previous, now - on_s - wait_s), now, on_s, wait_s)
+        begin = max(self._previous, now - on_s - wait_s)
+        at_work = on_s > AT_WORK * (now - self._previous) > AT_WORK * SHORTEST_STEP
+        record = ThreadRecord(begin, now, on_s, wait_s, readings=int(at_work))
         self._records.append(record)
         self._known[tid] = _Known(record, now)
-        return on_s + wait_s
+        return min(on_s + wait_s, now - self._previous)
 
-    def _went_on(self, known: _Known, on_s: float, wait_s: float, now: float) -> float:
+    def _went_on(self, known: _Known, on_s: float, wait_s: float, now: float, last: bool) -> float:
         """Take one more reading of a thread in; return its time on or for a core since the last one."""
         record, step = known.record, now - known.read_at
         used, waited = on_s - record.on_s, wait_s - record.wait_s
@@ -86,9 +88,9 @@ class _ThreadTimes:
             record.steps.add(min(1.0, used / (step - waited)))
         if used > AT_WORK * step:
             record.end = now
-            record.readings += 1
+            record.readings += not last  # what a process does to end is not its work
         record.on_s, record.wait_s, known.read_at = on_s, wait_s, now
-        return used + waited
+        return min(used + waited, step)  # the kernel books a wait when it ends, maybe an interval late
 
 
 class Schedstat(_ThreadTimes):

@@ -7,7 +7,7 @@ call and in every compilation. The Python object keeps the memory alive; kernels
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,50 +26,57 @@ from numba.extending import (
 
 
 class Block:
-    """Named arrays with a header that compiled code can read; subclasses name their tables in `layout`.
+    """Named arrays with a header that compiled code can read.
 
-    `layout`: name -> (dtype, dimensions); `mutable`: names kept in one buffer, so that a copy of the state is one
-    memory copy.
+    Subclasses name their tables in `layout`: name -> (dtype, dimensions). `fixed` tables are kept as they are and
+    shared by copies; the others live in one zeroed buffer of the given shapes, so that a copy of the state is one
+    memory copy. Attributes of that name are views, made when first asked for.
     """
 
-    layout: dict[str, tuple[Any, int]] = {}
-    mutable: tuple[str, ...] = ()
+    layout: dict[str, tuple[np.dtype[Any], int]] = {}
     numba_type: Any = None
 
-    def __init__(self, tables: dict[str, npt.NDArray[Any]]) -> None:
-        size = sum(_padded(tables[name].nbytes) for name in self.mutable)
-        self.buffer = np.empty(size, np.uint8)
-        self.header = np.zeros(3 * len(self.layout), np.int64)
-        at = 0
-        for slot, (name, (dtype, dims)) in enumerate(self.layout.items()):
-            table = tables[name]
-            if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
-                raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
-            if name in self.mutable:
-                view = self.buffer[at : at + table.nbytes].view(dtype).reshape(table.shape)
-                view[...] = table
-                at += _padded(table.nbytes)
-                table = view
-            setattr(self, name, table)
-            shape = (*table.shape, 1)
-            self.header[3 * slot : 3 * slot + 3] = table.ctypes.data, shape[0], shape[1]
-        self.address = self.header.ctypes.data
+    def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
+        self._fixed, self._shapes = fixed, shapes
+        self._offsets: dict[str, int] = {}
+        size = 0
+        for name, shape in shapes.items():
+            self._offsets[name] = size
+            count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+            size += (count * self.layout[name][0].itemsize + 63) & ~63
+        self.buffer = np.zeros(size, np.uint8)
+        base = _address(self.buffer)
+        words: list[int] = []
+        for name, (dtype, dims) in self.layout.items():
+            shape = shapes.get(name)
+            if shape is None:
+                table = fixed[name]
+                if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
+                    raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
+                setattr(self, name, table)
+                words += (_address(table), *table.shape) if dims == 2 else (_address(table), len(table), 1)
+            else:
+                words += (base + self._offsets[name], *shape) if dims == 2 else (base + self._offsets[name], shape[0], 1)
+        self.header = np.array(words, np.int64)
+        self.address = _address(self.header)
 
-    def tables(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays by name."""
-        return {name: getattr(self, name) for name in self.layout}
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        offset = self.__dict__.get("_offsets", {}).get(name)
+        if offset is None:
+            raise AttributeError(name)
+        view: npt.NDArray[Any] = np.ndarray(self._shapes[name], self.layout[name][0], self.buffer, offset)
+        setattr(self, name, view)
+        return view
 
-    def copy(self) -> Block:
-        """The same static arrays, an own copy of the mutable ones."""
-        return type(self)(self.tables())
-
-    def restore(self, other: Block) -> None:
-        """Take over the mutable state of a block of the same shape: one memory copy."""
-        np.copyto(self.buffer, other.buffer)
+    def copy(self) -> Self:
+        """The same fixed tables, an own copy of the others: one memory copy."""
+        twin = type(self)(self._fixed, self._shapes)
+        np.copyto(twin.buffer, self.buffer)
+        return twin
 
 
-def _padded(size: int) -> int:
-    return (size + 63) // 64 * 64
+def _address(array: npt.NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 class BlockType(types.Type):

@@ -14,10 +14,10 @@ from .forecast import forecast, isolated
 from .jit import entry, optimise_once
 from .layout import Scratch, World
 from .mapping import choose
-from .run import begin, evaluate, simulate, total_energy
-from .tables import place, rerate
+from .run import advance, begin, evaluate, simulate, total_energy
+from .tables import place, rerate, touch
 
-RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE = range(7)
+RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE = range(9)
 
 
 @entry
@@ -26,7 +26,8 @@ def call(question, world, scratch, policy, which, by_key, cutoff, keys, queue_of
 
     RUN: (status, joules); EVALUATE: (makespan, joules), see `run.evaluate`; ISOLATED: fills world.isolated;
     FORECAST: (seconds, exact) for class `which` on the nodes `places`; CHOOSE: (found, 0) for job `which`;
-    SETTLE: rates of the present moment; PLACE: starts job `which` on its `placed` nodes.
+    SETTLE: rates of the present moment; PLACE: starts job `which` on its `placed` nodes; ADVANCE: goes on until `cutoff`;
+    RERATE: renews all rates after the tables were changed from outside.
     """
     now = world.clock[0]
     if question == EVALUATE:
@@ -47,6 +48,12 @@ def call(question, world, scratch, policy, which, by_key, cutoff, keys, queue_of
     elif question == PLACE:
         place(world, scratch, which, now)
         rerate(world, scratch, now)
+    elif question == RERATE:
+        for n in range(len(world.nodes)):
+            touch(world, scratch, n, now)
+        rerate(world, scratch, now)
+    elif question == ADVANCE:
+        advance(world, scratch, cutoff)
     return math.nan, math.nan
 
 

@@ -76,9 +76,6 @@ class World(Block):
         "count": (INT, 1),
         "isolated": (FLOAT, 2),  # seconds [classes, types]
     }
-    mutable = (
-        "nodes", "domains", "jobs", "strands", "parts", "placed", "queues", "queued", "heap", "clock", "count",
-    )  # fmt: skip
 
 
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN = range(8)

@@ -136,6 +136,29 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
 
 
 @inner
+def _instant(world, scratch, now, sequence, by_key):
+    """Process everything that ends at `now`; the touched nodes are left to be re-rated."""
+    horizon = now + INSTANT + 1e-15 * now
+    while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
+        n = world.heap[0]
+        _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
+        world.nodes[n].next = math.inf
+        heap_update(world, n)
+
+
+@inner
+def advance(world, scratch, until):
+    """Let what runs go on until `until`; nothing new is started."""
+    while world.nodes[world.heap[0]].next <= until:
+        now = world.nodes[world.heap[0]].next
+        _instant(world, scratch, now, 1.0, ONE)
+        rerate(world, scratch, now)
+    world.clock[0] = until
+    for n in range(len(world.nodes)):
+        charge(world, n, until)
+
+
+@inner
 def simulate(world, scratch, policy, by_key, cutoff):
     """Run until all jobs have ended. Returns FINISHED, STUCK (a waiting job can never start) or CUT (makespan
     passed `cutoff`). The clock is left at the end."""
@@ -149,12 +172,7 @@ def simulate(world, scratch, policy, by_key, cutoff):
         now = world.nodes[world.heap[0]].next
         if now > cutoff:
             return CUT
-        horizon = now + INSTANT + 1e-15 * now
-        while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
-            n = world.heap[0]
-            _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
-            world.nodes[n].next = math.inf
-            heap_update(world, n)
+        _instant(world, scratch, now, sequence, by_key)
         sequence += 1.0
     world.clock[0] = now
     for n in range(len(world.nodes)):

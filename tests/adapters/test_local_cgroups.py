@@ -26,8 +26,8 @@ def version_1(root: Path) -> tuple[str, str]:
     grow(root / "cpuset" / OURS / "j", cpuset | {"cpuset.cpus": "", "cpuset.mems": ""})
     grow(root / "memory" / "site" / OURS, {"cgroup.procs": ""})
     grow(root / "memory" / "site" / OURS / "j", {"cgroup.procs": "", "memory.limit_in_bytes": ""})
-    mounts = f"cgroup {root}/cpuset cgroup rw,cpuset 0 0\ncgroup {root}/memory cgroup rw,memory 0 0\nx / ext4 rw 0 0\n"
-    return mounts, "5:freezer:/\n4:memory:/site\n3:cpuset:/\n"
+    mounts = (f"cgroup {root}/{name} cgroup rw,{name} 0 0\n" for name in ("cpuset", "memory"))
+    return "".join(mounts) + "x / ext4 rw 0 0\n", "5:freezer:/\n4:memory:/site\n3:cpuset:/\n"
 
 
 def version_2(root: Path) -> tuple[str, str]:

@@ -37,7 +37,7 @@ for i in range(int(sys.argv[3])):
 
 
 def test_a_killed_adapter_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """The adapter's process group is killed at ten random moments; each time it starts from the first job again."""
+    """The adapter's process group is killed at ten random moments; each time it starts from the first job."""
     count, dice = 10, random.Random(1)
     command = [sys.executable, "-c", DRIVER, str(Path(__file__).parent), str(tmp_path), str(count)]
     for moment in [dice.uniform(0.0, 0.15) for _ in range(10)] + [None]:
@@ -54,7 +54,7 @@ def test_a_killed_adapter_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 
 def test_killed_keepers_never_run_a_job_twice(world: LocalWorld) -> None:
-    """Keepers are killed at random moments, most of them before the job began; jobs are started until they end."""
+    """Keepers are killed at random moments, many before the job began; jobs are started until they end."""
     dice, keys = random.Random(2), [f"j{i}" for i in range(8)]
     for _ in range(3):
         for key in keys:
@@ -90,7 +90,7 @@ def test_a_killed_keeper_leaves_a_job_that_is_watched_to_its_end(world: LocalWor
 
 
 def test_an_orphaned_job_still_has_its_walltime_and_its_whole_tree_goes(world: LocalWorld) -> None:
-    away = "import os, time\nif os.fork():\n time.sleep(600)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(600)"
+    away = "import os, time\nif not os.fork():\n os.setsid()\n if os.fork(): os._exit(0)\ntime.sleep(600)"
     world.start(python("j", away, walltime=2.0))
     first = world.begun("j")["pid"]
     runaway = world.wait_for(
@@ -230,7 +230,7 @@ def test_a_garbled_spec_that_never_began_is_written_anew(world: LocalWorld) -> N
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(["spec.json", "begin.json", "end.json"]), data=st.data())
 def test_no_cut_or_changed_record_is_an_error(world: LocalWorld, name: str, data: st.DataObject) -> None:
-    """A record is cut anywhere, or one byte of it is changed: there is a view of the job, whatever it says."""
+    """A record is cut anywhere, or one byte of it is changed: there is a view of the job all the same."""
     if not (world.state / "jobs" / "whole").exists():
         world.finish(sh("whole", "exit 3"))
     shutil.copytree(world.directory("whole"), world.directory("j"), ignore=shutil.ignore_patterns("control"))
@@ -268,7 +268,7 @@ def test_no_room_on_the_disk_starts_nothing(world: LocalWorld) -> None:
 
 
 def test_a_keeper_without_room_for_the_end_does_not_begin(world: LocalWorld) -> None:
-    """The spec fits, the room reserved for end.json does not: the job waits, and starts when there is room."""
+    """The spec fits, the room reserved for end.json does not: the job waits until there is room."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
     try:

@@ -18,10 +18,8 @@ from pilotfish.adapters.local.sampler import Sampler
 def test_the_keeper_loads_only_what_it_needs() -> None:
     code = "import sys; sys.path.append(sys.argv[1]); import local.keeper; print(*sys.modules)"
     rooms = str(Path(local.__file__).parent.parent)
-    run = subprocess.run(
-        [sys.executable, "-I", "-S", "-E", "-c", code, rooms], capture_output=True, text=True, check=True
-    )
-    loaded = set(run.stdout.split())
+    command = [sys.executable, "-I", "-S", "-E", "-c", code, rooms]
+    loaded = set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
     assert {name for name in loaded if name.startswith("local")} == {
         "local", "local.keeper", "local.launch", "local.outcome", "local.processes", "local.records", "local.sampler",
     }  # fmt: skip

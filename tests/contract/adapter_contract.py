@@ -1,7 +1,7 @@
 """What every adapter must do, as tests: derive from AdapterContract and give a fixture `world`.
 
-Rule: a test here speaks of jobs in the words of the protocol only; how a job is made and how time passes is the
-world's business, so that the same tests hold for real processes and for a virtual clock.
+Rule: a test here speaks of jobs in the words of the protocol only; how a job is made and how time passes is
+the world's business, so that the same tests hold for real processes and for a virtual clock.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ PATIENCE = 400  # steps
 class World(Protocol):
     """An adapter with at least two nodes that take jobs, and what it needs to be tried.
 
-    `job(id, seconds)` makes a job that takes about that long and then ends with `exit_code`; `step()` lets some time
-    pass (at most a second of the adapter's clock); `restart()` is what a crash of pilotfish does: the adapter is made
-    anew on what is left (an adapter that keeps nothing may return itself). `runs(id)` counts how often the job ran,
-    None where that cannot be known.
+    `job` makes a job that takes about `seconds` and then ends with `exit_code`. `step` lets some time pass, at
+    most a second of the adapter's clock. `restart` makes the adapter anew on what a crash of pilotfish leaves
+    (one that keeps its jobs in memory stays as it is). `runs` counts how often the job ran, None where that
+    cannot be known.
     """
 
     adapter: Adapter

@@ -67,3 +67,12 @@ def test_changed_keys_are_named(tmp_path):
     old = load_config(write(tmp_path, HEAD))
     new = load_config(write(tmp_path, HEAD + "policy: mom\nguard: {window: 5}\n"))
     assert changed_keys(old, new) == {"policy", "guard"}
+
+
+def test_the_policies_are_the_planners():
+    from typing import get_args
+
+    from pilotfish.daemon.config import PolicyName
+    from pilotfish.simulate.planner import POLICIES
+
+    assert set(get_args(PolicyName)) == set(POLICIES)

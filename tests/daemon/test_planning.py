@@ -1,4 +1,4 @@
-"""From queue and snapshot to a planning problem: what runs, what may start, what is left out, and how far jobs are."""
+"""From queue and snapshot to a planning problem: what runs, may start, is left out, and how far jobs are."""
 
 from __future__ import annotations
 

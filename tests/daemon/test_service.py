@@ -154,9 +154,7 @@ def test_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(daemon):
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "the old one stays" in daemon.said(), "the complaint")
     assert ask(daemon.endpoint, "status")["policy"] == "slf"
-    daemon.write(
-        "policy: mom\nstate_dir: elsewhere\n".replace("state_dir: elsewhere\n", "seed: 3\ndry_run: true\n")
-    )
+    daemon.write("policy: mom\nseed: 3\ndry_run: true\n")
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "need a restart: dry_run" in daemon.said(), "the hint")
     assert ask(daemon.endpoint, "status")["policy"] == "mom"
@@ -240,3 +238,11 @@ def test_a_config_that_is_not_there_is_one_line(tmp_path, capsys):
     assert main(["daemon", "--config", str(tmp_path / "none.yaml")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["daemon"]) == 64
+
+
+@pytest.mark.parametrize("objective", ["energy", "mix:0.5"])
+def test_saving_energy_without_knowing_power_is_refused_at_the_start(daemon, objective, capsys):
+    daemon.write(f"objective: {objective}\n")
+    assert main(["daemon", "--config", str(daemon.config)]) == 1
+    assert "nothing is known of the power of node type 't'" in capsys.readouterr().err
+    assert not (daemon.folder / "state").exists()

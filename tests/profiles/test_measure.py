@@ -92,7 +92,8 @@ def test_processes_one_after_another_are_one_thread():
 
 def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
     pid_file = tmp_path / "pid"
-    orphan = f'{sys.executable} -IS -c \'import os\nopen("{pid_file}", "w").write(str(os.getpid()))\nwhile 1: pass\''
+    note = f'import os; open("{pid_file}", "w").write(str(os.getpid()))'
+    orphan = f"{sys.executable} -IS -c '{note}\nwhile 1: pass'"
     code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; sleep 0.5; exit 4"])
     assert code == 4
     assert found.cpu_s > 0.15

@@ -105,7 +105,8 @@ def records(draw):
         gap_s = draw(st.floats(0, 1)) * (wall_s - end)
         threads.append(record(begin, end, on_s, wait_s, gap_s, draw(st.integers(1, 20))))
     seen = sum(thread.on_s for thread in threads)
-    return threads, wall_s, seen + draw(st.floats(0, 3)) * wall_s, draw(st.floats(0, 6)), draw(st.floats(0, 0.9))
+    cpu_s = seen + draw(st.floats(0, 3)) * wall_s
+    return threads, wall_s, cpu_s, draw(st.floats(0, 6)), draw(st.floats(0, 0.9))
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,28 @@
+# Everything sets itself up in .venv from nothing: `make run` and `make test` are all a newcomer needs.
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test lint bench clean
+
+run: $(READY)
+	@$(BIN)/python -m tests.tour
+
+test: $(READY) lint
+	@sh tests/real/prepare.sh
+	$(BIN)/python -m pytest -n auto --dist loadgroup -q -rs
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	@mkdir -p build/typing && ln -sfn ../.. build/typing/pilotfish
+	MYPYPATH=build/typing $(BIN)/mypy -p pilotfish
+
+bench: $(READY)
+	$(BIN)/python -m tests.benchmarks $(if $(TRACES),--traces $(TRACES))
+
+$(READY): pyproject.toml setup-venv.sh
+	@sh setup-venv.sh $(VENV)
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info
