@@ -77,6 +77,11 @@ class Adapter(Protocol):
         """What it can do."""
         ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person should know of how it works here, one sentence each (said once at start)."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """Read the world once. Raises AdapterError; never returns an empty world for an unreadable one."""
         ...
@@ -87,6 +92,14 @@ class Adapter(Protocol):
 
     def wait(self, timeout_s: float) -> bool:
         """Block until something may have changed, at most `timeout_s`; True if something did."""
+        ...
+
+    def fileno(self) -> int | None:
+        """A descriptor that is readable when `wait` would return, for a poller with other sources; None: poll."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Let go of what is kept of a job that has ended; a no-op where the resource manager does that itself."""
         ...
 
     def close(self) -> None:

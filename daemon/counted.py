@@ -45,14 +45,11 @@ class Counted:
 
     def fileno(self) -> int | None:
         """A descriptor that is readable when `wait` would return, where the adapter has one."""
-        fileno = getattr(self._inner, "fileno", None)
-        return None if fileno is None else int(fileno())
+        return self._inner.fileno()
 
     def forget(self, key: str) -> None:
         """Let the adapter drop what it keeps of an ended job, where it keeps such. Raises AdapterError."""
-        forget = getattr(self._inner, "forget", None)
-        if forget is not None:
-            self._count("forget", lambda: forget(key))
+        self._count("forget", lambda: self._inner.forget(key))
 
     def close(self) -> None:
         """Let go."""

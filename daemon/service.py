@@ -131,7 +131,7 @@ class Service:
         if name == "local":
             options.setdefault("state_dir", self.config.journal.parent / "local")
         adapter = (self._make_adapter or registry.create)(name, cluster, **options)
-        for note in getattr(adapter, "notes", ()):
+        for note in adapter.notes:
             log.warning("%s", note)
         return adapter
 

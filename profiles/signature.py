@@ -37,7 +37,7 @@ def signature(job: Job) -> str | None:
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     name = "cmd: " + " ".join(" ".join(words).split())
-    name = "".join(letter if letter.isprintable() else "?" for letter in name)
+    name = "".join(letter if letter.isprintable() else "?" for letter in name).strip()
     if len(name) <= LONGEST:
         return name
     return f"{name[: LONGEST - 10]} #{hashlib.sha256(name.encode()).hexdigest()[:8]}"

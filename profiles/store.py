@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError, InvalidJobError
+from ..simulate.formats.shape import from_source, inside
+from ..simulate.formats.shape import name as as_name
 from ..simulate.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, statistics
@@ -79,8 +81,7 @@ class ProfileStore:
 
     def put(self, profile: Profile) -> None:
         """Store a profile under its name, in place of an earlier one; its runs stay, later ones refine it."""
-        if not profile.name:
-            raise ConfigError(str(self.path), "", "a profile without a name", "a profile with a name")
+        check_name(profile.name)
         document = json.dumps(dump_entry(profile))
         parse_entry(profile.name, json.loads(document))
         with self._writing() as connection:
@@ -90,6 +91,7 @@ class ProfileStore:
 
     def record(self, name: str, measurement: Measurement) -> Profile | None:
         """Add a run and return the profile that all runs make; one that failed is only kept."""
+        check_name(name)
         with self._writing() as connection:
             run = json.dumps(measurement.to_dict())
             connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, run))
@@ -244,6 +246,11 @@ class ProfileStore:
     @staticmethod
     def _is_empty(connection: sqlite3.Connection) -> bool:
         return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigError for a name that a profile cannot have."""
+    from_source("profile", inside, "name", as_name, name)
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -15,8 +15,8 @@ from ..simulate.job import ThreadGroup
 
 #: A thread with less than this share of the job's CPU time is a helper: its time is kept, it is not counted.
 HELPER_SHARE = 0.01
-#: A thread that was at work in fewer readings than this, or in a smaller share of them, came and went: its time
-#: is kept, it is not counted.
+#: A thread that was at work in fewer readings than this, or in a smaller share of them, came and went: its
+#: time is kept, it is not counted.
 FEWEST_READINGS, LEAST_AT_WORK = 3, 0.25
 #: Lanes are one group if their demands differ by less than this share, their utilisations by less than that.
 ALIKE_DEMAND, ALIKE_UTILISATION = 0.10, 0.10

@@ -55,6 +55,7 @@ class LocalAdapter:
         self.output_dir = None if output_dir is None else Path(output_dir).absolute()
         self._state = StateDir(state_dir)
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
+        self._groups.sweep()
         self.notes = list(self._groups.notes) if cgroups else []
         self._observer = Observer(self._state.jobs, self._adopt)
         self._starting: list[subprocess.Popen[bytes]] = []

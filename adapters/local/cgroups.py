@@ -7,10 +7,12 @@ Formats: cgroups(7), the kernel's cgroup-v2 and cgroup-v1 documents.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 CONTROLLERS = ("cpuset", "cpu", "memory")
+FRESH_S = 600.0  #: a group this young may be of a job that is just starting
 WITHOUT = {
     "cpuset": "a job could change its own pinning",
     "cpu": "CPUs are shared as the kernel's session groups do",
@@ -55,6 +57,14 @@ class ControlGroups:
         return tuple(
             f"no writable {name} control group: {WITHOUT[name]}" for name in CONTROLLERS if name not in had
         )
+
+    def sweep(self) -> None:
+        """Remove what killed keepers left behind: groups without processes that were not just made."""
+        for parent in self.parents:
+            with suppress(OSError):
+                for entry in os.scandir(parent):
+                    if entry.is_dir() and entry.stat().st_mtime < time.time() - FRESH_S:
+                        remove((entry.path,))
 
     def make(self, name: str, cpus: tuple[int, ...], memory_bytes: float) -> tuple[str, ...]:
         """Make the groups of one job and return their directories.

@@ -107,17 +107,21 @@ class Keeper:
     def adopt(self) -> None:
         """Find the job of a killed keeper again."""
         self.adopted = True
-        with contextlib.suppress(ValueError, TypeError):
+        self.sampler.start()
+        with contextlib.suppress(ValueError, TypeError, LookupError):  # unreadable: known by their mark alone
             begun = read_record(self.directory, BEGIN) or {}
-            self.start_time = float(begun["start_time"]) if begun else self.start_time
+            pid, ticks, self.start_time = (
+                int(begun["pid"]),
+                int(begun["start_ticks"]),
+                float(begun["start_time"]),
+            )
             self.started -= max(0.0, time.time() - self.start_time)
-            if begun and begun["boot_id"] != self.boot:
+            if begun["boot_id"] != self.boot:
                 self.lost, self.finished = RESTARTED, time.monotonic()
                 return
-            self.pid, self.ticks = int(begun.get("pid", 0)), int(begun.get("start_ticks", 0))
+            self.pid, self.ticks = pid, ticks
             with contextlib.suppress(OSError):
-                self.poller.register(os.pidfd_open(self.pid), select.POLLIN)
-            self.sampler.start()
+                self.poller.register(os.pidfd_open(pid), select.POLLIN)
 
     def watch(self) -> None:
         """Return when nothing of the job is left; walltime and cancel end it: TERM, a grace, then KILL."""
@@ -180,11 +184,12 @@ class Keeper:
     def _why_stop(self, now: float) -> tuple[str, str] | None:
         if now >= self._deadline():
             return "timeout", f"reached its walltime of {self.walltime:g} s"
-        if self._cancelled():
+        if self.cancelled():
             return CANCELLED
         return ("cancelled", "its keeper was told to end (SIGTERM)") if self.told else None
 
-    def _cancelled(self) -> bool:
+    def cancelled(self) -> bool:
+        """Whether somebody wants it to end."""
         return os.path.exists(os.path.join(self.directory, CANCEL))
 
     def _members(self) -> set[int]:
@@ -231,16 +236,14 @@ class Keeper:
     def record(self) -> None:
         """Write how it ended, and let go of its control groups."""
         if self.status is None:
-            cancelled = CANCELLED if self._cancelled() else None
+            cancelled = CANCELLED if self.cancelled() else None
             result = unknown_outcome(*(self.stop or cancelled or ("failed", self.lost)))
         else:
             if not self.sampler.started:
                 self._hear()
             said = self.said.decode(errors="replace")
             result = outcome(self.status, self.stop, said, killed_for_memory(self.groups))
-        for group in self.groups:
-            with contextlib.suppress(OSError):
-                os.rmdir(group)
+        _release(self.groups)
         seen = self.sampler.usage()
         usage = seen if self.adopted else self.usage | seen
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
@@ -258,6 +261,12 @@ def _spec(directory: str) -> dict[str, Any]:
     return spec if isinstance(spec.get("job"), dict) and isinstance(spec.get("cgroups"), list) else {}
 
 
+def _release(groups: list[str]) -> None:
+    for group in groups:
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+
+
 def _number(value: Any, otherwise: float | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) else otherwise
 
@@ -268,11 +277,12 @@ def keep(directory: str) -> None:
         if "state" in (read_record(directory, END) or {}):
             return
     reserve_end(directory)
+    keeper = Keeper(directory)
     begun = os.path.exists(os.path.join(directory, BEGIN))
-    if not begun and os.path.exists(os.path.join(directory, CANCEL)):
+    if not begun and keeper.cancelled():
+        _release(keeper.groups)
         write_end(directory, unknown_outcome("cancelled", "cancelled before it began"), None, time.time(), {})
         return
-    keeper = Keeper(directory)
     if begun:
         keeper.adopt()
     else:

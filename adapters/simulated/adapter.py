@@ -82,11 +82,15 @@ class SimulatedAdapter:
         self.time = self._epoch + until
         return self._collect(engine)
 
-    def forget(self, keys: Sequence[str]) -> None:
-        """Drop ended jobs that the caller has noted."""
-        for key in keys:
-            if key in self._jobs and self._jobs[key].state.ended:
-                del self._jobs[key]
+    def fileno(self) -> None:
+        """There is nothing to poll: virtual time passes in `wait`."""
+
+    def forget(self, key: str) -> None:
+        """Drop an ended job that the caller has noted."""
+        view = self._jobs.get(key)
+        if view is not None and not view.state.ended:
+            raise AdapterError(f"{key} has not ended", kind="refused")
+        self._jobs.pop(key, None)
 
     def close(self) -> None:
         """Nothing to let go of."""

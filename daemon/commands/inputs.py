@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
     from ..queue import Submission
-
-
-class Engine(StrEnum):
-    """How the future is simulated."""
-
-    FLUID = "fluid"
-    INTERVAL = "interval"
 
 
 def _policy_names() -> list[str]:
@@ -88,7 +80,6 @@ class Wishes:
     seed: int
     budget: int | None
     time_limit: float | None
-    engine: str = Engine.FLUID
 
     def scores(self, plans: Sequence[Plan]) -> list[float]:
         """The objective's value of each plan, lower is better; a mix is measured against the best of each."""
@@ -122,7 +113,6 @@ def wishes(
     seed: int,
     budget: int | None,
     time_limit: float | None,
-    engine: str = Engine.FLUID,
 ) -> Wishes:
     """Check the options of a plan. Raises typer.BadParameter."""
     from ...simulate.objective import Objective
@@ -137,7 +127,7 @@ def wishes(
         objective = Objective.parse(goal)
     except ConfigError as error:
         raise bad("--objective", str(error)) from None
-    return Wishes(policy, goal, objective, seed, budget, time_limit, engine)
+    return Wishes(policy, goal, objective, seed, budget, time_limit)
 
 
 def bad(option: str, problem: str) -> typer.BadParameter:

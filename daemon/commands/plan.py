@@ -42,15 +42,6 @@ def plan(
     seed: inputs.Seed = 0,
     budget: inputs.Budget = None,
     time_limit: inputs.TimeLimit = None,
-    replicates: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Draw stochastic demands N times; show the mapping most of them chose."
-        ),
-    ] = 1,
-    engine: Annotated[
-        inputs.Engine, typer.Option(help="Exact fluid simulation, or the 0.1 s intervals of the paper.")
-    ] = (inputs.Engine.FLUID),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of tables.")
     ] = False,
@@ -79,7 +70,7 @@ def plan(
       pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
     """
     _check_combination(compare, as_json, gantt, export)
-    wishes = inputs.wishes(policy, objective, seed, budget, time_limit, engine)
+    wishes = inputs.wishes(policy, objective, seed, budget, time_limit)
     site = inputs.read_cluster(cluster)
     flow = inputs.Profiles(store).read_workflow(workflow)
     inputs.load_simulator()

@@ -69,7 +69,7 @@ def run(
 
     allowed, rate = _cpus(cpus), _rate(bandwidth)
     keep = _store(store)
-    chosen = name or _name_of(command)
+    chosen = _name_of(command) if name is None else _checked(name)
     runs, code = [], 0
     for _ in range(repeat):
         try:
@@ -195,6 +195,17 @@ def _rate(written: str | None) -> float | None:
         return None if written is None else parse_rate(written)
     except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="'--bandwidth'") from None
+
+
+def _checked(name: str) -> str:
+    """Return a name that a profile may have. Raises typer.BadParameter."""
+    from ...profiles.store import check_name
+
+    try:
+        check_name(name)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="'--name'") from None
+    return name
 
 
 def _name_of(command: list[str]) -> str:

@@ -1,8 +1,8 @@
 """How much of its cores' time a virtual machine did not get.
 
-Rule: Linux leaves stolen time out of what a thread was on a core, and out of what it waited; on a guest it is
-waiting all the same. Nothing tells it by thread, so each second on a core is taken to have cost what it cost on
-the CPU that fared best: rather too little is taken out than too much.
+Rule: Linux leaves stolen time out of what a thread was on a core, and out of what it waited; on a guest it
+is waiting all the same. Nothing tells it by thread, so each second on a core is taken to have cost what it
+cost on the CPU that fared best: rather too little is taken out than too much.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Steal:
         """Nothing to read between start and stop: the counters only grow."""
 
     def stop(self) -> float:
-        """Return the share of the time in which a CPU had work that was stolen from it; the smallest of them."""
+        """Return the share of its busy time that was stolen from a CPU; of the CPU that fared best."""
         shares = []
         for cpu, (busy, stolen) in _times().items():
             before = self._first.get(cpu, (busy, stolen))

@@ -12,17 +12,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import carray, types
+from numba import from_dtype, types
 from numba.core import cgutils
-from numba.extending import (
-    NativeValue,
-    intrinsic,
-    models,
-    overload_attribute,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
+from numba.np.arrayobj import populate_array
 
 
 class Block:
@@ -100,59 +95,45 @@ def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(value, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
-@intrinsic
-def _word(typingctx: Any, block: Any, slot: Any) -> Any:
-    """Header word `slot`: an int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        base = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(base, [args[1]]))
-
-    return types.int64(block, types.int64), generate
-
-
-@intrinsic
-def _pointer(typingctx: Any, address: Any) -> Any:
-    """An address as a pointer that `carray` takes."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), generate
-
-
 def register(python_type: type[Block], kind: type[BlockType]) -> None:
     """Make a subclass of Block usable as a kernel argument, its tables as attributes.
 
     `kind` is a class of its own at module level: numba's disk cache must find it again by name.
     """
-    numba_type = kind()
+    python_type.numba_type = kind()
     register_model(kind)(_BlockModel)
     unbox(kind)(_unbox)
-    typeof_impl.register(python_type)(lambda value, context: numba_type)
-    python_type.numba_type = numba_type
-    for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items()):
-        _attribute(kind, name, slot, dtype, dims)
+    typeof_impl.register(python_type)(lambda value, context: python_type.numba_type)
+    arrays = {
+        name: (3 * slot, types.Array(from_dtype(dtype), dims, "C"))
+        for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items())
+    }
+
+    class Attributes(AttributeTemplate):
+        key = kind
+
+        def generic_resolve(self, block: Any, name: str) -> Any:
+            return arrays[name][1] if name in arrays else None
+
+    infer_getattr(Attributes)
+
+    @lower_getattr_generic(kind)
+    def lower(context: Any, builder: Any, block: Any, value: Any, name: str) -> Any:
+        return _array(context, builder, value, *arrays[name])
 
 
-def _attribute(kind: type[BlockType], name: str, slot: int, dtype: Any, dims: int) -> None:
-    where, element = 3 * slot, np.dtype(dtype)
-    rows, columns = where + 1, where + 2
-    jit_options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    if dims == 1:
-
-        @overload_attribute(kind, name, jit_options=jit_options, inline="never")
-        def table(block: Any) -> Any:
-            def get(block: Any) -> Any:
-                return carray(_pointer(_word(block, where)), _word(block, rows), element)
-
-            return get
-
-    else:
-
-        @overload_attribute(kind, name, jit_options=jit_options, inline="never")
-        def matrix(block: Any) -> Any:
-            def get(block: Any) -> Any:
-                return carray(_pointer(_word(block, where)), (_word(block, rows), _word(block, columns)), element)
-
-            return get
+def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array) -> Any:
+    """Compiled code that makes an array of the header's words from `slot` on; nobody owns it."""
+    word = ir.IntType(64)
+    base = builder.inttoptr(header, word.as_pointer())
+    data, *shape = (
+        builder.load(builder.gep(base, [ir.Constant(word, slot + i)])) for i in range(1 + kind.ndim)
+    )
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [ir.Constant(word, size)]
+    if kind.ndim == 2:
+        strides.insert(0, builder.mul(shape[1], strides[0]))
+    array = context.make_array(kind)(context, builder)
+    pointer = builder.inttoptr(data, context.get_data_type(kind.dtype).as_pointer())
+    populate_array(array, data=pointer, shape=shape, strides=strides, itemsize=ir.Constant(word, size), meminfo=None)
+    return array._getvalue()

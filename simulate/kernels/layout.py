@@ -32,7 +32,7 @@ TYPE = _dtype(
 )
 NODE = _dtype(
     "limit cap memory alloc used live load load_time busy next energy energy_time end",
-    "type domain head tail version heap_pos ties touched end_version",
+    "type domain head tail version heap_pos ties touched end_version end_exact",
 )
 DOMAIN = _dtype("", "start count mark")
 CLASS = _dtype("threads memory", "nodes group_start group_count spin")

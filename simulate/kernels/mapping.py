@@ -50,10 +50,10 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     ):
         return scratch.score[row, n]
     if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:
-        if node.end_version != node.version:
+        if node.end_version != node.version or (node.end_exact == 0 and node.end - now < cutoff):
             scratch.chosen[len(world.nodes)] = n
-            node.end = now + forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, math.inf)[0]
-            node.end_version = node.version
+            left, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, cutoff)
+            node.end, node.end_version, node.end_exact = now + left, node.version, 1 if exact else 0
         if node.end - now >= cutoff:
             return node.end - now
     scratch.chosen[len(world.nodes)] = n

@@ -98,20 +98,18 @@ class LocalWorld:
         return self.adapter.output(key)[0].parent
 
     def begun(self, key: str) -> dict[str, Any]:
-        """begin.json, waited for."""
+        """begin.json, once the job's own program runs."""
         path = self.directory(key) / "begin.json"
         self.wait_for(path.exists)
         found: dict[str, Any] = json.loads(path.read_text())
+        self.wait_for(lambda: found["pid"] not in self.keepers())  # as its child is, until it is the job
         return found
 
     def kill_keeper(self, key: str) -> None:
         """kill -9 the keeper of a job that has begun, and wait until it is gone."""
-        keeper = os.pidfd_open(self.begun(key)["keeper_pid"])
-        try:
-            signal.pidfd_send_signal(keeper, signal.SIGKILL)
-            self.wait_for(lambda: gone(self.begun(key)["keeper_pid"]))
-        finally:
-            os.close(keeper)
+        keeper = self.begun(key)["keeper_pid"]
+        os.kill(keeper, signal.SIGKILL)
+        self.wait_for(lambda: gone(keeper))
 
     def members(self) -> set[int]:
         """Processes of any job of this world."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_without_groups_there_is_a_note_for_each_and_no_error(mounts: str, membe
     groups = ControlGroups(mounts, membership)
     assert [note.split()[2] for note in groups.notes] == ["cpuset", "cpu", "memory"]
     assert groups.make("j", (0,), 1.0) == ()
+
+
+def test_groups_that_were_left_behind_are_swept_and_new_ones_are_not(tmp_path: Path) -> None:
+    groups = ControlGroups(*version_2(tmp_path))
+    parent = tmp_path / "service" / OURS
+    for name, age in (("old", 3600), ("new", 0), ("busy", 3600)):
+        grow(parent / name, {"cgroup.procs": "1"} if name == "busy" else {})
+        os.utime(parent / name, (time.time() - age,) * 2)
+    groups.sweep()
+    assert sorted(path.name for path in parent.iterdir() if path.is_dir()) == ["busy", "j", "new"]
 
 
 def test_removing_what_is_not_there_is_harmless(tmp_path: Path) -> None:

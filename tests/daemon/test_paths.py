@@ -1,0 +1,57 @@
+"""Paths: our variable first, then systemd's, then XDG's, then the home directory."""
+
+from pathlib import Path
+
+import pytest
+from pilotfish.daemon import paths
+from pilotfish.simulate.errors import ConfigError
+
+VARIABLES = (
+    *("PILOTFISH_STATE", "PILOTFISH_CACHE", "PILOTFISH_SOCKET"),
+    *("STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY"),
+    *("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
+)
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/fish")
+
+
+def test_the_home_directory_is_last():
+    assert paths.state_dir() == Path("/home/fish/.local/state/pilotfish")
+    assert paths.cache_dir() == Path("/home/fish/.cache/pilotfish")
+    assert paths.profile_store_path() == Path("/home/fish/.local/state/pilotfish/profiles.sqlite")
+    assert paths.runtime_socket() == "ipc:///home/fish/.local/state/pilotfish/pilotfish.sock"
+
+
+def test_the_order_of_the_variables(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
+    assert paths.state_dir() == Path("/xdg/pilotfish")
+    monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/pilotfish:/var/lib/other")
+    assert paths.state_dir() == Path("/var/lib/pilotfish")
+    monkeypatch.setenv("PILOTFISH_STATE", "~/mine")
+    assert paths.state_dir() == Path("/home/fish/mine")
+
+
+def test_a_relative_xdg_path_is_ignored_as_the_specification_says(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert paths.cache_dir() == Path("/home/fish/.cache/pilotfish")
+
+
+def test_the_socket(monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+    assert paths.runtime_socket() == "ipc:///run/user/1/pilotfish.sock"
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/pilotfish")
+    assert paths.runtime_socket() == "ipc:///run/pilotfish/pilotfish.sock"
+    for written in ("/tmp/s", "ipc:///tmp/s"):
+        monkeypatch.setenv("PILOTFISH_SOCKET", written)
+        assert paths.runtime_socket() == "ipc:///tmp/s"
+
+
+def test_a_socket_path_that_the_kernel_cannot_take(monkeypatch):
+    monkeypatch.setenv("PILOTFISH_SOCKET", "/" + "x" * 120)
+    with pytest.raises(ConfigError, match="121 bytes"):
+        paths.runtime_socket()

@@ -1,0 +1,56 @@
+"""From runs to a profile."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilotfish.profiles.estimate import LATEST, estimate, statistics, usable
+from pilotfish.profiles.measurement import Measurement
+from pilotfish.simulate.job import Profile, ThreadGroup
+
+
+def run(demand=2.0, count=1, **more):
+    return Measurement(
+        (ThreadGroup(count, demand, 0.5, 0.1),), 2 * demand, 2 * demand, demand * count, **more
+    )
+
+
+def test_no_good_run_no_profile():
+    assert estimate("x", []) is None
+    assert estimate("x", [run(exit_code=2)]) is None
+    assert statistics([]) is None
+
+
+def test_runs_of_an_unusual_shape_do_not_count():
+    runs = [run(2.0), run(1.0, count=2), run(2.2)]
+    assert usable(runs) == [runs[0], runs[2]]
+    assert estimate("x", runs).groups[0].demand == pytest.approx(2.1)
+
+
+def test_only_the_newest_kind_of_node_counts():
+    runs = [run(9.0, node_type="old"), run(2.0, node_type="new")]
+    profile = estimate("x", runs)
+    assert profile.measured_on == "new"
+    assert profile.groups[0].demand == 2.0
+
+
+def test_a_program_that_changed_is_followed():
+    runs = [run(1.0)] * 200 + [run(5.0)] * LATEST
+    assert estimate("x", runs).groups[0].demand == 5.0
+
+
+def test_memory_is_the_highest_seen():
+    assert estimate("x", [run(memory_bytes=5e8), run(memory_bytes=2e8), run()]).memory == 5e8
+
+
+def test_a_bandwidth_that_is_known_is_carried_over():
+    known = Profile((ThreadGroup(2, 1.0, bandwidth=4e9), ThreadGroup(2, 1.0, bandwidth=2e9)), name="x")
+    assert estimate("x", [run()], known).groups[0].bandwidth == 3e9
+    assert estimate("x", [run(bandwidth=7e9)], known).groups[0].bandwidth == 7e9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1.0, 1.2), min_size=3, max_size=20), st.floats(5, 1e6))
+def test_one_odd_run_does_not_move_the_profile_out_of_the_others(demands, odd):
+    profile = estimate("x", [run(demand) for demand in [*demands, odd]])
+    assert min(demands) <= profile.groups[0].demand <= max(demands)
+    assert profile.provenance.runs == min(LATEST, len(demands) + 1)

@@ -1,0 +1,119 @@
+"""`pilotfish profile` and `pilotfish demo` as a person types them."""
+
+import json
+
+import pytest
+from pilotfish.daemon.__main__ import main
+from pilotfish.profiles.store import ProfileStore
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "80")
+    return ProfileStore(tmp_path / "state" / "profiles.sqlite")
+
+
+def test_run_prints_a_table_and_keeps_the_profile(store, capfd):
+    assert main(["profile", "run", "--name", "nap", "--", "/bin/sleep", "0.05"]) == 0
+    out = capfd.readouterr().out
+    for word in (
+        "threads",
+        "service demand",
+        "utilisation",
+        "±",
+        "waiting for a core",
+        "memory",
+        "wall time",
+    ):
+        assert word in out
+    assert store.get("nap").provenance.runs == 1
+
+
+def test_run_has_the_exit_code_of_the_command(store, capfd):
+    assert main(["profile", "run", "--", "/bin/sh", "-c", "exit 5"]) == 5
+    assert "exit code 5" in capfd.readouterr().err
+    assert store.own_names() == []
+    assert main(["profile", "run", "no-such-command-here"]) == 127
+    assert capfd.readouterr().err == "pilotfish: no-such-command-here: command not found\n"
+
+
+def test_repeat_and_json(store, capfd):
+    assert (
+        main(["profile", "run", "--repeat", "3", "--bandwidth", "2GB/s", "--json", "--", "/bin/echo", "hi"])
+        == 0
+    )
+    captured = capfd.readouterr()
+    found = json.loads(captured.out)
+    assert found["schema"] == "pilotfish/measurement/v1"
+    assert len(found["runs"]) == found["profile"]["runs"] == 3
+    assert found["profile"]["bandwidth"] == 2e9
+    assert captured.err.count("hi") == 3
+    assert len(store.history(found["name"])) == 3
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["profile", "run"],
+        ["profile", "run", "--cpus", "99999", "true"],
+        ["profile", "run", "--cpus", "x", "true"],
+        ["profile", "run", "--bandwidth", "much", "true"],
+        ["profile", "run", "--repeat", "0", "true"],
+        ["profile", "run", "--name", "", "true"],
+        ["profile", "fly"],
+        ["profile", "show"],
+        ["profile", "list", "--no-such"],
+    ],
+)
+def test_a_wrong_command_line_is_64(store, capfd, argv):
+    assert main(argv) == 64
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_list_and_show(store, capfd):
+    main(["profile", "run", "--name", "nap", "true"])
+    capfd.readouterr()
+    assert main(["profile", "list"]) == 0
+    out = capfd.readouterr().out
+    assert "nap" in out
+    assert "cg.C" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert main(["profile", "show", "cg.C"]) == 0
+    assert "slow there even alone" in capfd.readouterr().out
+    assert main(["profile", "show", "nap", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["profiles"]["nap"]["source"] == "measured"
+    assert main(["profile", "show", "nab"]) == 1
+    assert "did you mean 'nap'" in capfd.readouterr().err
+
+
+def test_export_then_import(store, tmp_path, capfd):
+    main(["profile", "run", "--name", "nap", "true"])
+    for file in (tmp_path / "out.yaml", tmp_path / "out.json"):
+        assert main(["profile", "export", str(file)]) == 0
+        assert main(["profile", "import", str(file), "--store", str(tmp_path / file.stem)]) == 0
+    capfd.readouterr()
+    assert main(["profile", "export"]) == 0
+    assert capfd.readouterr().out == (tmp_path / "out.yaml").read_text()
+    assert main(["profile", "import", str(tmp_path / "nowhere.yaml")]) == 1
+    assert main(["profile", "export", str(tmp_path / "no" / "where.yaml")]) == 1
+
+
+def test_a_spoilt_store_is_one_line(store, capfd):
+    store.path.parent.mkdir()
+    store.path.write_bytes(b"spoilt" * 1000)
+    for argv in (["list"], ["show", "x"], ["run", "true"], ["export"]):
+        assert main(["profile", *argv]) == 1
+        err = capfd.readouterr().err
+        assert err.count("\n") == 1
+        assert "profiles.sqlite" in err
+
+
+def test_demo_prints_what_to_type_next(store, tmp_path, capfd):
+    assert main(["demo", str(tmp_path / "try it")]) == 0
+    out = capfd.readouterr().out
+    assert "cd '" in out
+    assert "pilotfish run workflow.yaml" in out
+    (tmp_path / "try it" / "cluster.yaml").write_text("mine")
+    assert main(["demo", str(tmp_path / "try it")]) == 1
+    assert "--force" in capfd.readouterr().err

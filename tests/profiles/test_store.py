@@ -1,0 +1,187 @@
+"""The store: runs sharpen profiles, processes share the file, and nothing is ever lost."""
+
+import multiprocessing
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from pilotfish.profiles import library
+from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.errors import ConfigError, InvalidJobError
+from pilotfish.simulate.formats.reading import parse_document
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+
+
+def run(demand=2.0, **more):
+    return Measurement((ThreadGroup(1, demand, 0.9),), demand / 0.9, demand / 0.9, demand, 0.0, **more)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ProfileStore(tmp_path / "deep" / "profiles.sqlite")
+
+
+def test_reading_an_absent_store_makes_no_file(store):
+    assert store.get("nothing") is None
+    assert store.own_names() == []
+    assert store.history("nothing") == []
+    assert not store.path.exists()
+
+
+def test_the_library_is_behind_the_store(store):
+    assert store("bt.C") is library.profiles()["bt.C"]
+    assert "bt.C" in store.names()
+    store.put(Profile((ThreadGroup(2, 5.0),), name="bt.C"))
+    assert store("bt.C").threads == 2
+
+
+def test_put_and_get_across_openings(store):
+    profile = Profile(
+        (ThreadGroup(4, 1.5, 0.7, 0.1, 2e9), ThreadGroup(1, 3.0)), name="four and one", memory=1e9
+    )
+    store.put(profile)
+    assert ProfileStore(store.path).get("four and one") == profile
+
+
+def test_a_name_that_cannot_be_written_in_a_file_is_refused(store):
+    for name in ("", " x", "a\nb", "x" * 300):
+        with pytest.raises(ConfigError, match="name"):
+            store.put(Profile((ThreadGroup(1, 1.0),), name=name))
+        with pytest.raises(ConfigError, match="name"):
+            store.record(name, run())
+    assert not store.path.exists()
+
+
+def test_runs_are_kept_and_sharpen_the_profile(store):
+    for demand in (2.0, 2.1, 1.9, 20.0, 2.05):
+        profile = store.record("job", run(demand))
+    assert profile.groups[0].demand == pytest.approx(2.05)
+    assert profile.provenance.source == "measured"
+    assert profile.provenance.runs == 5
+    assert [found.cpu_s for found in store.history("job")] == [2.0, 2.1, 1.9, 20.0, 2.05]
+    facts = store.statistics("job")
+    assert facts.used == 5
+    assert facts.spread_cpu_s < 0.2 < facts.deviation_cpu_s
+
+
+def test_a_failed_run_is_kept_but_makes_no_profile(store):
+    assert store.record("job", run(exit_code=1)) is None
+    assert store.get("job") is None
+    assert len(store.history("job")) == 1
+
+
+def test_what_was_given_and_is_not_measured_stays(store):
+    store.put(Profile((ThreadGroup(1, 9.0, bandwidth=3e9),), name="job", ipc=1.5))
+    profile = store.record("job", run(2.0))
+    assert profile.groups[0].bandwidth == 3e9
+    assert profile.groups[0].demand == 2.0
+    assert profile.ipc == 1.5
+
+
+def test_others_see_what_was_written(store):
+    other = ProfileStore(store.path)
+    store.put(Profile((ThreadGroup(1, 1.0),), name="x"))
+    assert other.get("x").groups[0].demand == 1.0
+    store.put(Profile((ThreadGroup(1, 2.0),), name="x"))
+    assert other.get("x").groups[0].demand == 2.0
+
+
+def _record_many(path, name):
+    store = ProfileStore(path)
+    for i in range(8):
+        store.record("shared", run(1.0 + i / 100))
+        store.put(Profile((ThreadGroup(1, 1.0),), name=f"{name}-{i}"))
+
+
+def test_processes_write_at_once_and_nothing_is_lost(store):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_record_many, args=(store.path, str(i))) for i in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert len(store.history("shared")) == 32
+    assert len(store.own_names()) == 33
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, but long enough to look at" * 50, b"{}"])
+def test_a_file_that_is_no_store_is_named_and_left_alone(tmp_path, content):
+    path = tmp_path / "profiles.sqlite"
+    path.write_bytes(content)
+    for use in (lambda s: s.get("x"), lambda s: s.record("x", run()), lambda s: s.names()):
+        with pytest.raises(ConfigError, match=r"profiles\.sqlite.*not a sound profile store"):
+            use(ProfileStore(path))
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_store_is_an_error_not_a_loss(store):
+    store.record("x", run())
+    store.close()
+    content = bytearray(store.path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    store.path.write_bytes(content)
+    with pytest.raises(ConfigError, match="left as it is"):
+        ProfileStore(store.path).get("x")
+    assert store.path.read_bytes() == content
+
+
+def test_another_programs_file_and_a_later_version(tmp_path, store):
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    with pytest.raises(ConfigError, match="another program"):
+        ProfileStore(other).get("x")
+    store.put(Profile((ThreadGroup(1, 1.0),), name="x"))
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ConfigError, match="version 99"):
+        ProfileStore(store.path).get("x")
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        ProfileStore(tmp_path / "file" / "profiles.sqlite").record("x", run())
+
+
+def test_jobs_are_known_by_their_command(store):
+    job = Job("align-7", DEFAULT_PROFILE, command=("./align.sh", "-n", "8", "/data/one.fastq"))
+    assert store.for_job(job) is None
+    store.record_job(job, run(4.0))
+    again = replace(job, id="align-8", command=("/opt/align.sh", "-n", "8", "/data/two.fastq"))
+    assert store.for_job(again).groups[0].demand == 4.0
+    assert store.for_job(replace(job, command=("./align.sh", "-n", "9", "x.fastq"))) is None
+
+
+def test_a_job_without_a_command_is_never_known(store):
+    job = Job("simulated", DEFAULT_PROFILE)
+    assert store.for_job(job) is None
+    with pytest.raises(InvalidJobError, match="simulated"):
+        store.record_job(job, run())
+
+
+def test_export_and_import(store, tmp_path):
+    store.record("a: odd name #1", run())
+    store.put(Profile((ThreadGroup(2, 1.0, bandwidth=1e9),), name="b", memory=5e8))
+    for as_json in (False, True):
+        path = tmp_path / ("out.json" if as_json else "out.yaml")
+        path.write_text(store.export_text(as_json=as_json))
+        copy = ProfileStore(tmp_path / f"{as_json}.sqlite")
+        assert sorted(copy.import_file(path)) == ["a: odd name #1", "b"]
+        assert [copy.get(name) for name in copy.own_names()] == [
+            store.get(name) for name in store.own_names()
+        ]
+    assert parse_document(store.export_text(), "x")["schema"] == "pilotfish/profiles/v1"
+
+
+def test_a_bad_file_imports_nothing(store, tmp_path):
+    path = tmp_path / "in.yaml"
+    path.write_text(
+        "schema: pilotfish/profiles/v1\nprofiles: {good: {service_demand: 1}, bad: {service_demnd: 1}}"
+    )
+    with pytest.raises(ConfigError, match=r"in\.yaml: profiles\.bad\.service_demnd.*service_demand"):
+        store.import_file(path)
+    assert store.own_names() == []

@@ -1,0 +1,82 @@
+"""The engine makes the same decisions as the plain simulation, at the same times, for the same energy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from fluid_oracle import Oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances import PAPER, circumstances, clusters, workflows
+from pilotfish.simulate.engine import Simulation
+from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.platform import Cluster, Contention
+
+RELATIVE = 1e-6
+
+
+def compare(workflow: Workflow, cluster: Cluster, policy: str, **moment: Any) -> None:
+    """Same nodes, same times, same energies; or the same refusal."""
+    oracle = Oracle(workflow, cluster, **moment)
+    misfit = oracle.never_fits()
+    if misfit is not None:
+        with pytest.raises(InvalidJobError, match=repr(misfit)):
+            Simulation(workflow, cluster, **moment)
+        return
+    simulation = Simulation(workflow, cluster, **moment)
+    outcome = simulation.run(policy)
+    chosen = {
+        i: tuple(cluster.index[name] for name in simulation.nodes_of(i))
+        for i, job in enumerate(workflow.jobs)
+        if job.id not in moment.get("done", ())
+    }
+    state = oracle.run(policy, chosen, tolerance=1e-7)
+    assert outcome.makespan == pytest.approx(state.t, rel=RELATIVE)
+    for i in chosen:
+        assert tuple(sorted(chosen[i])) == tuple(sorted(state.where[i])), workflow.jobs[i].id
+        assert outcome.start[i] == pytest.approx(state.start[i], rel=RELATIVE, abs=1e-9), workflow.jobs[i].id
+        assert outcome.finish[i] == pytest.approx(state.finish[i], rel=RELATIVE), workflow.jobs[i].id
+    if any(kind.power is None for kind in cluster.types):
+        assert math.isnan(outcome.energy_j)
+        return
+    assert outcome.energy_j == pytest.approx(sum(state.node_energy.values()), rel=RELATIVE, abs=1e-9)
+    for n, energy in state.node_energy.items():
+        assert simulation.world.nodes["energy"][n] == pytest.approx(energy, rel=RELATIVE, abs=1e-9)
+    for i in chosen:
+        mine = state.job_energy.get(i, 0.0)
+        assert simulation.world.jobs["energy"][i] == pytest.approx(mine, rel=RELATIVE, abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(PAPER))
+def test_one_node_jobs_under_the_models_without_coupling(data: Any, policy: str) -> None:
+    contention = data.draw(st.sampled_from([Contention.NONE, Contention.EQUAL_SHARE]))
+    cluster = data.draw(clusters(contention=contention))
+    compare(data.draw(workflows(kinds=2)), cluster, policy)
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), workflows(phased=True, kinds=2), st.sampled_from(PAPER))
+def test_one_node_jobs_under_every_model_with_phases(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    compare(workflow, cluster, policy)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(nodes=3, shared=True), workflows(jobs=6), st.sampled_from(PAPER))
+def test_nodes_that_share_a_memory(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    compare(workflow, cluster, policy)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(nodes=3), workflows(jobs=6, nodes=2, most_groups=1), st.sampled_from(PAPER))
+def test_jobs_on_several_nodes(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    compare(workflow, cluster, policy)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), clusters(nodes=3), workflows(jobs=7, phased=True), st.sampled_from(PAPER))
+def test_from_the_middle_of_a_run(data: Any, cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    compare(workflow, cluster, policy, **data.draw(circumstances(workflow, cluster)))
