@@ -108,7 +108,7 @@ def _template(cluster: Cluster) -> _Template:
     nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
     nodes["cap"] = math.inf
     nodes["memory"] = [node.type.memory for node in cluster.nodes]
-    for name in ("head", "tail", "end_version"):
+    for name in ("head", "tail", "end_arrivals"):
         nodes[name] = -1
     nodes["next"] = math.inf
     nodes["heap_pos"] = np.arange(len(nodes))

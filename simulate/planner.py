@@ -25,6 +25,10 @@ __all__ = ["POLICIES", "Objective", "Underway", "plan"]
 
 POLICIES: tuple[str, ...] = ("loadavg", "slf", "let", "mom", "lookahead")
 
+#: Runner-ups cost a run without pruning, or one run for each job and node: for larger workflows nobody reads them.
+EXPLAINED_JOBS = 1000
+EXPLANATION_RUNS = 1000
+
 
 def plan(
     workflow: Workflow,
@@ -50,7 +54,7 @@ def plan(
         underway: jobs that run already; they have start_time 0 in the plan.
         done: ids of jobs that have ended well; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
-        explain: find each job's runner-up node and what it would have cost.
+        explain: find each job's runner-up node and what it would have cost; not done beyond EXPLAINED_JOBS jobs.
 
     Raises:
         ConfigError: unknown policy, or an energy objective on nodes whose power is unknown.
@@ -62,6 +66,7 @@ def plan(
         unknown = next(kind.name for kind in cluster.types if kind.power is None)
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
+    explain = explain and len(workflow.jobs) <= EXPLAINED_JOBS
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     evaluations, truncated = 1, False
     if policy == "lookahead":
@@ -74,7 +79,7 @@ def plan(
     else:
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
-        why = _runner_ups(simulation)
+        why = _runner_ups(simulation) if explain else {}
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -135,7 +140,7 @@ def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
 def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan: float) -> dict[int, RunnerUp]:
     """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
 
-    At most 2,000 runs; beyond that the jobs that start first are explained.
+    At most EXPLANATION_RUNS runs: the jobs that start first are explained first.
     """
     world = simulation.world
     if candidate is None:
@@ -150,7 +155,7 @@ def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan:
     others, why, used = min(len(world.nodes) - 1, 8), {}, 0
     place0 = world.jobs["place0"].copy()
     for job in movable:
-        if used >= 2000 or len(world.jobs) > 2000:
+        if used >= EXPLANATION_RUNS:
             break
         here, best = int(candidate.places[place0[job]]), (math.inf, -1)
         for step in range(1, others + 1):
@@ -172,9 +177,6 @@ def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> t
     notes = list(workflow.warnings)
     profiles = list({id(job.profile): job.profile for job in workflow.jobs}.values())
     notes += scaling_notes(profiles, cluster)
-    assumed = sum(job.profile.provenance.source == "default" for job in workflow.jobs)
-    if assumed:
-        notes.append(f"{assumed} of {len(workflow.jobs)} jobs have no profile: a default is assumed for them")
     run_time = simulation.world.jobs["finish"] - simulation.world.jobs["start"]
     late = [j.id for j, t in zip(workflow.jobs, run_time, strict=True) if j.walltime is not None and t > j.walltime]
     if late:

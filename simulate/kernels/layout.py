@@ -32,14 +32,14 @@ TYPE = _dtype(
 )
 NODE = _dtype(
     "limit cap memory alloc used live load load_time busy next energy energy_time end",
-    "type domain head tail version heap_pos ties touched end_version end_exact",
+    "type domain head tail version heap_pos ties touched arrivals end_arrivals end_exact",
 )
 DOMAIN = _dtype("", "start count mark")
 CLASS = _dtype("threads memory", "nodes group_start group_count spin")
 GROUP = _dtype("count", "phase_start phase_count")
 PHASE = _dtype("work utilisation bandwidth", "")
 JOB = _dtype(
-    "key start finish energy alt_cost progress",
+    "key start finish energy alt_cost progress score",
     "cls state blockers pred_count succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt order",
 )
 STRAND = _dtype("rem rate last finish", "job group phase part0 parts type local mark")

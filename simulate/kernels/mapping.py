@@ -30,6 +30,12 @@ def fits(node, cls):
 
 
 @inner
+def note_end(node, end, exact):
+    """Keep when a node will be empty if nothing more arrives: true until the next arrival (SIMPLE models)."""
+    node.end, node.end_arrivals, node.end_exact = end, node.arrivals, 1 if exact else 0
+
+
+@inner
 def _row(scratch, cls_id, now):
     """Row of the score cache for this class at this instant; an old row is taken over."""
     row = cls_id % len(scratch.row_class)
@@ -50,10 +56,10 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     ):
         return scratch.score[row, n]
     if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:
-        if node.end_version != node.version or (node.end_exact == 0 and node.end - now < cutoff):
+        if node.end_arrivals != node.arrivals or (node.end_exact == 0 and node.end - now < cutoff):
             scratch.chosen[len(world.nodes)] = n
             left, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, cutoff)
-            node.end, node.end_version, node.end_exact = now + left, node.version, 1 if exact else 0
+            note_end(node, now + left, exact)
         if node.end - now >= cutoff:
             return node.end - now
     scratch.chosen[len(world.nodes)] = n
@@ -80,7 +86,7 @@ def _first_guess(world, scratch, row, cls_id, now):
     best, least = NOBODY, math.inf
     for n in range(len(world.nodes)):
         node = world.nodes[n]
-        if node.end_version == node.version and node.end < least and fits(node, world.classes[cls_id]):
+        if node.end_arrivals == node.arrivals and node.end < least and fits(node, world.classes[cls_id]):
             best, least = n, node.end
     if best < 0:
         return math.inf
@@ -119,6 +125,7 @@ def choose(world, scratch, job, policy, now):
     if best < 0:
         return False
     j.alt_cost -= incumbent
+    j.score = incumbent
     world.placed[j.place0] = best
     return True
 

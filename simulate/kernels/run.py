@@ -11,8 +11,8 @@ import math
 
 
 from .jit import inner
-from .layout import DONE, FORCED, HEAP, NOBODY, ONE, POWERED, READY, RUNNING, RUNNING_JOBS, WAITING
-from .mapping import choose, fits
+from .layout import DONE, FORCED, HEAP, MOM, NOBODY, ONE, POWERED, READY, RUNNING, RUNNING_JOBS, SIMPLE, WAITING
+from .mapping import choose, fits, note_end
 from .tables import INSTANT, charge, end_strand, heap_update, phase_at, place, queue_pop, queue_push, rerate, touch
 
 FINISHED, STUCK, CUT = 0, 1, 2
@@ -101,6 +101,8 @@ def offer_ready(world, scratch, policy, now):
         if possible:
             queue_pop(world, best)
             place(world, scratch, job, now)
+            if policy == MOM and world.count[SIMPLE] == 1:
+                note_end(world.nodes[world.placed[j.place0]], now + j.score, True)
             if policy != FORCED and len(queues) > 8:
                 room = _most_room(world)
         else:

@@ -173,6 +173,7 @@ def place(world, scratch, job, now):
     for i in range(cls.nodes):
         n = world.placed[j.place0 + i]
         touch(world, scratch, n, now)
+        world.nodes[n].arrivals += 1
         world.nodes[n].alloc += cls.threads
         world.nodes[n].used += cls.memory
         world.nodes[n].live += cls.threads
@@ -433,5 +434,3 @@ def _write_node(world, scratch, local, now):
     if node.next != soonest:
         node.next = soonest
         heap_update(world, local.id)
-    if node.ties > 0 or local.last - local.first > 0:
-        node.version += 1

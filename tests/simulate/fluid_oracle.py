@@ -174,7 +174,8 @@ class State:
             for p, (node, _, _) in enumerate(self.strands[i].places):
                 others = [v for q, v in enumerate(speeds[i]) if q != p]
                 if others and min(others) < math.inf:
-                    cap = min(others) * self.phases(self.strands[i], node)[self.strands[i].phase][0]
+                    # A hair above what the others do: equals do not hold each other back.
+                    cap = min(others) * self.phases(self.strands[i], node)[self.strands[i].phase][0] * (1 + 1e-9)
                     caps[i][p] = 0.5 * (cap + caps[i][p]) if damp and caps[i][p] < math.inf else cap
         return change
 
