@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 .PHONY: run test lint bench clean
 
 run: $(READY)
-	@$(BIN)/python -m tests.tour
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
 
 test: $(READY) lint
 	@sh tests/real/prepare.sh

@@ -95,11 +95,11 @@ class Adapter(Protocol):
         ...
 
     def fileno(self) -> int | None:
-        """A descriptor that is readable when `wait` would return, for a poller with other sources; None: poll."""
+        """A descriptor that is readable when `wait` would return, for a poller; None: there is none."""
         ...
 
     def forget(self, key: str) -> None:
-        """Let go of what is kept of a job that has ended; a no-op where the resource manager does that itself."""
+        """Let go of what is kept of a job that has ended; a no-op where that happens by itself."""
         ...
 
     def close(self) -> None:

@@ -116,7 +116,8 @@ class Metrics:
 def node_watts(node: Node, threads: int) -> float | None:
     """Power of a node with that many threads, watts; None where its type says nothing of power.
 
-    The formulas of `simulate.platform.Power`, with every thread taken as busy, up to the cores.
+    The formulas of `simulate.platform.Power`. Every thread placed there is taken as busy, up to the cores:
+    how long threads sleep or wait is not seen here, so that this is an upper bound.
     """
     power, busy = node.type.power, min(threads, node.type.cores)
     if power is None:

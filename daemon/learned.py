@@ -1,6 +1,5 @@
 """Jobs that came without a profile: what earlier runs of their command showed replaces the default, and what
-this run
-shows is kept.
+this run shows is kept.
 
 Rule: a profile that a user gave is never replaced. A job that failed teaches nothing.
 """
@@ -8,6 +7,7 @@ Rule: a profile that a user gave is never replaced. A job that failed teaches no
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -18,6 +18,8 @@ from ..simulate.job import Job, Profile, ThreadGroup, Workflow
 from ..simulate.snapshot import JobState, JobView
 
 _LEAST_S = 1e-4
+#: Threads' worth of core time by which a measurement may exceed a whole number of threads.
+_SLACK = 0.15
 
 
 class Recorder(Protocol):
@@ -61,21 +63,22 @@ def learn(views: Iterable[JobView], record: Recorder, cpu_model: str = "") -> in
 
 
 def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
-    """What a job's usage says of it, None where its times or its CPU seconds are unknown.
+    """What a job's usage says of it on each of its nodes, over which it is taken as spread evenly.
 
-    Usage (see the adapter): cpu_seconds and waiting_seconds are sums over threads, `threads` the most that
-    ran at once. Time spent waiting for a core is taken out of the isolated time. A job on several nodes is
-    taken as
-    spread evenly.
+    Usage (see the adapter) is of the whole job: cpu_seconds and waiting_seconds are sums over threads,
+    `threads` the most that ran between two looks. None where times or CPU seconds are unknown. Time spent
+    waiting for a core is taken out of the isolated time.
     """
-    usage = dict(view.usage)
-    if view.start_time is None or view.finish_time is None or "cpu_seconds" not in usage:
+    if view.start_time is None or view.finish_time is None:
         return None
     nodes = max(1, len(view.nodes))
-    threads = max(1, round(usage.get("threads", 1.0) / nodes))
+    usage = {name: value / nodes for name, value in view.usage}
+    if "cpu_seconds" not in usage:
+        return None
     wall_s = max(view.finish_time - view.start_time, _LEAST_S)
-    busy_s = max(usage["cpu_seconds"] / (threads * nodes), _LEAST_S)
-    waited_s = min(usage.get("waiting_seconds", 0.0) / (threads * nodes), wall_s)
+    threads = _threads(usage, wall_s)
+    busy_s = max(usage["cpu_seconds"] / threads, _LEAST_S)
+    waited_s = min(usage.get("waiting_seconds", 0.0) / threads, wall_s)
     isolated_s = max(wall_s - waited_s, busy_s)
     return Measurement(
         groups=(ThreadGroup(threads, busy_s, min(1.0, busy_s / isolated_s)),),
@@ -91,3 +94,16 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
         written_bytes=usage.get("written_bytes"),
         method="schedstat" if "waiting_seconds" in usage else "rusage",
     )
+
+
+def _threads(usage: dict[str, float], wall_s: float) -> int:
+    """Threads on a node: those seen, but no more than there was core time and waiting for.
+
+    The bound is needed because programs that run one after another (a shell and what it calls, the stages of
+    a script) all ran between the same two looks.
+    """
+    seen = max(1, round(usage.get("threads", 1.0)))
+    if "waiting_seconds" not in usage:
+        return seen
+    wanted = (usage["cpu_seconds"] + usage["waiting_seconds"]) / wall_s
+    return min(seen, max(1, math.ceil(wanted - _SLACK)))

@@ -22,6 +22,7 @@ from .queue import Entry, Queue, busy
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
+#: Progress of a job that has run for as long as foretold, or longer: it may end at any moment.
 ALMOST_DONE = 0.989
 
 
@@ -191,4 +192,4 @@ def _isolated(job: Job) -> float:
 
 
 def _clip(progress: float) -> float:
-    return min(max(progress, 0.0), ALMOST_DONE)
+    return max(progress, 0.0) if progress < 1.0 else ALMOST_DONE

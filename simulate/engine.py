@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from .errors import InvalidJobError, InvariantError
 from .job import Job, Wait, Workflow
-from .kernels import entry, layout
+from .kernels import layout, load
 from .kernels.layout import Scratch, World
 from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
 from .scaling import group_phases, measured_type
 
 Array = npt.NDArray[Any]
-_NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
 POLICY_CODES = {"loadavg": layout.LOADAVG, "slf": layout.SLF, "let": layout.LET, "mom": layout.MOM}
 _CONTENTION = {
     Contention.NONE: layout.NONE,
@@ -316,19 +315,15 @@ class Simulation:
 
     # --- asking ---
     def _ask(
-        self, question: int, world: World | None = None, *, policy: int = 0, which: int = -1, by_key: int = 0,
-        places: Array = _NO_INTS, cutoff: float = math.inf, keys: Array = _NO_FLOATS, queue_of: Array = _NO_INTS,
-        wait_for: Array = _NO_INTS, caps: Array = _NO_FLOATS,
+        self, question: int, world: World | None = None, *, policy: int = 0, which: int = -1, number: int = 0,
+        cutoff: float = math.inf,
     ) -> tuple[float, float]:  # fmt: skip
-        """Every call of the compiled kernel, with arguments of one set of types: one specialisation."""
+        """Every call of the compiled kernel; see `kernels.entry.call` for the questions and their answers."""
         world = self.world if world is None else world
-        if not entry.call.signatures:
-            entry.prepare()
-        first, second = entry.call(
-            question, world, self.scratch, policy, which, by_key, cutoff,
-            keys, queue_of, places, wait_for, caps,
-        )  # fmt: skip
-        return float(first), float(second)
+        scratch = self.scratch
+        load()(question, world.address, scratch.address, int(policy), which, number, cutoff)
+        first, second = scratch.answer.tolist()
+        return first, second
 
     def copy(self) -> Simulation:
         """An independent copy of the state; static tables are shared. Microseconds."""
@@ -344,7 +339,7 @@ class Simulation:
         if not self._isolated:
             fresh = self.world.copy()
             fresh.nodes[:] = _template(self.cluster).nodes
-            self._ask(entry.ISOLATED, fresh)
+            self._ask(layout.ISOLATED, fresh)
             self._isolated = True
         return self.world.isolated
 
@@ -364,7 +359,7 @@ class Simulation:
         if keys is not None:
             self.world.jobs["key"] = keys
         self.world.count[layout.EXPLAIN] = explain
-        status, energy = self._ask(entry.RUN, policy=POLICY_CODES[policy], by_key=int(keys is not None))
+        status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
         if status != 0.0:
             raise InvariantError("simulation stopped with jobs that never started")
         return self._outcome(energy)
@@ -396,28 +391,29 @@ class Simulation:
             cutoff: makespan beyond which the run is not finished.
         """
         self.reset()
-        queue_of = places[self.world.jobs["place0"]]
-        return self._ask(
-            entry.EVALUATE, places=places, cutoff=cutoff, keys=keys, queue_of=queue_of, wait_for=wait_for, caps=caps
-        )
+        scratch = self.scratch
+        scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
+        scratch.places[: len(places)] = places
+        scratch.queue_of[:] = places[self.world.jobs["place0"]]
+        return self._ask(layout.EVALUATE, cutoff=cutoff)
 
     def settle(self) -> None:
         """Start what is under way and rate it, so that `forecast` and `decide` can be asked of the present moment."""
-        self._ask(entry.SETTLE)
+        self._ask(layout.SETTLE)
 
     def forecast(self, job_id: str, nodes: Sequence[str], policy: str = "let") -> float:
         """What-if: seconds until the job ends if it started now on these nodes ("let"), or until the last job there
         ends ("mom"); nothing else to come. Changes nothing; microseconds."""
         job = self.workflow.index[job_id]
-        starts = np.array([self.cluster.index[name] for name in nodes], np.int64)
+        self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         cls = int(self.world.jobs[job]["cls"])
-        return self._ask(entry.FORECAST, policy=POLICY_CODES[policy], which=cls, places=starts)[0]
+        return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
 
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
         """Nodes on which the policy would start the job now; None if it fits nowhere now. O(nodes) forecasts, fewer
         where bounds of unchanged nodes rule them out (see `kernels.mapping`)."""
         job = self.workflow.index[job_id]
-        if self._ask(entry.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
+        if self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
             return None
         return self.nodes_of(job)
 
@@ -426,11 +422,11 @@ class Simulation:
         job = self.workflow.index[job_id]
         row = self.world.jobs[job]
         self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
-        self._ask(entry.PLACE, which=job)
+        self._ask(layout.PLACE, which=job)
 
     def advance(self, until: float) -> None:
         """Let the jobs that run go on until `until` (seconds); nothing new is started."""
-        self._ask(entry.ADVANCE, cutoff=until)
+        self._ask(layout.ADVANCE, cutoff=until)
 
     @property
     def next_event(self) -> float:
@@ -456,7 +452,7 @@ class Simulation:
             self.world.strands["rem"][to : to + rows] = np.where(ended, 0.0, left)
             self.world.strands["phase"][to : to + rows] = old["phase"]
             mine["start"], mine["energy"] = theirs["start"], theirs["energy"]
-        self._ask(entry.RERATE)
+        self._ask(layout.RERATE)
 
     def is_waiting(self, job: int) -> bool:
         """Whether a job, by its position, was free to be placed when the simulation began."""
@@ -487,4 +483,6 @@ def _scratch(world: World) -> Scratch:
         "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
         "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
+        "keys": (jobs,), "queue_of": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
+        "places": (max(len(world.placed), nodes),), "answer": (2,),
     })  # fmt: skip

@@ -24,6 +24,7 @@ from .scaling import scaling_notes
 __all__ = ["POLICIES", "Objective", "Underway", "plan"]
 
 POLICIES: tuple[str, ...] = ("loadavg", "slf", "let", "mom", "lookahead")
+ENGINES: tuple[str, ...] = ("fluid", "interval")
 
 #: Runner-ups cost a run without pruning, or one run for each job and node: for larger workflows nobody reads them.
 EXPLAINED_JOBS = 1000
@@ -43,6 +44,7 @@ def plan(
     done: Collection[str] = (),
     available: Collection[str] | None = None,
     explain: bool = True,
+    engine: str = "fluid",
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -54,10 +56,13 @@ def plan(
         underway: jobs that run already; they have start_time 0 in the plan.
         done: ids of jobs that have ended well; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
+        engine: one of ENGINES. "interval": decided with the fluid what-ifs, then run in the paper's intervals, with
+            `seed` for the jitter too.
         explain: find each job's runner-up node and what it would have cost; not done beyond EXPLAINED_JOBS jobs.
 
     Raises:
-        ConfigError: unknown policy, or an energy objective on nodes whose power is unknown.
+        ConfigError: unknown policy or engine, an energy objective on nodes whose power is unknown, or something
+            that the interval engine does not model.
         InvalidJobError: a malformed workflow, or a job that can never start.
     """
     if policy not in POLICIES:
@@ -67,6 +72,12 @@ def plan(
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
     explain = explain and len(workflow.jobs) <= EXPLAINED_JOBS
+    if engine not in ENGINES:
+        raise ConfigError("engine", "", f"{engine!r} is unknown", ", ".join(ENGINES))
+    if engine == "interval":
+        from . import interval
+
+        interval.refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     evaluations, truncated = 1, False
     if policy == "lookahead":
@@ -80,6 +91,11 @@ def plan(
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
         why = _runner_ups(simulation) if explain else {}
+    bound, notes = lower_bound_of(simulation), tuple[str, ...]()
+    if engine == "interval":
+        outcome = interval.rerun(simulation, seed)
+        makespan, energy, notes = outcome.makespan, outcome.energy_j, (interval.NOTE,)
+        bound = min(bound, makespan)
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -87,12 +103,12 @@ def plan(
         seed=seed,
         makespan=makespan,
         energy_j=None if math.isnan(energy) else energy,
-        lower_bound=lower_bound_of(simulation),
+        lower_bound=bound,
         simulated_in=0.0,
         truncated=truncated,
         evaluations=evaluations,
         jobs=_planned(simulation, why, set(done)),
-        warnings=_warnings(workflow, cluster, simulation),
+        warnings=(*_warnings(workflow, cluster, simulation), *notes),
     )
 
 

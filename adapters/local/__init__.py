@@ -48,3 +48,10 @@ def this_machine_cluster(
     from .machine import machine_cluster
 
     return machine_cluster(cpus_per_node, memory_bandwidth, oversubscription, name)
+
+
+def remove_ended(state_dir: str | PathLike[str]) -> bool:
+    """Remove a state directory that nobody uses and whose jobs have all ended; False where it stays."""
+    from . import statedir
+
+    return statedir.remove_ended(state_dir)

@@ -10,10 +10,14 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..base import AdapterError
+from .records import BEGIN, END, LOCK
 
+LOCK_NAME = "adapter.lock"
 PATIENCE_S = 1.0  #: how long a killed predecessor may take to be gone
 
 
@@ -31,7 +35,7 @@ class StateDir:
             for directory in (self.path, self.jobs, self.forgotten):
                 directory.mkdir(0o700, parents=directory is self.path, exist_ok=True)
                 _refuse_unsafe(directory)
-            self._lock = os.open(self.path / "adapter.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             why = f"{self.path}: cannot be used as state directory: {error.strerror}"
             raise AdapterError(why, kind="refused") from error
@@ -69,6 +73,39 @@ def lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def remove_ended(path: str | os.PathLike[str]) -> bool:
+    """Remove a directory that nobody uses and whose jobs have all ended; False where it stays. O(jobs)."""
+    root = Path(path)
+    try:
+        with _lock_of(root) as free:
+            if not free or not all(map(_has_ended, (root / "jobs").iterdir())):
+                return False
+            shutil.rmtree(root)
+    except OSError:
+        return False
+    return True
+
+
+def _has_ended(job: Path) -> bool:
+    """Whether a job's directory says how it ended, or that it never began and nobody is about to begin it."""
+    if (job / END).exists():
+        return True
+    if (job / BEGIN).exists():
+        return False
+    with _lock_of(job, LOCK) as free:
+        return free
+
+
+@contextmanager
+def _lock_of(directory: Path, name: str = LOCK_NAME) -> Iterator[bool]:
+    """Hold the lock in a directory, if it is free."""
+    fd = os.open(directory / name, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield lock(fd)
+    finally:
+        os.close(fd)
 
 
 def _refuse_unsafe(directory: Path) -> None:

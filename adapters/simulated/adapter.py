@@ -1,17 +1,18 @@
 """The engine as a resource manager: jobs run in simulation, time passes only in `wait` and `advance`.
 
-Rule: it behaves as a real one would as far as a caller can see; `truth` may give jobs other demands than their
-profiles say, so that forecasts can be wrong as they are in life.
+Rule: it behaves as a real one would as far as a caller can see; `truth` may give jobs other demands than
+their profiles say, so that forecasts can be wrong as they are in life.
 """
 
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...simulate.engine import Simulation, Underway
-from ...simulate.errors import PilotfishError
+from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.job import Job, Profile, Workflow
 from ...simulate.plan import Action, Cancel, Start
 from ...simulate.platform import Cluster
@@ -20,17 +21,30 @@ from ..base import AdapterError, Capabilities
 
 
 class SimulatedAdapter:
-    """See the module. `time` is the virtual clock, epoch seconds."""
+    """A virtual world.
+
+    Args:
+        start_time: where its clock begins, epoch seconds.
+        truth: what a job really needs; None = what its profile says.
+        exit_code: what a job that runs to its end exits with; None = always 0.
+    """
 
     def __init__(
-        self, cluster: Cluster, *, start_time: float = 0.0, truth: Callable[[Job], Profile] | None = None
+        self,
+        cluster: Cluster,
+        *,
+        start_time: float = 0.0,
+        truth: Callable[[Job], Profile] | None = None,
+        exit_code: Callable[[Job], int] | None = None,
     ) -> None:
-        self.cluster, self.time = cluster, start_time
+        self.cluster = cluster
         self.node_states = [NodeState.UP] * len(cluster.nodes)
         self.applied: list[Action] = []
         self._truth = truth or (lambda job: job.profile)
-        self._epoch, self._version = start_time, 0
+        self._exit_code = exit_code or (lambda job: 0)
+        self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
+        self._limits: dict[str, float] = {}  # running jobs with a walltime -> when it is over, by our clock
         self._engine: Simulation | None = None
 
     @property
@@ -48,39 +62,44 @@ class SimulatedAdapter:
         """What a person should know of it."""
         return ("jobs are simulated, nothing runs",)
 
+    @property
+    def time(self) -> float:
+        """The virtual clock, epoch seconds."""
+        return self._epoch + self._clock
+
     def snapshot(self) -> Snapshot:
         """The virtual world at the virtual time."""
         self._version += 1
-        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
+        return Snapshot(
+            self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values())
+        )
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""
         self.applied.append(action)
         if isinstance(action, Cancel):
-            self._cancel(action.key)
-            return
-        if action.key not in self._jobs:
+            view = self._jobs.get(action.key)
+            if view is not None and not view.state.ended:
+                self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
+                self._rebuild()
+        elif action.key not in self._jobs:
             self._start(action)
 
     def wait(self, timeout_s: float) -> bool:
-        """Let virtual time pass until something ends, at most `timeout_s`; True if something did."""
+        """Let virtual time pass until a job ends, at most `timeout_s`; True if one did."""
         return self.advance(timeout_s, stop_at_event=True)
 
     def advance(self, seconds: float, *, stop_at_event: bool = False) -> bool:
-        """Let virtual time pass; True if a job ended."""
-        target = self.time + seconds
-        engine = self._engine
-        if engine is None:
-            self.time = target
-            return False
-        until = target - self._epoch
-        if stop_at_event:
-            until = min(until, max(engine.next_event, self.time - self._epoch))
-        if math.isinf(until):
-            return False
-        engine.advance(until)
-        self.time = self._epoch + until
-        return self._collect(engine)
+        """Let virtual time pass, or until a job ends; True if one did."""
+        target, ended = self._clock + seconds, False
+        while not (ended and stop_at_event):
+            until = min(target, self._next_event())
+            if math.isinf(until):
+                break
+            ended = self._move(until) or ended
+            if until == target:
+                break
+        return ended
 
     def fileno(self) -> None:
         """There is nothing to poll: virtual time passes in `wait`."""
@@ -96,58 +115,93 @@ class SimulatedAdapter:
         """Nothing to let go of."""
 
     def _start(self, action: Start) -> None:
+        key, job = action.key, action.job
         unknown = [name for name in action.nodes if name not in self.cluster.index]
-        if unknown or len(action.nodes) != action.job.nodes:
-            raise AdapterError(f"cannot start {action.key} on {', '.join(action.nodes)}", kind="refused")
-        self._jobs[action.key] = JobView(
-            action.key, action.job, JobState.RUNNING, action.nodes, submit_time=self.time, start_time=self.time
-        )
+        if unknown or not len(set(action.nodes)) == len(action.nodes) == job.nodes:
+            raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
+        now = self.time
+        self._jobs[key] = JobView(key, job, JobState.RUNNING, action.nodes, submit_time=now, start_time=now)
         try:
             self._rebuild()
         except PilotfishError as error:
-            del self._jobs[action.key]
-            raise AdapterError(f"cannot start {action.key}: {error}", kind="refused") from error
+            del self._jobs[key]
+            raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
+        if job.walltime is not None:
+            self._limits[key] = self._clock + job.walltime
 
-    def _cancel(self, key: str) -> None:
-        view = self._jobs.get(key)
-        if view is not None and not view.state.ended:
-            self._jobs[key] = replace(view, state=JobState.CANCELLED, finish_time=self.time, signal=15)
+    def _next_event(self) -> float:
+        """When something ends or reaches its walltime next, by our clock; inf if nothing runs."""
+        nearest = self._engine.next_event if self._engine else math.inf
+        return max(self._clock, min(nearest, *self._limits.values(), math.inf))
+
+    def _move(self, until: float) -> bool:
+        """Set the clock; True if a job ended."""
+        self._clock = until
+        if self._engine is None:
+            return False
+        self._engine.advance(until)
+        ended = self._collect(self._engine)
+        late = [key for key, limit in self._limits.items() if limit <= until]
+        for key in late:
+            self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
+        if late:
             self._rebuild()
+        return ended or bool(late)
+
+    def _collect(self, engine: Simulation) -> bool:
+        """Note the jobs that have run to their end; True if there are any."""
+        ended = False
+        for key, i in engine.workflow.index.items():
+            view, finish = self._jobs[key], float(engine.world.jobs[i]["finish"])
+            if view.state is JobState.RUNNING and not math.isnan(finish):
+                ended = True
+                code = self._exit_code(view.job)
+                self._end(view, JobState.FAILED if code else JobState.COMPLETED, finish, code=code)
+        return ended
+
+    def _end(
+        self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None
+    ) -> None:
+        """Write down how a job ended: `code` is its own, `number` the signal that ended it instead."""
+        usage: tuple[tuple[str, float], ...] = ()
+        if number is None:
+            groups, nodes = self._truth(view.job).groups, view.job.nodes
+            usage = (
+                ("cpu_seconds", nodes * sum(group.count * group.demand for group in groups)),
+                ("threads", float(nodes * sum(group.count for group in groups))),
+            )
+        self._limits.pop(view.key, None)
+        self._jobs[view.key] = replace(
+            view,
+            state=state,
+            finish_time=self._epoch + clock,
+            exit_code=code if number is None else 128 + number,
+            signal=None if number is None else int(number),
+            usage=usage,
+            reason=f"exit code {code}" if state is JobState.FAILED else "",
+        )
 
     def _rebuild(self) -> None:
         """A new engine with what runs now, as far along as it was."""
-        running = [v for v in self._jobs.values() if v.state is JobState.RUNNING]
+        running = [view for view in self._jobs.values() if view.state is JobState.RUNNING]
         if not running:
             self._engine = None
             return
         jobs = tuple(replace(v.job, id=v.key, profile=self._truth(v.job), after=()) for v in running)
-        engine = Simulation(Workflow("running", jobs), self.cluster, underway=[Underway(v.key, v.nodes) for v in running])
+        engine = Simulation(
+            Workflow("running", jobs), self.cluster, underway=[Underway(v.key, v.nodes) for v in running]
+        )
         if self._engine is not None:
-            self._engine.advance(self.time - self._epoch)
+            self._engine.advance(self._clock)
             engine.adopt(self._engine)
         else:
-            engine.world.clock[0] = self.time - self._epoch
+            engine.world.clock[0] = self._clock
             engine.settle()
         self._engine = engine
 
-    def _collect(self, engine: Simulation) -> bool:
-        ended = False
-        for job, i in engine.workflow.index.items():
-            view, row = self._jobs[job], engine.world.jobs[i]
-            finish = float(row["finish"])
-            if view.state is JobState.RUNNING and not math.isnan(finish):
-                ended = True
-                used = sum(g.demand * g.count for g in self._truth(view.job).groups) * view.job.nodes
-                self._jobs[job] = replace(
-                    view, state=JobState.COMPLETED, finish_time=self._epoch + finish, exit_code=0,
-                    usage=(("cpu_seconds", used),),
-                )  # fmt: skip
-        return ended
 
-
-def create(cluster: Cluster, **options: object) -> SimulatedAdapter:
-    """Make one; the only option is `start_time`, epoch seconds."""
-    start = options.pop("start_time", 0.0)
-    if options or not isinstance(start, int | float):
-        raise AdapterError(f"the simulated adapter takes only start_time, not {sorted(options)}", kind="config")
-    return SimulatedAdapter(cluster, start_time=float(start))
+def create(cluster: Cluster, start_time: float = 0.0) -> SimulatedAdapter:
+    """Return a virtual world whose clock begins at `start_time`, epoch seconds. Raises ConfigError."""
+    if type(start_time) not in (int, float) or not math.isfinite(start_time):
+        raise ConfigError("simulated adapter", "start_time", f"found {start_time!r}", "epoch seconds")
+    return SimulatedAdapter(cluster, start_time=float(start_time))

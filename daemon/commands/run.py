@@ -11,7 +11,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..cycle import Report
     from ..outcome import RunOutcome
     from ..queue import Submission
+
+#: Runs whose jobs' output is kept in the state directory.
+KEPT_RUNS = 20
 
 
 def run(
@@ -67,6 +70,7 @@ def run(
 
     Jobs run pinned to their nodes' CPUs, in the plan's order. A job that fails cancels what waits for it.
     Ctrl-C ends the running jobs (TERM, then KILL). The exit code is 0 if every job exited with 0, else 1.
+    The jobs' output is kept for the latest 20 runs, or where --state-dir says.
 
     \b
     Examples:
@@ -85,7 +89,7 @@ def run(
     for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
         inputs.warn(warning)
     name = _run_id(flow.name)
-    home = (state_dir or inputs.state_dir() / "runs" / name).absolute()
+    home = (state_dir or _runs() / name).absolute()
     outcome, outputs, interrupted = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
     if as_json:
         from ..outcome import outcome_to_dict
@@ -94,7 +98,22 @@ def run(
     else:
         _show(outcome, flow, site, everything)
     _tell_failures(outcome, outputs, home)
+    if state_dir is None:
+        _prune(_runs())
     return 128 + interrupted if interrupted else outcome.exit_code
+
+
+def _runs() -> Path:
+    return inputs.state_dir() / "runs"
+
+
+def _prune(runs: Path) -> None:
+    """Keep the latest runs and what goes on; remove the others."""
+    from ...adapters.local import remove_ended
+
+    with suppress(OSError):
+        for old in sorted(runs.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)[KEPT_RUNS:]:
+            remove_ended(old)
 
 
 def _demand_commands(flow: Workflow) -> None:

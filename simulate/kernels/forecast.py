@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-
-
 from .jit import inner
 from .layout import EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
 from .rates import solve

@@ -1,7 +1,7 @@
 """How kernels are compiled.
 
-Rule: one `entry` point is called from Python and cached on disk with all that it calls; `inner` functions exist
-only inside it, so they need neither a cache file nor a wrapper. Division follows IEEE (no exceptions in hot
+Rule: a kernel's `call` is compiled once together with all that it calls (see `library`), so no function needs a
+wrapper or a cache of numba's own. Division follows IEEE (no exceptions in hot
 loops); no fastmath: infinities are sentinels and the last bits matter.
 """
 
@@ -15,7 +15,6 @@ from numba import njit
 from numba.core.codegen import CPUCodeLibrary
 
 inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-entry = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .block import Block, BlockType, register
+from .block import Block
 
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes handed from kernel to kernel are NumPy scalars: a plain int would compile a copy of the callee for its value.
@@ -78,6 +78,10 @@ class World(Block):
     }
 
 
+# Questions that `entry.call` answers.
+RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE = range(9)
+
+# Cells of World.count.
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN = range(8)
 
 
@@ -100,16 +104,11 @@ class Scratch(Block):
         "row_time": (FLOAT, 1),
         "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
+        # What a question carries, see `entry`:
+        "keys": (FLOAT, 1),  # [jobs]
+        "queue_of": (INT, 1),  # [jobs]
+        "wait_for": (INT, 1),  # [jobs]
+        "caps": (FLOAT, 1),  # [nodes]
+        "places": (INT, 1),  # [slots of all jobs, at least the nodes]
+        "answer": (FLOAT, 1),  # [2]
     }
-
-
-class WorldType(BlockType):
-    """Numba's type of World."""
-
-
-class ScratchType(BlockType):
-    """Numba's type of Scratch."""
-
-
-register(World, WorldType)
-register(Scratch, ScratchType)

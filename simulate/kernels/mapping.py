@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 
-
-
 from .forecast import forecast
 from .jit import inner
 from .layout import EXPLAIN, LET, LOADAVG, MOM, NOBODY, ONE, SIMPLE, SLF

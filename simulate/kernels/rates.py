@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 
-
-
 from .jit import inner
 from .layout import EQUAL_SHARE, NONE, ONE, PIECEWISE, ZERO
 
 TIGHT = 1e-12
+HAIR = 1.0 + 1e-9  # parts of a job that are equally fast must not hold each other back
 
 
 @inner
@@ -272,7 +271,7 @@ def solve_domain(domain, types, nodes, parts, segments):
 @inner
 def solve(scratch, types, n_domains, n_parts, n_strands, multi):
     """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
-    other parts do not use they give back: iterated to 1e-9 (damped where it swings)."""
+    other parts do not use they give back: iterated to 1e-9 (where it swings, damped, and in the end only slower)."""
     strands, parts = scratch.strands, scratch.parts
     for d in range(n_domains):
         solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
@@ -283,8 +282,10 @@ def solve(scratch, types, n_domains, n_parts, n_strands, multi):
             for p in range(n_parts):
                 part = parts[p]
                 strand = strands[part.strand]
-                cap = (strand.second if strand.low_part == p else strand.low) / part.scale
-                if turn > 30 and part.cap < math.inf and cap < math.inf:
+                cap = (strand.second if strand.low_part == p else strand.low) / part.scale * HAIR
+                if turn > 60:
+                    cap = min(cap, part.cap)
+                elif turn > 30 and part.cap < math.inf and cap < math.inf:
                     cap = 0.5 * (cap + part.cap)
                 if cap < math.inf:
                     change = max(change, 1.0 if part.cap == math.inf else abs(cap - part.cap) / cap)
@@ -296,6 +297,8 @@ def solve(scratch, types, n_domains, n_parts, n_strands, multi):
     _lowest(strands, parts, n_parts, n_strands)
     for i in range(n_strands):
         strands[i].rate = strands[i].low
+    for p in range(n_parts):
+        strands[parts[p].strand].rate = min(strands[parts[p].strand].rate, parts[p].cap * parts[p].scale)
 
 
 @inner

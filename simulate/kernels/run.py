@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import math
 
-
-
 from .jit import inner
-from .layout import DONE, FORCED, HEAP, MOM, NOBODY, ONE, POWERED, READY, RUNNING, RUNNING_JOBS, SIMPLE, WAITING
+from .layout import (
+    DONE,
+    EVALUATIONS,
+    FORCED,
+    HEAP,
+    MOM,
+    NOBODY,
+    ONE,
+    POWERED,
+    READY,
+    RUNNING,
+    RUNNING_JOBS,
+    SIMPLE,
+    WAITING,
+)
 from .mapping import choose, fits, note_end
 from .tables import INSTANT, charge, end_strand, heap_update, phase_at, place, queue_pop, queue_push, rerate, touch
 
@@ -197,27 +209,27 @@ def total_energy(world):
 
 
 @inner
-def evaluate(world, scratch, keys, queue_of, places, wait_for, caps, cutoff):
-    """Run a fresh world with a given mapping, order, extra waits and throttles. Returns (makespan, joules), both inf
-    when cut off or stuck. Used by searches: one call, no Python inside."""
-    world.count[0] += 1
+def evaluate(world, scratch, cutoff):
+    """Run a fresh world with the mapping, order, extra waits and throttles that scratch holds. Returns (makespan,
+    joules), both inf when cut off or stuck. Used by searches: one call, no Python inside."""
+    world.count[EVALUATIONS] += 1
+    queues, queue_of = world.queues, scratch.queue_of
     for job in range(len(world.jobs)):
-        world.jobs[job].key = keys[job]
+        world.jobs[job].key = scratch.keys[job]
         world.jobs[job].queue = queue_of[job]
-        world.jobs[job].wait_for = wait_for[job]
-    for i in range(len(places)):
-        world.placed[i] = places[i]
+        world.jobs[job].wait_for = scratch.wait_for[job]
+    for i in range(len(world.placed)):
+        world.placed[i] = scratch.places[i]
     for n in range(len(world.nodes)):
-        world.nodes[n].cap = caps[n]
-    for q in range(len(world.queues)):
-        world.queues[q].length = 0
-        world.queues[q].start = 0
+        world.nodes[n].cap = scratch.caps[n]
+    for q in range(len(queues)):
+        queues[q].length, queues[q].start = 0, 0
     for job in range(len(world.jobs)):
-        world.queues[queue_of[job]].start += 1
+        queues[queue_of[job]].start += 1
     at = 0
-    for q in range(len(world.queues)):
-        size = world.queues[q].start
-        world.queues[q].start = at
+    for q in range(len(queues)):
+        size = queues[q].start
+        queues[q].start = at
         at += size
     if simulate(world, scratch, FORCED, ONE, cutoff) != FINISHED:
         return math.inf, math.inf

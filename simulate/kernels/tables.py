@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-
-
 from .jit import inner
 from .layout import DONE, HEAP, NOBODY, ONE, POWERED, RUNNING, RUNNING_JOBS, SPLIT, STAMP, ZERO
 from .rates import solve
@@ -184,20 +182,23 @@ def place(world, scratch, job, now):
         group = world.groups[cls.group_start + g]
         for socket in range(split):
             row = g * split + socket
-            strand = world.strands[j.strand0 + row]
-            part0 = j.part0 + row * cls.nodes
-            strand.job, strand.group, strand.type = job, cls.group_start + g, first_type
-            strand.part0, strand.parts, strand.last, strand.rate = part0, 0, now, 0.0
+            # Threads on different sockets of one node end by themselves; those of a job on several nodes, together.
+            own = cls.nodes == 1 or socket == 0
+            s, part0, held = j.strand0 + (row if own else g * split), j.part0 + row * cls.nodes, 0.0
+            strand = world.strands[s]
+            if own:
+                strand.job, strand.group, strand.type = job, cls.group_start + g, first_type
+                strand.part0, strand.parts, strand.last, strand.rate = part0, 0, now, 0.0
             for i in range(cls.nodes):
                 n = world.placed[j.place0 + i]
                 threads = deal(world, scratch, n, group.count, socket, dealt)
                 world.parts[part0 + i].threads = threads
                 world.parts[part0 + i].node = n
-                world.parts[part0 + i].strand = j.strand0 + row
+                world.parts[part0 + i].strand = s
                 world.parts[part0 + i].socket = socket
-                if threads > 0.0:
-                    strand.parts += 1
-            if strand.parts > 0:
+                held += threads
+            strand.parts += cls.nodes
+            if own and (held > 0.0 or cls.nodes > 1):
                 j.left += 1
                 _set_progress(world, strand, j.progress)
         dealt += group.count
@@ -249,7 +250,7 @@ def end_strand(world, scratch, s, now):
     strand = world.strands[s]
     j = world.jobs[strand.job]
     cls = world.classes[j.cls]
-    for i in range(cls.nodes):
+    for i in range(strand.parts):
         part = world.parts[strand.part0 + i]
         if part.threads <= 0.0:
             continue
@@ -306,7 +307,7 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
             p = node.head
             while p >= 0:
                 strand = world.strands[world.parts[p].strand]
-                for q in range(strand.part0, strand.part0 + world.classes[world.jobs[strand.job].cls].nodes):
+                for q in range(strand.part0, strand.part0 + strand.parts):
                     d = world.nodes[world.parts[q].node].domain
                     if world.parts[q].threads > 0.0 and world.domains[d].mark != stamp:
                         world.domains[d].mark = stamp
@@ -371,7 +372,7 @@ def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strand
             threads = deal(world, scratch, n, group.count, socket, dealt)
             if threads <= 0.0:
                 continue
-            code = -1 - (g * split + socket)
+            code = -1 - (g * split + (socket if cls.nodes == 1 else 0))
             at = -1
             for i in range(n_strands):
                 if scratch.strands[i].candidate == 1 and scratch.strands[i].id == code:

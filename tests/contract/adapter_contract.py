@@ -7,6 +7,7 @@ the world's business, so that the same tests hold for real processes and for a v
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import pytest
@@ -138,7 +139,7 @@ class AdapterContract:
         assert world.adapter.snapshot().jobs == ()
 
     def test_a_job_on_two_nodes_has_both(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 0.1), nodes[:2]))
+        world.adapter.apply(Start("k", replace(world.job("a", 0.1), nodes=2), nodes[:2]))
         assert ended(world, "k").nodes == nodes[:2]
 
     @pytest.mark.parametrize("key", ["flow/a", "..", "a b\n\"c'", "é/ß%2F", "x" * 300, "-rf *"])

@@ -71,7 +71,7 @@ def test_nodes_that_share_a_memory(cluster: Cluster, workflow: Workflow, policy:
 
 
 @settings(max_examples=60, deadline=None)
-@given(clusters(nodes=3), workflows(jobs=6, nodes=2, most_groups=1), st.sampled_from(PAPER))
+@given(clusters(nodes=3, remote_access_penalty=1.0), workflows(jobs=6, nodes=2), st.sampled_from(PAPER))
 def test_jobs_on_several_nodes(cluster: Cluster, workflow: Workflow, policy: str) -> None:
     compare(workflow, cluster, policy)
 

@@ -1,0 +1,169 @@
+"""Stochastic service demands: draws of a workflow, and the mapping that most draws lead to.
+
+Rule (DESiDE, Chahal et al., ICPE 2019, 5.2): the whole mapping is planned again for every draw and the
+dominant one is kept: the complete mapping that came out most often, on ties the one of least mean makespan.
+Where no two draws agree, the most central one is kept: its jobs sit most often where the other draws put them
+too. (Not a patchwork of single jobs' majorities: no draw chose that.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import ConfigError
+from .job import Distribution, Profile, ThreadGroup, Workflow
+from .plan import Plan
+from .planner import plan
+from .platform import Cluster
+
+#: The least demand that is ever drawn, as a share of the mean: a job needs some work.
+LEAST = 1e-3
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Assignment = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """What the replicates of a plan show.
+
+    Args:
+        plan: the replicate with the kept mapping whose makespan is nearest to the mean of such replicates.
+        share: share of the replicates that have the kept mapping, (0, 1].
+        distinct: how many complete mappings came out.
+        dominant: whether any mapping came out more than once; if not, the most central one is kept.
+        makespans: seconds, one a replicate in order.
+        mean, std: of the makespans; std is the sample's (0 for one replicate).
+        quantiles: of the makespans, at QUANTILES.
+        agreement: job id -> (its most frequent nodes, the share of replicates that put it there).
+    """
+
+    plan: Plan
+    share: float
+    distinct: int
+    dominant: bool
+    makespans: tuple[float, ...]
+    mean: float
+    std: float
+    quantiles: Mapping[float, float]
+    agreement: Mapping[str, tuple[tuple[str, ...], float]]
+
+
+def sample(workflow: Workflow, seed: int) -> Workflow:
+    """Return the workflow with every distribution replaced by one draw. O(thread groups).
+
+    One draw for each thread group of each job, alike for all its threads (and nodes), in file order from
+    Generator(PCG64(seed)). Normal and uniform draws below LEAST times the mean are raised to it. Jobs whose
+    demands are known keep their profile; equal draws of one profile are one object.
+    """
+    stream, drawn = np.random.Generator(np.random.PCG64(seed)), dict[tuple[object, ...], Profile]()
+    jobs = []
+    for job in workflow.jobs:
+        profile = job.profile
+        demands = tuple(_draw(group, stream) for group in profile.groups)
+        if any(isinstance(group.service_demand, Distribution) for group in profile.groups):
+            key = (id(profile), *demands)
+            if key not in drawn:
+                pairs = zip(profile.groups, demands, strict=True)
+                groups = tuple(dataclasses.replace(group, service_demand=demand) for group, demand in pairs)
+                drawn[key] = dataclasses.replace(profile, groups=groups)
+            job = dataclasses.replace(job, profile=drawn[key])
+        jobs.append(job)
+    return dataclasses.replace(workflow, jobs=tuple(jobs))
+
+
+def _draw(group: ThreadGroup, stream: np.random.Generator) -> float:
+    demand = group.service_demand
+    if not isinstance(demand, Distribution):
+        return demand
+    if demand.dist == "lognormal":
+        variance = math.log1p(demand.cv**2)
+        value = stream.lognormal(math.log(demand.mean) - variance / 2, math.sqrt(variance))
+    elif demand.dist == "normal":
+        value = stream.normal(demand.mean, demand.cv * demand.mean)
+    elif demand.dist == "uniform":
+        value = stream.uniform(demand.low, demand.high)
+    else:
+        value = demand.values[int(stream.integers(len(demand.values)))]
+    return max(float(value), LEAST * demand.expected)
+
+
+def replicate(
+    workflow: Workflow, cluster: Cluster, replicates: int, seed: int = 0, **plan_options: Any
+) -> Replicated:
+    """Plan `replicates` draws of the workflow and keep the dominant mapping. O(replicates) plans.
+
+    Args:
+        replicates: how many draws, >= 1.
+        seed: replicate i draws, searches and jitters with word i of SeedSequence(seed).
+        plan_options: as of `planner.plan`, except `seed`.
+
+    Raises:
+        ConfigError: `replicates` below 1, or as `plan`.
+        InvalidJobError: as `plan`.
+    """
+    if replicates < 1:
+        raise ConfigError("replicates", "", f"{replicates}", "1 or more")
+    seeds = np.random.SeedSequence(seed).generate_state(replicates, np.uint64).tolist()
+    plans = [plan(sample(workflow, s), cluster, seed=s, **plan_options) for s in seeds]
+    return _summary(workflow, plans, seed)
+
+
+def _summary(workflow: Workflow, plans: list[Plan], seed: int) -> Replicated:
+    runs: dict[Assignment, list[int]] = {}
+    for i, made in enumerate(plans):
+        runs.setdefault(tuple(job.nodes for job in made.jobs), []).append(i)
+    total, makespans = len(plans), np.array([made.makespan for made in plans])
+    places = [Counter(job.nodes for job in jobs) for jobs in zip(*(made.jobs for made in plans), strict=True)]
+    dominant = total == 1 or len(runs) < total
+
+    def rank(mapping: Assignment) -> tuple[int, float]:
+        often = len(runs[mapping]) if dominant else _centrality(mapping, places)
+        return -often, float(makespans[runs[mapping]].mean())
+
+    kept = min(runs, key=rank)
+    mean, share = rank(kept)[1], len(runs[kept]) / total
+    nearest = plans[min(runs[kept], key=lambda i: abs(makespans[i] - mean))]
+    notes = _notes(workflow, total, len(runs), dominant, share)
+    best = [place.most_common(1)[0] for place in places]
+    return Replicated(
+        plan=dataclasses.replace(
+            nearest,
+            seed=seed,
+            evaluations=sum(made.evaluations for made in plans),
+            truncated=any(made.truncated for made in plans),
+            warnings=(*nearest.warnings, *notes),
+        ),
+        share=share,
+        distinct=len(runs),
+        dominant=dominant,
+        makespans=tuple(makespans.tolist()),
+        mean=float(makespans.mean()),
+        std=float(makespans.std(ddof=1)) if total > 1 else 0.0,
+        quantiles=dict(zip(QUANTILES, np.quantile(makespans, QUANTILES).tolist(), strict=True)),
+        agreement={job.id: (nodes, n / total) for job, (nodes, n) in zip(nearest.jobs, best, strict=True)},
+    )
+
+
+def _centrality(mapping: Assignment, places: list[Counter[tuple[str, ...]]]) -> int:
+    """How often, over jobs and draws, a job sits where this mapping has it."""
+    return sum(place[nodes] for place, nodes in zip(places, mapping, strict=True))
+
+
+def _notes(workflow: Workflow, replicates: int, distinct: int, dominant: bool, share: float) -> list[str]:
+    groups = (group for job in workflow.jobs for group in job.profile.groups)
+    notes = []
+    if not any(isinstance(group.service_demand, Distribution) for group in groups):
+        notes.append("no service demand is a distribution: replicates differ only by their seed")
+    if not dominant:
+        notes.append(f"all {replicates} replicates map differently: the most central mapping is shown")
+    elif distinct > 1:
+        notes.append(f"dominant mapping of {distinct}: {share:.0%} of {replicates} replicates chose it")
+    return notes

@@ -1,0 +1,24 @@
+"""What tests measured is printed at the end of the run: `record_property("measured", "one line")` in a test.
+
+Rule: numbers that depend on how busy the machine is are reported, not asserted.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the lines of all tests, from other processes, too."""
+    reports = [report for status in ("passed", "failed") for report in terminalreporter.getreports(status)]
+    lines = [
+        f"{report.nodeid.partition('::')[2].partition('@')[0]}: {text}"
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, text in report.user_properties
+        if name == "measured"
+    ]
+    if lines:
+        terminalreporter.section("measured on this machine")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)

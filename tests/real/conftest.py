@@ -1,0 +1,61 @@
+"""Real processes on this machine: where they keep their things, and that none of them is left behind.
+
+Rule: these tests run one after another (they measure time), and whatever they start carries a mark in its
+environment, by which it is found at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+pytest.register_assert_rewrite("real_world")
+
+MARK = "PILOTFISH_TEST"
+PATIENCE_S = 10.0
+
+
+def marked(mark: str) -> dict[int, str]:
+    """Process id -> command line of everything but this process that has `mark` in its environment."""
+    found = {}
+    wanted = os.fsencode(f"{MARK}={mark}\0")
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            with suppress(OSError):
+                if wanted in Path(f"/proc/{name}/environ").read_bytes():
+                    words = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(name)] = words.decode(errors="replace")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give the test its own state, and fail it where a process of it lives on."""
+    mark = str(tmp_path)
+    monkeypatch.setenv(MARK, mark)
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "NO_COLOR", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "PILOTFISH_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    yield
+    deadline = time.monotonic() + PATIENCE_S
+    while (left := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for number in (signal.SIGTERM, signal.SIGKILL):  # keepers obey TERM: they end their job
+        for pid in marked(mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        end = time.monotonic() + 3.0
+        while marked(mark) and time.monotonic() < end:
+            time.sleep(0.02)
+    assert not left, f"left behind: {left}"
