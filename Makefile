@@ -14,8 +14,8 @@ test: $(READY) lint
 
 lint: $(READY)
 	$(BIN)/ruff check .
-	@mkdir -p build/typing && ln -sfn ../.. build/typing/pilotfish
-	MYPYPATH=build/typing $(BIN)/mypy -p pilotfish
+	@mkdir -p .typing && ln -sfn .. .typing/pilotfish
+	MYPYPATH=.typing $(BIN)/mypy -p pilotfish
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks $(if $(TRACES),--traces $(TRACES))

@@ -4,7 +4,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..adapters.base import Adapter, AdapterError, Capabilities
@@ -30,6 +30,11 @@ class Counted:
     def capabilities(self) -> Capabilities:
         """As the adapter's."""
         return self._inner.capabilities
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """As the adapter's."""
+        return self._inner.notes
 
     def snapshot(self) -> Snapshot:
         """Read the world once. Raises AdapterError."""

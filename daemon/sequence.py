@@ -24,9 +24,9 @@ def released_by(plan: Plan, workflow: Workflow) -> dict[str, tuple[PlannedJob, .
     """
     planned = {job.id: job for job in plan.jobs}
     leavers: dict[str, list[PlannedJob]] = {}
-    for job in sorted(plan.jobs, key=lambda job: job.finish_time):
-        for name in job.nodes:
-            leavers.setdefault(name, []).append(job)
+    for ended in sorted(plan.jobs, key=lambda job: job.finish_time):
+        for name in ended.nodes:
+            leavers.setdefault(name, []).append(ended)
     released = {}
     for job in workflow.jobs:
         if job.id not in planned:

@@ -13,23 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .build import Array, Shapes, scratch_for, template_of
 from .errors import InvalidJobError, InvariantError
-from .job import Job, Wait, Workflow
+from .job import Workflow
 from .kernels import layout, load
-from .kernels.layout import Scratch, World
-from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
-from .scaling import group_phases, measured_type
+from .kernels.layout import World
+from .platform import Cluster
 
-Array = npt.NDArray[Any]
-POLICY_CODES = {"loadavg": layout.LOADAVG, "slf": layout.SLF, "let": layout.LET, "mom": layout.MOM}
-_CONTENTION = {
-    Contention.NONE: layout.NONE,
-    Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
-    Contention.MAX_MIN: layout.MAX_MIN,
-    Contention.PIECEWISE_LINEAR: layout.PIECEWISE,
-}
+POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,128 +42,6 @@ class Outcome:
     start: Array
     finish: Array
     evaluations: int
-
-
-def _type_row(kind: NodeType, row: Any) -> None:
-    row["cores"], row["bandwidth"], row["sockets"] = kind.cores, kind.memory_bandwidth, kind.sockets
-    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
-    row["contention"] = _CONTENTION[kind.contention]
-    row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
-    row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
-    row["queueing"] = kind.queueing
-    if kind.contention is Contention.PIECEWISE_LINEAR:
-        if kind.piecewise is None:
-            raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
-        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
-            row[name] = getattr(kind.piecewise, name)
-    power = kind.power
-    if power is not None:
-        socket = power.per_socket * kind.sockets
-        row["watts_idle"] = power.idle + socket * power.idle_uncore
-        row["watts_base"] = power.idle + socket
-        slope = power.per_core if power.computing is None else (power.computing - power.idle) / kind.cores
-        row["watts_slope"] = slope
-
-
-def _is_simple(kind: NodeType) -> bool:
-    """Whether a node's type allows the short forecast: nothing couples, nothing ever speeds up by an arrival."""
-    if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
-        return False
-    return kind.contention is Contention.NONE or kind.contending_threads is ContendingThreads.ALL
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """Tables that depend on the cluster alone, built once a cluster."""
-
-    types: Array
-    nodes: Array
-    domains: Array
-    domain_nodes: Array
-    simple: bool
-    powered: bool
-    split: int
-
-
-def _template(cluster: Cluster) -> _Template:
-    cached: _Template | None = cluster.__dict__.get("_template")
-    if cached is not None:
-        return cached
-    types = np.zeros(len(cluster.types), layout.TYPE)
-    for row, kind in zip(types, cluster.types, strict=True):
-        _type_row(kind, row)
-    nodes = np.zeros(len(cluster.nodes), layout.NODE)
-    type_index = {kind: i for i, kind in enumerate(cluster.types)}
-    kinds = [type_index[node.type] for node in cluster.nodes]
-    nodes["type"] = kinds
-    nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
-    nodes["cap"] = math.inf
-    nodes["memory"] = [node.type.memory for node in cluster.nodes]
-    for name in ("head", "tail", "end_arrivals"):
-        nodes[name] = -1
-    nodes["next"] = math.inf
-    nodes["heap_pos"] = np.arange(len(nodes))
-    members: dict[object, list[int]] = {}
-    for i, node in enumerate(cluster.nodes):
-        members.setdefault(i if node.memory_domain is None else node.memory_domain, []).append(i)
-    domains = np.zeros(len(members), layout.DOMAIN)
-    domain_nodes = np.array([i for group in members.values() for i in group], np.int64)
-    domains["count"] = [len(group) for group in members.values()]
-    domains["start"] = np.cumsum(domains["count"]) - domains["count"]
-    nodes["domain"][domain_nodes] = np.repeat(np.arange(len(domains)), domains["count"])
-    split = max([1, *(t.sockets for t in cluster.types if t.contention is Contention.PIECEWISE_LINEAR)])
-    template = _Template(
-        types,
-        nodes,
-        domains,
-        domain_nodes,
-        simple=all(map(_is_simple, cluster.types)) and len(domains) == len(nodes),
-        powered=all(kind.power is not None for kind in cluster.types),
-        split=split,
-    )
-    cluster.__dict__["_template"] = template
-    return template
-
-
-class _Shapes:
-    """Distinct job shapes (classes), their groups and phases. Profiles are told apart by identity: readers intern
-    them, and a profile given twice only costs memory."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.seen: dict[tuple[int, int, float, Wait], int] = {}
-        self.classes: list[tuple[float, float, int, int, int, int]] = []
-        self.groups: list[tuple[float, int, int]] = []
-        self.phases: list[tuple[float, float, float]] = []
-        self.fit: dict[tuple[float, float, int], int] = {}
-        self.queue_of: list[int] = []
-        self.phased = False
-
-    def class_of(self, job: Job) -> int:
-        """Index of the job's class. O(1) for a shape seen before."""
-        key = (id(job.profile), job.nodes, job.memory, job.wait)
-        found = self.seen.get(key)
-        if found is None:
-            found = self.seen[key] = self._add(job)
-        return found
-
-    def _add(self, job: Job) -> int:
-        profile, kinds = job.profile, self.cluster.types
-        origin = measured_type(profile, self.cluster)
-        start, threads = len(self.groups), 0.0
-        for group in profile.groups:
-            per_type = [group_phases(group, origin, kind) for kind in kinds]
-            count = len(per_type[0])
-            self.groups.append((group.count, len(self.phases) // len(kinds), count))
-            self.phased = self.phased or count > 1
-            threads += group.count
-            for phase in range(count):
-                for rows in per_type:
-                    self.phases.append(rows[phase])
-        memory = max(job.memory, profile.memory)
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN))
-        self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
-        return len(self.classes) - 1
 
 
 _NEW_JOB = np.zeros(1, layout.JOB)
@@ -202,8 +72,8 @@ class Simulation:
         available: Collection[str] | None = None,
     ) -> None:
         self.workflow, self.cluster = workflow, cluster
-        template = _template(cluster)
-        shapes = _Shapes(cluster)
+        template = template_of(cluster)
+        shapes = Shapes(cluster)
         class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
         classes = np.array(shapes.classes, dtype=layout.CLASS)
         slots = classes["nodes"][class_of]
@@ -249,7 +119,7 @@ class Simulation:
         count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
         alike = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         count[layout.SIMPLE] = alike
-        self.scratch = _scratch(world)
+        self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
         self._isolated = False
 
@@ -310,8 +180,9 @@ class Simulation:
                 f"(oversubscription {self.cluster.oversubscription:g} threads per core)"
             )
         if memory > nodes["memory"].max():
-            return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {nodes['memory'].max() / 2**30:.3g} GiB"
-        return f"it needs {count} node{'s' if count > 1 else ''} of its size and there {'are' if enough != 1 else 'is'} {enough}"
+            largest = float(nodes["memory"].max())
+            return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {largest / 2**30:.3g} GiB"
+        return f"it needs {count} nodes of its size at once and there are {enough}"
 
     # --- asking ---
     def _ask(
@@ -321,7 +192,7 @@ class Simulation:
         """Every call of the compiled kernel; see `kernels.entry.call` for the questions and their answers."""
         world = self.world if world is None else world
         scratch = self.scratch
-        load()(question, world.address, scratch.address, int(policy), which, number, cutoff)
+        load()(question, world.address, scratch.address, policy, which, number, cutoff)
         first, second = scratch.answer.tolist()
         return first, second
 
@@ -330,7 +201,7 @@ class Simulation:
         twin = object.__new__(Simulation)
         twin.__dict__.update(self.__dict__)
         twin.world = self.world.copy()
-        twin.scratch = _scratch(twin.world)
+        twin.scratch = scratch_for(twin.world)
         return twin
 
     @property
@@ -338,7 +209,7 @@ class Simulation:
         """Isolated run time, seconds [classes, types]: alone on an empty node under that node's models."""
         if not self._isolated:
             fresh = self.world.copy()
-            fresh.nodes[:] = _template(self.cluster).nodes
+            fresh.nodes[:] = template_of(self.cluster).nodes
             self._ask(layout.ISOLATED, fresh)
             self._isolated = True
         return self.world.isolated
@@ -469,20 +340,3 @@ class Simulation:
         count = int(self.world.classes[row["cls"]]["nodes"])
         places = self.world.placed[row["place0"] : row["place0"] + count]
         return tuple(self.cluster.nodes[i].name for i in places)
-
-
-def _scratch(world: World) -> Scratch:
-    groups = int(world.classes["group_count"].max(initial=1)) * int(world.count[layout.SPLIT])
-    nodes = len(world.nodes)
-    widest = int(world.classes["nodes"].max(initial=1))
-    parts, strands = len(world.parts) + groups * widest, len(world.strands) + groups
-    rows = min(len(world.classes), 16)
-    domains, jobs = len(world.domains), len(world.jobs)
-    return Scratch({}, {
-        "domains": (domains,), "nodes": (nodes,), "strands": (strands,), "parts": (parts,),
-        "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
-        "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
-        "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
-        "keys": (jobs,), "queue_of": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
-        "places": (max(len(world.placed), nodes),), "answer": (2,),
-    })  # fmt: skip

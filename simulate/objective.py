@@ -22,7 +22,9 @@ class Objective:
         """Read "makespan", "energy", "edp" or "mix:WEIGHT"; raises ConfigError."""
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
-            raise ConfigError("objective", "", f"{text!r} is not an objective", "makespan, energy, edp, mix or mix:WEIGHT")
+            raise ConfigError(
+                "objective", "", f"{text!r} is not an objective", "makespan, energy, edp, mix or mix:WEIGHT"
+            )
         if not rest:
             return cls(kind)
         try:

@@ -136,8 +136,14 @@ def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -
         slowdown = (finish[i] - start[i]) / left if left > 0.0 else 1.0
         planned.append(
             PlannedJob(
-                job.id, nodes, start[i], finish[i], alone, max(1.0, slowdown),
-                energy[i] if powered else None, why.get(i),
+                job.id,
+                nodes,
+                start[i],
+                finish[i],
+                alone,
+                max(1.0, slowdown),
+                energy[i] if powered else None,
+                why.get(i),
             )  # fmt: skip
         )
     return tuple(planned)

@@ -40,11 +40,13 @@ def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
         origin = measured_type(profile, cluster)
         name = profile.name or "(inline)"
         if origin is None:
-            notes.append(f"profile {name}: measured on {profile.measured_on!r}, which this cluster does not have: not scaled")
+            notes.append(
+                f"profile {name}: measured on {profile.measured_on!r}, which this cluster does not have: not scaled"
+            )
         else:
             others = [kind.name for kind in cluster.types if kind.relative_speed != origin.relative_speed]
             if others:
                 notes.append(
-                    f"profile {name}: measured on {origin.name}, scaled to {', '.join(others)} by frequency and bandwidth"
+                    f"profile {name}: measured on {origin.name}, scaled to {', '.join(others)} by speed"
                 )
     return notes

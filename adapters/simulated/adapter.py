@@ -70,9 +70,7 @@ class SimulatedAdapter:
     def snapshot(self) -> Snapshot:
         """The virtual world at the virtual time."""
         self._version += 1
-        return Snapshot(
-            self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values())
-        )
+        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""
@@ -159,9 +157,7 @@ class SimulatedAdapter:
                 self._end(view, JobState.FAILED if code else JobState.COMPLETED, finish, code=code)
         return ended
 
-    def _end(
-        self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None
-    ) -> None:
+    def _end(self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None) -> None:
         """Write down how a job ended: `code` is its own, `number` the signal that ended it instead."""
         usage: tuple[tuple[str, float], ...] = ()
         if number is None:

@@ -54,7 +54,8 @@ def _bars(axes: Axes, chart: Chart) -> None:
     from matplotlib.colors import to_hex
 
     height = min(11.0, 400.0 / max(1, sum(row.lanes for row in chart.rows)) + 4)
-    top, middles = 0.0, []
+    top = 0.0
+    middles: list[float] = []
     for row in chart.rows:
         axes.axhspan(
             top,

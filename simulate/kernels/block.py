@@ -45,7 +45,9 @@ class Block:
                 setattr(self, name, table)
                 words += (_address(table), *table.shape) if dims == 2 else (_address(table), len(table), 1)
             else:
-                words += (base + self._offsets[name], *shape) if dims == 2 else (base + self._offsets[name], shape[0], 1)
+                words += (
+                    (base + self._offsets[name], *shape) if dims == 2 else (base + self._offsets[name], shape[0], 1)
+                )
         self.header = np.array(words, np.int64)
         self.address = _address(self.header)
 

@@ -14,6 +14,8 @@ from .seats import Intervals
 from .tables import phase_at
 
 BUSY, IDLE = 0, 1
+
+
 class IntervalsType(BlockType):
     """Numba's type of Intervals."""
 

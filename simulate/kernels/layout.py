@@ -40,7 +40,7 @@ GROUP = _dtype("count", "phase_start phase_count")
 PHASE = _dtype("work utilisation bandwidth", "")
 JOB = _dtype(
     "key start finish energy alt_cost progress score",
-    "cls state blockers pred_count succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt order",
+    "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt",
 )
 STRAND = _dtype("rem rate last finish", "job group phase part0 parts type local mark")
 PART = _dtype("threads core", "node strand next prev socket")

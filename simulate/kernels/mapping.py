@@ -49,8 +49,10 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     """Score of node `n` under LET or MOM, from the cache where nothing changed; a lower bound above `cutoff`."""
     node = world.nodes[n]
     alone = node.ties == 0 and world.domains[node.domain].count == 1
-    if alone and scratch.score_version[row, n] == node.version and (
-        scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff
+    if (
+        alone
+        and scratch.score_version[row, n] == node.version
+        and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff)
     ):
         return scratch.score[row, n]
     if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:

@@ -71,9 +71,7 @@ def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array
     """Compiled code that makes an array of the header's words from `slot` on; nobody owns it."""
     word = ir.IntType(64)
     base = builder.inttoptr(header, word.as_pointer())
-    data, *shape = (
-        builder.load(builder.gep(base, [ir.Constant(word, slot + i)])) for i in range(1 + kind.ndim)
-    )
+    data, *shape = (builder.load(builder.gep(base, [ir.Constant(word, slot + i)])) for i in range(1 + kind.ndim))
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     strides = [ir.Constant(word, size)]
     if kind.ndim == 2:

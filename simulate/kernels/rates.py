@@ -11,15 +11,18 @@ from __future__ import annotations
 import math
 
 from .jit import inner
-from .layout import EQUAL_SHARE, NONE, ONE, PIECEWISE, ZERO
+from .layout import EQUAL_SHARE, NOBODY, NONE, ONE, PIECEWISE, ZERO
 
 TIGHT = 1e-12
 HAIR = 1.0 + 1e-9  # parts of a job that are equally fast must not hold each other back
 
 
 @inner
-def stretch(parts, first, last, target, capped):
-    """Smallest s >= 1 at which parts [first, last) hold at most `target` cores: safeguarded Newton on 1/H(s)."""
+def stretch(parts, first, last, target, free):
+    """Smallest s >= 1 at which parts [first, last) hold at most `target` cores: safeguarded Newton on 1/H(s).
+
+    Parts are held to what their job's other nodes let them do (`cap`), all but part `free`.
+    """
     threads = 0.0
     for p in range(first, last):
         threads += parts[p].k
@@ -30,7 +33,7 @@ def stretch(parts, first, last, target, capped):
             part = parts[p]
             busy = part.u * part.m
             wall = busy * max(s, part.wake) + 1.0 - part.u
-            if capped == 1 and part.spin == 0 and part.cap * wall < 1.0:
+            if p != free and part.spin == 0 and part.cap * wall < 1.0:
                 held += part.k * busy * part.cap
             else:
                 share = part.k * busy / wall
@@ -80,7 +83,7 @@ def share_cores(node, parts, segments):
     """Set `offer` (rate) and `core` (share of a core held) of a node's parts, dilations given."""
     first, last, cores = node.first, node.last, node.cores
     if node.per_job == 0:
-        s = stretch(parts, first, last, cores, ONE)
+        s = stretch(parts, first, last, cores, NOBODY)
         for p in range(first, last):
             _offer(parts[p], s)
         return
@@ -102,8 +105,10 @@ def share_cores(node, parts, segments):
         level = _fill(segments, jobs, cores)
     for j in range(jobs):
         begin, end = int(segments[j, 0]), int(segments[j, 1])
-        s = stretch(parts, begin, end, level, ZERO) if level < math.inf else 1.0
+        s = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0
         for p in range(begin, end):
+            if p > begin and level < math.inf and parts[p].cap < math.inf:
+                s = stretch(parts, begin, end, level, p)  # what the job's other parts do not use is this part's
             _offer(parts[p], s)
 
 

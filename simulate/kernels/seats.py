@@ -23,7 +23,6 @@ THREAD = np.dtype(
 )
 
 
-
 class Intervals(Block):
     """Tables of an interval run, beside those of the simulation."""
 

@@ -326,7 +326,9 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
             if cls_id >= 0:
                 for k in range(n_starts):
                     if starts[k] == n:
-                        n_parts, n_strands = _gather_candidate(world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands, stamp)
+                        n_parts, n_strands = _gather_candidate(
+                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands, stamp
+                        )
             scratch.nodes[n_nodes].last = n_parts
             n_nodes += 1
         local.last = n_nodes

@@ -72,7 +72,8 @@ class Search:
         self.used, self.truncated = 0, False
         self.reference = (1.0, 1.0)
         self.best_value, self.best = math.inf, (math.inf, math.nan)
-        self.source, self.best_run = "", ("mom", None, None)
+        self.source = ""
+        self.best_run: tuple[str, Array | None, Array | None] = ("mom", None, None)
         self.starts: list[tuple[float, Candidate]] = []
         world = simulation.world
         self.movable = np.flatnonzero(world.jobs["state"] == 0)
@@ -124,7 +125,9 @@ class Search:
         self.starts.append((value, self._candidate(caps)))
         if value < self.best_value:
             self.best_value, self.best = value, (outcome.makespan, outcome.energy_j)
-            self.source = policy + ("" if keys is None else " by critical path") + ("" if caps is None else ", throttled")
+            self.source = (
+                policy + ("" if keys is None else " by critical path") + ("" if caps is None else ", throttled")
+            )
             self.best_run = (policy, keys, caps)
 
     def _candidate(self, caps: Array | None) -> Candidate:
@@ -205,7 +208,11 @@ class Search:
     def _move(self, current: Candidate, chain: list[int]) -> Candidate:
         """A neighbour: one small change of a copy."""
         pick, trial = self.random, current.copy()
-        job = pick.choice(chain) if chain and pick.random() < 0.5 else int(self.movable[pick.randrange(len(self.movable))])
+        job = (
+            pick.choice(chain)
+            if chain and pick.random() < 0.5
+            else int(self.movable[pick.randrange(len(self.movable))])
+        )
         kind = pick.random()
         if kind < 0.35:
             self._move_node(trial, job)

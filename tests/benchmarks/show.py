@@ -1,0 +1,53 @@
+"""How benchmarks measure and print. Rule: every figure says what it is a statistic of; nothing is asserted."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+
+def timed(call: Callable[[], object], repeats: int, setup: Callable[[], object] | None = None) -> list[float]:
+    """Seconds of each of `repeats` calls, `setup` before each not counted."""
+    seconds = []
+    for _ in range(repeats):
+        if setup is not None:
+            setup()
+        began = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def median_ms(seconds: Sequence[float]) -> str:
+    """The median, in milliseconds."""
+    return ms(statistics.median(seconds))
+
+
+def ms(seconds: float) -> str:
+    """A time in milliseconds, three digits."""
+    return number(seconds * 1e3)
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands separated, never an exponent."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f}"
+
+
+def heading(text: str) -> None:
+    """Begin a benchmark."""
+    print(f"\n## {text}\n", flush=True)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print aligned columns, the first to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (headers, *rows)]
+    width = [max(len(row[i]) for row in cells) for i in range(len(headers))]
+    for place, row in enumerate(cells):
+        print("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, width, strict=True))))
+        if place == 0:
+            print("  ".join("-" * w for w in width))
+    print(flush=True)
