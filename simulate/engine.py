@@ -240,8 +240,8 @@ class Simulation:
         return Outcome(
             float(self.world.clock[0]),
             energy,
-            jobs["start"],
-            jobs["finish"],
+            jobs["start"].copy(),
+            jobs["finish"].copy(),
             int(self.world.count[layout.EVALUATIONS]),
         )
 
@@ -324,6 +324,7 @@ class Simulation:
             self.world.strands["phase"][to : to + rows] = old["phase"]
             mine["start"], mine["energy"] = theirs["start"], theirs["energy"]
         self._ask(layout.RERATE)
+        self.advance(now)  # ends the thread groups that had ended there
 
     def is_waiting(self, job: int) -> bool:
         """Whether a job, by its position, was free to be placed when the simulation began."""

@@ -12,20 +12,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba import njit
-from numba.core.codegen import CPUCodeLibrary
+from numba.core.codegen import JITCodeLibrary
 
 inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @contextmanager
-def optimise_once(name: str) -> Iterator[None]:
-    """While compiling, optimise only the library of function `name`, into which all others are linked.
+def object_code_only(name: str) -> Iterator[None]:
+    """While compiling, optimise only the library of function `name`, into which all others are linked, and make
+    machine code of none (the caller emits an object file).
 
-    Numba optimises every function together with all it calls, so a chain of calls is optimised over and over; here
-    that is most of the compile time. Without the hook (another numba) the result is the same, only later.
+    Numba optimises every function together with all it calls, and makes each callable by itself: a chain of calls
+    is optimised over and over, which here is most of the compile time. Without these hooks (another numba) the
+    result is the same, only later.
     """
-    optimise = getattr(CPUCodeLibrary, "_optimize_final_module", None)
-    if optimise is None:
+    optimise = getattr(JITCodeLibrary, "_optimize_final_module", None)
+    finish = getattr(JITCodeLibrary, "_finalize_specific", None)
+    if optimise is None or finish is None:
         yield
         return
 
@@ -33,8 +36,10 @@ def optimise_once(name: str) -> Iterator[None]:
         if library.name == name:
             optimise(library)
 
-    CPUCodeLibrary._optimize_final_module = only_the_last
+    JITCodeLibrary._optimize_final_module = only_the_last
+    JITCodeLibrary._finalize_specific = lambda library: None
     try:
         yield
     finally:
-        CPUCodeLibrary._optimize_final_module = optimise
+        JITCodeLibrary._optimize_final_module = optimise
+        JITCodeLibrary._finalize_specific = finish

@@ -88,11 +88,11 @@ def load(kernel: str = "entry") -> Kernel:
 
 def _compile(kernel: str) -> bytes:
     """Object code of a kernel's `call` and everything it calls."""
-    from .jit import optimise_once
+    from .jit import object_code_only
 
     module = import_module(f".{kernel}", __package__)
     call = module.call
-    with optimise_once(call.py_func.__name__):
+    with object_code_only(call.py_func.__name__):
         call.compile(module.SIGNATURE)
     (compiled,) = call.overloads.values()
     library = compiled.library

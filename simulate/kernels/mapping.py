@@ -34,11 +34,11 @@ def note_end(node, end, exact):
 
 
 @inner
-def _row(scratch, cls_id, now):
-    """Row of the score cache for this class at this instant; an old row is taken over."""
-    row = cls_id % len(scratch.row_class)
-    if scratch.row_class[row] != cls_id or scratch.row_time[row] != now:
-        scratch.row_class[row], scratch.row_time[row] = cls_id, now
+def _row(scratch, cls_id, policy, now):
+    """Row of the score cache for this class and policy at this instant; an old row is taken over."""
+    row, owner = cls_id % len(scratch.row_class), 2 * cls_id + (1 if policy == MOM else 0)
+    if scratch.row_class[row] != owner or scratch.row_time[row] != now:
+        scratch.row_class[row], scratch.row_time[row] = owner, now
         for n in range(scratch.score_version.shape[1]):
             scratch.score_version[row, n] = -1
     return row
@@ -104,7 +104,7 @@ def choose(world, scratch, job, policy, now):
     cls = world.classes[j.cls]
     j.alt, j.alt_cost = -1, math.inf
     explain = world.count[EXPLAIN] == 1
-    row = _row(scratch, j.cls, now) if policy == LET or policy == MOM else 0
+    row = _row(scratch, j.cls, policy, now) if policy == LET or policy == MOM else 0
     if cls.nodes > 1:
         return _choose_several(world, scratch, job, policy, now, row)
     best, incumbent, seed = -1, math.inf, math.inf

@@ -276,7 +276,7 @@ def solve_domain(domain, types, nodes, parts, segments):
 @inner
 def solve(scratch, types, n_domains, n_parts, n_strands, multi):
     """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
-    other parts do not use they give back: iterated to 1e-9 (where it swings, damped, and in the end only slower)."""
+    other parts do not use they give back: iterated to 1e-9 (where it swings, damped, and in the end to the slowest of the swing)."""
     strands, parts = scratch.strands, scratch.parts
     for d in range(n_domains):
         solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
@@ -288,9 +288,9 @@ def solve(scratch, types, n_domains, n_parts, n_strands, multi):
                 part = parts[p]
                 strand = strands[part.strand]
                 cap = (strand.second if strand.low_part == p else strand.low) / part.scale * HAIR
-                if turn > 60:
+                if turn > 64:
                     cap = min(cap, part.cap)
-                elif turn > 30 and part.cap < math.inf and cap < math.inf:
+                elif 30 < turn <= 60 and part.cap < math.inf and cap < math.inf:
                     cap = 0.5 * (cap + part.cap)
                 if cap < math.inf:
                     change = max(change, 1.0 if part.cap == math.inf else abs(cap - part.cap) / cap)

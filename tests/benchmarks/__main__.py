@@ -12,7 +12,7 @@ import platform
 import time
 from pathlib import Path
 
-BENCHMARKS = ("whole_plan",)
+BENCHMARKS = ("whole_plan", "one_decision", "search_gain", "large_workflow", "commands")
 
 
 def main() -> None:

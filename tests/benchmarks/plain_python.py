@@ -37,7 +37,7 @@ def rates(strands: list[Strand], cores: int, bandwidth: float) -> None:
     stretch = 1.0
     if held(1.0) > cores:
         low, high = 1.0, 1.0 + sum(s.count for s in strands) / cores
-        while high - low > 1e-13 * high:
+        while high - low > 4e-16 * high:
             stretch = (low + high) / 2
             low, high = (stretch, high) if held(stretch) > cores else (low, stretch)
     for s, d in zip(strands, m, strict=True):
@@ -96,8 +96,6 @@ def simulate(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[float, 
                 continue
             placed[i] = best
             running[best] += new
-        queue = waiting
-        seconds = INSTANT
         for n, strands in enumerate(running):
             if strands:
                 rates(strands, cluster.nodes[n].type.cores, cluster.nodes[n].type.memory_bandwidth)
@@ -108,10 +106,11 @@ def simulate(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[float, 
             if strands:
                 running[n] = run_on(strands, seconds)
                 ended |= {s.job for s in strands} - {s.job for s in running[n]}
-        for i in sorted(ended):
+        ready = []
+        for i in ended:
             for k in after[i]:
                 blockers[k] -= 1
                 if blockers[k] == 0:
-                    queue.append(k)
-        queue[len(waiting):] = sorted(queue[len(waiting):])
+                    ready.append(k)
+        queue = waiting + sorted(ready)
     return clock, placed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,11 +16,6 @@ def timed(call: Callable[[], object], repeats: int, setup: Callable[[], object] 
         call()
         seconds.append(time.perf_counter() - began)
     return seconds
-
-
-def median_ms(seconds: Sequence[float]) -> str:
-    """The median, in milliseconds."""
-    return ms(statistics.median(seconds))
 
 
 def ms(seconds: float) -> str:

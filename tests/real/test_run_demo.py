@@ -41,7 +41,7 @@ date +%s.%N >> $log
 exit $code
 """
 PAIRS = 3
-JOBS, SEED = 14, 2
+JOBS, SEED = 14, 3
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,30 @@ from pilotfish.simulate.platform import (
 PIECEWISE = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 PAPER = ("loadavg", "slf", "let", "mom")
 
+
+
+def make_type(cores: int = 1, **fields: Any) -> NodeType:
+    """A plain node type: no memory contention, threads share cores alike."""
+    plain = {"contention": Contention.NONE, "cpu_sharing": CpuSharing.PER_THREAD}
+    return NodeType("t", cores, 100.0, fields.pop("memory_bandwidth", 10e9), **{**plain, **fields})
+
+
+def make_cluster(nodes: int = 1, limit: float = math.inf, cores: int = 1, **fields: Any) -> Cluster:
+    """Nodes n0, n1, ... that are alike; unlimited oversubscription."""
+    kind = make_type(cores, **fields)
+    return Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(nodes)), limit)
+
+
+def make_job(name: str, demand: float = 10.0, threads: int = 1, *after: str, u: float = 1.0, b: float = 0.0, **fields: Any) -> Job:
+    """A job of one thread group."""
+    return Job(name, Profile((ThreadGroup(threads, demand, u, bandwidth=b),)), after=after, **fields)
+
+
+def flow(*jobs: Job) -> Workflow:
+    """A workflow of these jobs."""
+    return Workflow("w", jobs)
+
+
 seconds = st.one_of(st.sampled_from([1.0, 2.0, 5.0, 10.0, 60.0]), st.floats(0.5, 100.0))
 utilisations = st.one_of(st.sampled_from([1.0, 1.0, 0.5]), st.floats(0.05, 1.0))
 bandwidths = st.one_of(st.sampled_from([0.0, 2e9, 10e9]), st.floats(0.0, 20e9))
@@ -92,12 +116,14 @@ def profiles(draw: Any, phased: bool = False, most_groups: int = 2, kinds: int =
 
 
 @st.composite
-def workflows(draw: Any, jobs: int = 8, nodes: int = 1, phased: bool = False, most_groups: int = 2, kinds: int = 1) -> Workflow:
-    """Up to `jobs` jobs drawn from a few profiles, on up to `nodes` nodes each, in a random DAG."""
+def workflows(
+    draw: Any, jobs: int = 8, nodes: int = 1, phased: bool = False, most_groups: int = 2, kinds: int = 1, edges: int = 2
+) -> Workflow:
+    """Up to `jobs` jobs drawn from a few profiles, on up to `nodes` nodes each, in a DAG of up to `edges` edges a job."""
     shapes = [draw(profiles(phased, most_groups, kinds)) for _ in range(draw(st.integers(1, 4)))]
     made: list[Job] = []
     for i in range(draw(st.integers(1, jobs))):
-        before = draw(st.lists(st.sampled_from(made), max_size=2, unique_by=lambda j: j.id)) if made else []
+        before = draw(st.lists(st.sampled_from(made), max_size=edges, unique_by=lambda j: j.id)) if made else []
         wide = draw(st.integers(1, nodes))
         made.append(
             Job(

@@ -1,0 +1,94 @@
+"""The commands as a person meets them: whole processes, from the shell's fork to the last line.
+
+Rule: the compiled kernels are on disk; the baseline is an interpreter that does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.platform import Cluster
+
+from .instances import SHAPES, servers, stream_workflow
+from .show import heading, number, table, timed
+
+
+def write_cluster(cluster: Cluster, path: Path) -> None:
+    """A cluster file of alike nodes."""
+    kind = cluster.nodes[0].type
+    path.write_text(
+        f"""schema: pilotfish/cluster/v1
+name: {cluster.name}
+node_types:
+  {kind.name}:
+    cores: {kind.cores}
+    memory: {kind.memory:.0f}
+    memory_bandwidth: {kind.memory_bandwidth:.0f}
+    contention: {kind.contention.value}
+    contending_threads: {kind.contending_threads.value}
+    cpu_sharing: {kind.cpu_sharing.value}
+nodes:
+  - {{names: "s[0-{len(cluster.nodes) - 1}]", type: {kind.name}}}
+oversubscription: unlimited
+"""
+    )
+
+
+def write_workflow(workflow: Workflow, path: Path) -> None:
+    """A workflow file of jobs with one thread group each."""
+    lines = ["schema: pilotfish/workflow/v1", f"name: {workflow.name}", "jobs:"]
+    for job in workflow.jobs:
+        (group,) = job.profile.groups
+        lines += [
+            f"  {job.id}:",
+            f"    after: [{', '.join(job.after)}]",
+            f"    profile: {{threads: {group.count}, service_demand: {group.demand!r}, "
+            f"utilisation: {group.utilisation!r}, utilisation_std: {group.utilisation_std!r}, "
+            f"bandwidth: {group.bandwidth!r}}}",
+        ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def measure(quick: bool) -> None:
+    """Print the table."""
+    heading("Commands as processes; targets: --help 0.3 s, plan of the STREAM input 0.9 s")
+    program = [sys.executable, "-m", "pilotfish.daemon"]
+    installed = Path(sys.executable).with_name("pilotfish")
+    program = [str(installed)] if installed.exists() else program
+    with tempfile.TemporaryDirectory() as folder:
+        lab, files = Path(folder) / "cluster.yaml", dict[int, Path]()
+        write_cluster(servers(4, paper=True), lab)
+        for jobs in (50, 100):
+            files[jobs] = Path(folder) / f"dag-{jobs}.yaml"
+            write_workflow(stream_workflow(SHAPES["layered"], jobs, 1), files[jobs])
+        plan = [*program, "plan", "--cluster", str(lab)]
+        cases = {
+            "python -c pass (baseline)": [sys.executable, "-c", "pass"],
+            "python -c 'import numba' (baseline)": [sys.executable, "-c", "import numba"],
+            "pilotfish --help": [*program, "--help"],
+            "pilotfish plan --policy mom, 50 jobs": [*plan, "--policy", "mom", str(files[50])],
+            "pilotfish plan --policy mom, 100 jobs": [*plan, "--policy", "mom", str(files[100])],
+            "pilotfish plan (lookahead), 100 jobs": [*plan, str(files[100])],
+            "pilotfish plan --engine interval, mom, 100 jobs": [
+                *plan, "--policy", "mom", "--engine", "interval", str(files[100]),
+            ],
+        }  # fmt: skip
+        rows = [_row(name, command, folder, 3 if quick else 7) for name, command in cases.items()]
+    table(("command", "median s", "least s", "exit code"), rows)
+
+
+def _row(name: str, command: list[str], folder: str, repeats: int) -> list[object]:
+    codes = []
+
+    def run() -> None:
+        codes.append(subprocess.run(command, cwd=folder, capture_output=True, env=os.environ).returncode)
+
+    run()
+    seconds = timed(run, repeats)
+    return [name, number(statistics.median(seconds)), number(min(seconds)), codes[-1]]

@@ -1,0 +1,85 @@
+"""What `lookahead` gains over `mom`, and how much of the way to the proven lower bound that is.
+
+Rule: both are the product's whole plans; the mean is over instances, each counting alike.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.plan import Plan
+from pilotfish.simulate.planner import plan
+from pilotfish.simulate.platform import Cluster
+
+from . import workflows
+from .instances import MODELS, random_wide, servers, stream_workflow
+from .show import heading, number, table
+
+
+def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
+    """Workflows with the number of servers to plan them for, by kind."""
+    count, draw = (4 if quick else 30), random.Random(7)
+    wide = [(stream_workflow(random_wide, draw.choice((50, 75, 100)), seed), 2 + seed % 4) for seed in range(count)]
+    shapes = list(workflows.SHAPES)
+    derived = [
+        (workflows.derived(shapes[seed % len(shapes)], draw.choice((50, 75, 100)), seed), 2 + seed // 4 % 4)
+        for seed in range(count)
+    ]
+    return {"random wide": wide, "WfCommons-derived": derived}
+
+
+def measure(quick: bool, traces: Path | None = None) -> None:
+    """Print the tables."""
+    heading("lookahead against mom; targets: 10 % lower on wide DAGs under the paper's model, half of the gap under ours")
+    kinds = instances(quick)
+    if traces is not None:
+        kinds["WfCommons traces"] = [(workflow, 3) for workflow in workflows.traces(traces)]
+    rows = [
+        _row(kind, given, paper)
+        for paper in (True, False)
+        for kind, given in kinds.items()
+    ]
+    table(
+        ("model", "DAGs", "instances", "mean reduction", "median", "least", "most", "gap closed", "mom over bound",
+         "lookahead over bound", "mom s", "lookahead s"),
+        rows,
+    )  # fmt: skip
+    print(f"paper's: {MODELS[True]}; ours: {MODELS[False]}; 2 to 5 servers, 50 to 100 jobs, default budget.")
+    print("gap closed: mean share of (mom - lower bound) that lookahead takes away; s: mean seconds for a plan.")
+
+
+def _row(kind: str, given: Sequence[tuple[Workflow, int]], paper: bool) -> list[object]:
+    reductions, closed, seconds = list[float](), list[float](), dict[str, list[float]]()
+    over: dict[str, list[float]] = {"mom": [], "lookahead": []}
+    for workflow, count in given:
+        cluster, made = servers(count, paper), dict[str, Plan]()
+        for policy in over:
+            began = time.perf_counter()
+            made[policy] = _plan(workflow, cluster, policy)
+            seconds.setdefault(policy, []).append(time.perf_counter() - began)
+            over[policy].append(made[policy].makespan / made[policy].lower_bound - 1.0)
+        mom, ours, bound = made["mom"].makespan, made["lookahead"].makespan, made["mom"].lower_bound
+        reductions.append(1.0 - ours / mom)
+        if mom > bound * (1.0 + 1e-9):
+            closed.append((mom - ours) / (mom - bound))
+    return [
+        "paper's" if paper else "ours", kind, len(given), percent(statistics.mean(reductions)),
+        percent(statistics.median(reductions)), percent(min(reductions)), percent(max(reductions)),
+        percent(statistics.mean(closed)) if closed else "-", percent(statistics.mean(over["mom"])),
+        percent(statistics.mean(over["lookahead"])), number(statistics.mean(seconds["mom"])),
+        number(statistics.mean(seconds["lookahead"])),
+    ]  # fmt: skip
+
+
+def _plan(workflow: Workflow, cluster: Cluster, policy: str) -> Plan:
+    return plan(workflow, cluster, policy=policy, explain=False)
+
+
+def percent(share: float) -> str:
+    """A share in percent, one digit."""
+    return f"{round(share * 100, 1) + 0.0:.1f} %"

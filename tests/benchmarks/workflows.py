@@ -1,0 +1,106 @@
+"""Workflows of the shapes that WfCommons publishes (Coleman et al., FGCS 2022), and its own trace files.
+
+Rule: structure as published, sizes and profiles drawn from a seed; all tasks of a category share one profile, which
+is one of the STREAM jobs, so that there is something to contend for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from pilotfish.simulate.formats.workflow import read_workflow
+from pilotfish.simulate.job import Job, Profile, Workflow
+
+from .instances import stream_profiles
+
+#: (category, indices of the tasks it waits for) of every task, in order.
+Tasks = list[tuple[str, list[int]]]
+
+
+def genome(jobs: int) -> Tasks:
+    """1000genome: for each chromosome individuals, their merge, sifting, and two analyses for each population."""
+    tasks: Tasks = []
+    populations, individuals = 7, 8 if jobs < 400 else 24
+    while len(tasks) + individuals + 2 + 2 * populations <= jobs or not tasks:
+        first = len(tasks)
+        tasks += [("individuals", []) for _ in range(individuals)]
+        tasks += [("individuals_merge", list(range(first, first + individuals))), ("sifting", [])]
+        ready = [len(tasks) - 2, len(tasks) - 1]
+        for _ in range(populations):
+            tasks += [("mutation_overlap", ready), ("frequency", ready)]
+    return tasks
+
+
+def montage(jobs: int) -> Tasks:
+    """Montage: projections, differences of neighbours, a fit and a model, backgrounds, and a mosaic."""
+    images = max(3, (jobs - 5) // 4)
+    tasks: Tasks = [("mProject", []) for _ in range(images)]
+    pairs = [(i, i + 1) for i in range(images - 1)] + [(i, i + 2) for i in range(images - 2)]
+    tasks += [("mDiffFit", [a, b]) for a, b in pairs]
+    tasks.append(("mConcatFit", list(range(images, images + len(pairs)))))
+    tasks.append(("mBgModel", [len(tasks) - 1]))
+    model = len(tasks) - 1
+    tasks += [("mBackground", [model, i]) for i in range(images)]
+    tasks.append(("mImgtbl", list(range(model + 1, model + 1 + images))))
+    tasks.append(("mAdd", [len(tasks) - 1]))
+    tasks.append(("mViewer", [len(tasks) - 1]))
+    return tasks
+
+
+def blast(jobs: int) -> Tasks:
+    """BLAST: split, search the parts, gather results and messages."""
+    parts = list(range(1, jobs - 2))
+    return [("split_fasta", []), *(("blastall", [0]) for _ in parts), ("cat_blast", parts), ("cat", parts)]
+
+
+def epigenomics(jobs: int) -> Tasks:
+    """Epigenomics: for each lane a split, chains of four steps, a merge; then a merge of all, an index, a pileup."""
+    tasks: Tasks = []
+    chains, merges = 5, []
+    while len(tasks) + 4 * chains + 2 + 3 <= jobs or not merges:
+        split = len(tasks)
+        tasks.append(("fastqSplit", []))
+        ends = []
+        for _ in range(chains):
+            before = split
+            for step in ("filterContams", "sol2sanger", "fast2bfq", "map"):
+                tasks.append((step, [before]))
+                before = len(tasks) - 1
+            ends.append(before)
+        tasks.append(("mapMerge", ends))
+        merges.append(len(tasks) - 1)
+    tasks.append(("mapMerge", merges))
+    tasks.append(("maqIndex", [len(tasks) - 1]))
+    tasks.append(("pileup", [len(tasks) - 1]))
+    return tasks
+
+
+SHAPES: dict[str, Callable[[int], Tasks]] = {
+    "1000genome": genome,
+    "montage": montage,
+    "blast": blast,
+    "epigenomics": epigenomics,
+}
+
+
+def derived(shape: str, jobs: int, seed: int) -> Workflow:
+    """A workflow of that shape with about that many jobs, one STREAM profile for each category."""
+    draw, profiles, of = random.Random(seed), stream_profiles(), dict[str, Profile]()
+    tasks = SHAPES[shape](jobs)
+    for category, _ in tasks:
+        of.setdefault(category, draw.choice(profiles))
+    return Workflow(
+        f"{shape}-{len(tasks)}-{seed}",
+        tuple(
+            Job(f"{category}_{i}", of[category], tuple(f"{tasks[p][0]}_{p}" for p in before))
+            for i, (category, before) in enumerate(tasks)
+        ),
+    )
+
+
+def traces(folder: Path, most: int = 1000) -> list[Workflow]:
+    """The WfFormat files below a folder that have at most `most` jobs."""
+    found = (read_workflow(path) for path in sorted(folder.rglob("*.json")))
+    return [workflow for workflow in found if len(workflow.jobs) <= most]

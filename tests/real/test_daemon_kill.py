@@ -1,0 +1,217 @@
+"""The real daemon on real processes, killed: every job runs exactly once, and nothing is forgotten."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pilotfish.daemon import wire
+from real_world import COMMAND, CPUS, PATIENCE_S, eventually, pilotfish
+
+pytestmark = pytest.mark.xdist_group("machine")
+
+KILLS, SEED = 10, 4
+LIFE_S = 0.6
+
+
+class Daemon:
+    """`pilotfish daemon` in a process of its own, on one or two nodes of one CPU."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.socket, self.store = folder, folder / "s", folder / "profiles.sqlite"
+        kind = {"cores": 1, "memory": "1GiB", "memory_bandwidth": "10GB/s"}
+        nodes = [{"names": name, "type": "cpu", "cpus": str(cpu)} for name, cpu in zip("ab", CPUS, strict=False)]
+        cluster = {"schema": "pilotfish/cluster/v1", "name": "here", "node_types": {"cpu": kind}, "nodes": nodes}
+        self._write("cluster.yaml", cluster)
+        config = {
+            "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "journal", "policy": "mom",
+            "cycle_seconds": 0.2, "profiles": str(self.store), "socket": {"path": str(self.socket)},
+            "metrics": {"enabled": False}, "adapter": {"name": "local", "options": {"cgroups": False}},
+        }  # fmt: skip
+        self._write("pilotfish.yaml", config)
+        self.log, self.out = folder / "log", folder / "out"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _write(self, name: str, document: dict[str, Any]) -> Path:
+        path = self.folder / name
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    def spawn(self, *options: str) -> None:
+        """Start it."""
+        with self.log.open("a") as log, self.out.open("a") as out:
+            argv = [*COMMAND, "daemon", "--config", str(self.folder / "pilotfish.yaml"), *options]
+            self.process = subprocess.Popen(argv, stdout=out, stderr=log)
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it answers."""
+        self.spawn(*options)
+        eventually(lambda: self.ask("status"), "an answer of the daemon")
+
+    def ask(self, do: str, **arguments: str) -> dict[str, Any] | None:
+        """The answer to a question, None where nobody answers yet."""
+        assert self.process is not None and self.process.poll() is None, self.log.read_text()
+        try:
+            return wire.ask(f"ipc://{self.socket}", do, **arguments)
+        except wire.WireError:
+            return None
+
+    def submit(self, name: str, jobs: dict[str, dict[str, Any]]) -> str:
+        """Hand a workflow in; returns its id."""
+        flow = self._write(f"{name}.yaml", {"schema": "pilotfish/workflow/v1", "name": name, "jobs": jobs})
+        done = pilotfish("submit", flow, "--socket", self.socket)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def ended(self, workflow: str) -> dict[str, Any]:
+        """What `pilotfish status` says of a workflow once that has ended."""
+
+        def look() -> bool:
+            answer = self.ask("status", workflow=workflow)
+            return answer is not None and answer["workflows"][0]["exit_code"] is not None
+
+        eventually(look, "the end of the workflow")
+        done = pilotfish("status", workflow, "--json", "--socket", self.socket)
+        assert done.returncode == 0, done.stderr
+        (found,) = json.loads(done.stdout)["workflows"]
+        return dict(found)
+
+    def stop(self, number: int) -> int:
+        """Send it a signal, and wait until it is gone; returns its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self.process = None
+        return code
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    with closing(Daemon(tmp_path)) as made:
+        yield made
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+def job(command: str, *after: str, seconds: float = 0.2) -> dict[str, Any]:
+    profile = {"service_demand": 0.01, "utilisation": 0.01 / seconds}
+    return {"command": command, "after": list(after), "profile": profile}
+
+
+def test_killed_at_ten_random_moments_every_job_runs_once(daemon: Daemon) -> None:
+    chance = random.Random(SEED)
+    jobs: dict[str, dict[str, Any]] = {}
+    for i in range(30):
+        seconds = chance.uniform(0.1, 0.4)
+        before = [f"j{k}" for k in {i - 1 - chance.randrange(3) for _ in range(2)} if k >= 0]
+        jobs[f"j{i}"] = job(f"echo j{i} >> trail; sleep {seconds:.2f}", *before, seconds=seconds)
+    daemon.start()
+    workflow = daemon.submit("thirty", jobs)
+    unfinished = 0
+    for turn in range(KILLS):
+        time.sleep(chance.uniform(0.0, LIFE_S))
+        unfinished += len(lines(daemon.folder / "trail")) < len(jobs)
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+        if turn % 2:  # the next one is killed at work, else perhaps while it starts
+            daemon.start()
+        else:
+            daemon.spawn()
+    eventually(lambda: daemon.ask("status"), "an answer of the daemon")
+    done = daemon.ended(workflow)
+    trail = lines(daemon.folder / "trail")
+    assert sorted(trail) == sorted(jobs)
+    assert unfinished >= 5
+    for name, wanted in jobs.items():
+        assert all(trail.index(before) < trail.index(name) for before in wanted["after"])
+    assert (done["state"], done["exit_code"]) == ("completed", 0)
+    assert [found["id"] for found in done["jobs"]] == list(jobs)
+    for found in done["jobs"]:
+        assert (found["state"], found["exit_code"], found["signal"]) == ("completed", 0, None)
+        assert found["nodes"] in (["a"], ["b"]) and found["forecast_run_time"] > 0
+        assert found["finish_time"] > found["start_time"]
+    assert daemon.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in daemon.log.read_text()
+
+
+def test_a_job_that_fails_while_the_daemon_is_dead_keeps_its_exit_code(daemon: Daemon) -> None:
+    daemon.start()
+    jobs = {
+        "bad": job("echo bad >> trail; sleep 0.5; echo over >> trail; exit 3"),
+        "child": job("echo child >> trail", "bad"),
+        "grandchild": job("echo grandchild >> trail", "child"),
+        "free": job("echo free >> trail; sleep 0.1"),
+    }
+    workflow = daemon.submit("failing", jobs)
+    trail = daemon.folder / "trail"
+    eventually(lambda: "bad" in lines(trail), "the start of the job")
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    eventually(lambda: "over" in lines(trail), "its end")
+    daemon.start()
+    done = daemon.ended(workflow)
+    found = {one["id"]: (one["state"], one["exit_code"]) for one in done["jobs"]}
+    assert found == {
+        "bad": ("failed", 3), "child": ("cancelled", None), "grandchild": ("cancelled", None),
+        "free": ("completed", 0),
+    }  # fmt: skip
+    assert done["exit_code"] == 1 and sorted(lines(trail)) == ["bad", "free", "over"]
+    assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_a_clean_stop_leaves_jobs_alone(daemon: Daemon) -> None:
+    daemon.start()
+    workflow = daemon.submit("long", {"a": job("echo begun >> trail; sleep 1.5; echo over >> trail")})
+    trail = daemon.folder / "trail"
+    eventually(lambda: lines(trail), "the start of the job")
+    assert daemon.stop(signal.SIGTERM) == 0
+    assert "stopped; jobs go on" in daemon.log.read_text() and not daemon.socket.exists()
+    assert lines(trail) == ["begun"]
+    eventually(lambda: len(lines(trail)) == 2, "the end of the job")
+    daemon.start()
+    (found,) = daemon.ended(workflow)["jobs"]
+    assert (found["state"], found["exit_code"]) == ("completed", 0)
+    assert found["finish_time"] - found["start_time"] >= 1.4
+    assert lines(trail) == ["begun", "over"]
+
+
+def test_a_dry_run_prints_the_mapping_and_starts_nothing(daemon: Daemon) -> None:
+    daemon.start("--dry-run")
+    jobs = {"a": job("echo a >> trail"), "b": job("echo b >> trail", "a")}
+    workflow = daemon.submit("dry", jobs)
+    eventually(lambda: daemon.out.read_text(), "a decision")
+    story = daemon.ask("explain", job=f"{workflow}/a")
+    assert story is not None and {record["kind"] for record in story["story"]} >= {"chosen", "dry-run"}
+    assert daemon.stop(signal.SIGTERM) == 0
+    assert daemon.out.read_text() == f"start {workflow}/a on a\n"
+    assert not (daemon.folder / "trail").exists()
+    assert not list(daemon.folder.glob("journal/*.sqlite*")) and not list(daemon.folder.glob("journal/local/jobs/*"))
+    assert not daemon.store.exists()
+
+
+def test_a_job_without_a_profile_has_one_after_its_first_run(daemon: Daemon) -> None:
+    busy = {"command": ["python3", "-IS", "-c", "sum(range(6000000))"]}
+    daemon.start()
+    first = daemon.ended(daemon.submit("first", {"a": busy}))["jobs"][0]
+    assert first["forecast_run_time"] == pytest.approx(60.0)
+    second = daemon.ended(daemon.submit("second", {"again": busy}))["jobs"][0]
+    assert second["forecast_run_time"] < 10.0
+    assert daemon.stop(signal.SIGTERM) == 0
+    known = json.loads(pilotfish("profile", "list", "--store", daemon.store, "--json").stdout)["profiles"]
+    (mine,) = [profile for name, profile in known.items() if "sum(range" in name]
+    assert (mine["source"], mine["runs"]) == ("measured", 2)
+    taken = first["finish_time"] - first["start_time"]
+    assert mine.get("threads", 1) == 1 and 0.001 < mine["service_demand"] <= 1.1 * taken

@@ -1,0 +1,203 @@
+"""What can be asked of the present moment: forecasts change nothing, decisions are the best of the forecasts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
+from pilotfish.simulate.engine import Simulation, Underway
+from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.kernels import layout
+from pilotfish.simulate.platform import Cluster, Contention
+
+#: Columns that a kernel uses as scratch: nothing that is asked of the tables depends on what they hold between calls.
+SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end", "end_arrivals", "end_exact"}}
+ANSWERS = {"jobs": {"alt", "alt_cost", "score"}}
+
+
+def moment(data: Any, most_nodes: int = 1, **fixed: Any) -> tuple[Simulation, list[str]]:
+    """A settled simulation in the middle of a run, and the jobs that could start."""
+    cluster = data.draw(clusters(**fixed))
+    workflow = data.draw(workflows(phased=True, nodes=most_nodes, edges=0))
+    state = data.draw(circumstances(workflow, cluster))
+    try:
+        simulation = Simulation(workflow, cluster, **state)
+    except InvalidJobError:
+        assume(False)
+    simulation.settle()
+    busy = {u.id for u in state["underway"]} | state["done"]
+    ready = [j.id for j in workflow.jobs if j.id not in busy and set(j.after) <= state["done"]]
+    assume(ready)
+    return simulation, ready
+
+
+def photograph(simulation: Simulation, *ignore: dict[str, set[str]]) -> dict[str, Any]:
+    """Everything in the tables that means something."""
+    result = {}
+    for name in ("nodes", "domains", "jobs", "strands", "parts", "placed", "queues", "queued", "heap", "clock"):
+        table = getattr(simulation.world, name)
+        hidden = set().union(*(i.get(name, set()) for i in (SCRATCH, *ignore)))
+        columns = [c for c in table.dtype.names or [] if c not in hidden]
+        result[name] = table[columns].tolist() if table.dtype.names else table.tolist()
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_forecast_changes_nothing_and_repeats_itself(data: Any) -> None:
+    simulation, ready = moment(data)
+    before = repr(photograph(simulation))
+    asked = [(j, [n.name], p) for j in ready for n in simulation.cluster.nodes for p in ("let", "mom")]
+    first = [simulation.forecast(*question) for question in asked]
+    assert repr(photograph(simulation)) == before
+    assert [simulation.forecast(*question) for question in reversed(asked)] == first[::-1]
+    assert all(value > 0.0 for value in first)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.permutations(PAPER))
+def test_a_decision_is_the_best_of_the_forecasts_whatever_was_asked_before(data: Any, order: list[str]) -> None:
+    simulation, ready = moment(data)
+    before = repr(photograph(simulation, ANSWERS, {"placed": set()}) | {"placed": None})
+    for policy in (*order, *order):
+        for job_id in ready:
+            assert simulation.decide(job_id, policy) == brute_force(simulation, job_id, policy), (job_id, policy)
+    load = {"nodes": {"load", "load_time", "energy", "energy_time"}}
+    assert repr(photograph(simulation, ANSWERS, load) | {"placed": None}) == before or "loadavg" in order
+
+
+def brute_force(simulation: Simulation, job_id: str, policy: str) -> tuple[str, ...] | None:
+    """Nodes in file order, replaced only by a score that is less by more than 1e-9."""
+    job, world = simulation.workflow.jobs[simulation.workflow.index[job_id]], simulation.world
+    best, incumbent = None, math.inf
+    for node, row in zip(simulation.cluster.nodes, world.nodes, strict=True):
+        memory = max(job.memory, job.profile.memory)
+        if row["alloc"] + job.profile.threads > row["limit"] or row["used"] + memory > node.type.memory:
+            continue
+        if policy == "slf":
+            score = row["live"] / node.type.cores
+        elif policy == "loadavg":
+            score = row["load"] / node.type.cores
+        else:
+            score = simulation.forecast(job_id, [node.name], policy)
+        if best is None or score < incumbent * (1 - 1e-9):
+            best, incumbent = (node.name,), score
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from(["let", "mom"]))
+def test_nodes_of_a_wide_job_are_no_worse_than_the_best_single_ones(data: Any, policy: str) -> None:
+    simulation, ready = moment(data, most_nodes=3, remote_access_penalty=1.0)
+    for job_id in ready:
+        chosen = simulation.decide(job_id, policy)
+        if chosen is None or len(chosen) == 1:
+            continue
+        assert len(set(chosen)) == len(chosen) == simulation.workflow.jobs[simulation.workflow.index[job_id]].nodes
+        scores = [(simulation.forecast(job_id, [n.name], policy), i) for i, n in enumerate(simulation.cluster.nodes)
+                  if brute_force_fits(simulation, job_id, i)]  # fmt: skip
+        greedy = [simulation.cluster.nodes[i].name for _, i in sorted(scores)[: len(chosen)]]
+        assert simulation.forecast(job_id, chosen, policy) <= simulation.forecast(job_id, greedy, policy) * (1 + 1e-7)
+
+
+def brute_force_fits(simulation: Simulation, job_id: str, node: int) -> bool:
+    job, row = simulation.workflow.jobs[simulation.workflow.index[job_id]], simulation.world.nodes[node]
+    memory = max(job.memory, job.profile.memory)
+    return bool(row["alloc"] + job.profile.threads <= row["limit"] and row["used"] + memory <= row["memory"])
+
+
+def test_policies_asked_one_after_the_other_do_not_mix_their_scores() -> None:
+    workflow = flow(make_job("long", 100.0), make_job("a"), make_job("b"), make_job("new", 1.0))
+    residents = [Underway("long", ("n0",)), Underway("a", ("n1",)), Underway("b", ("n1",))]
+    simulation = Simulation(workflow, make_cluster(2), underway=residents)
+    simulation.settle()
+    for policy, node in (("let", "n0"), ("mom", "n1"), ("let", "n0")):
+        assert simulation.decide("new", policy) == (node,)
+
+
+@pytest.mark.parametrize("busy", [0, 1, 2])
+def test_among_alike_nodes_a_wide_job_takes_the_emptiest(busy: int) -> None:
+    cluster = make_cluster(4, contention=Contention.MAX_MIN)
+    residents = [make_job(f"r{i}", 100.0 - i, b=8e9) for i in range(busy)]
+    workflow = flow(*residents, make_job("wide", 10.0, b=8e9, nodes=2))
+    simulation = Simulation(workflow, cluster, underway=[Underway(f"r{i}", (f"n{i}",)) for i in range(busy)])
+    simulation.settle()
+    best = min(
+        itertools.combinations([n.name for n in cluster.nodes], 2), key=lambda pair: simulation.forecast("wide", pair)
+    )
+    assert simulation.decide("wide", "let") == best == (f"n{busy}", f"n{busy + 1}")
+
+
+@settings(max_examples=80, deadline=None)
+@given(clusters(shared=True), workflows(phased=True), st.sampled_from(PAPER))
+def test_step_by_step_is_the_same_as_in_one_go(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    """A policy in Python, through settle, decide, start and advance, gets what the compiled loop gets."""
+    try:
+        whole = Simulation(workflow, cluster).run(policy)
+    except InvalidJobError:
+        return
+    expected = whole.start.tolist(), whole.finish.tolist()
+    simulation = Simulation(workflow, cluster)
+    simulation.settle()
+    jobs, ready = simulation.world.jobs, dict[str, tuple[int, int]]()
+    for turn in itertools.count():
+        done = {j.id for j, row in zip(workflow.jobs, jobs, strict=True) if row["state"] == layout.DONE}
+        for i, job in enumerate(workflow.jobs):
+            if jobs[i]["state"] < layout.RUNNING and set(job.after) <= done:
+                ready.setdefault(job.id, (turn, i))
+        for job_id in sorted(ready, key=lambda name: ready[name]):
+            nodes = simulation.decide(job_id, policy)
+            if nodes is not None:
+                simulation.start(job_id, nodes)
+                del ready[job_id]
+        if math.isinf(simulation.next_event):
+            break
+        simulation.advance(simulation.next_event)
+    assert (jobs["start"].tolist(), jobs["finish"].tolist()) == (pytest.approx(expected[0], rel=1e-9, abs=1e-9),
+                                                                 pytest.approx(expected[1], rel=1e-9))  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(clusters(), workflows(), st.sampled_from(PAPER))
+def test_a_copy_is_independent(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+    try:
+        simulation = Simulation(workflow, cluster)
+    except InvalidJobError:
+        return
+    simulation.settle()
+    before, twin = photograph(simulation), simulation.copy()
+    twin.run(policy)
+    assert repr(photograph(simulation)) == repr(before)
+    simulation.run(policy)
+    assert repr(photograph(simulation)) == repr(photograph(twin))
+    assert not np.shares_memory(simulation.world.buffer, twin.world.buffer)
+
+
+def test_an_outcome_stays_what_it_was() -> None:
+    simulation = Simulation(flow(make_job("a", 5.0), make_job("b", 7.0)), make_cluster(2))
+    slf = simulation.run("slf")
+    before = slf.finish.tolist()
+    simulation.run("loadavg")  # piles both on one node
+    assert slf.finish.tolist() == before == [5.0, 7.0]
+
+
+def test_what_ended_in_an_earlier_simulation_is_not_there_any_more() -> None:
+    """A job whose first group has ended goes on with the second alone, also in the simulation that adopts it."""
+    job = Job("j", Profile((ThreadGroup(3, 1.0), ThreadGroup(1, 50.0))))
+    cluster = make_cluster(2, cores=4)
+    first = Simulation(flow(job), cluster, underway=[Underway("j", ("n0",))])
+    first.settle()
+    first.advance(10.0)
+    second = Simulation(flow(job, make_job("new", 5.0, 4)), cluster, underway=[Underway("j", ("n0",))])
+    second.adopt(first)
+    assert second.world.nodes["live"].tolist() == first.world.nodes["live"].tolist() == [1.0, 0.0]
+    assert second.forecast("new", ["n0"], "mom") == pytest.approx(40.0 + 1.25)
+    second.advance(100.0)
+    assert second.world.jobs["finish"][0] == pytest.approx(50.0)
