@@ -24,7 +24,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 class Pilotfish(LazyGroup):
     """The commands, in the order in which a newcomer meets them."""
 
-    lazy = {  # noqa: RUF012
+    lazy = {
         "plan": Lazy(".commands.plan", "plan", "Simulate a workflow; print where each job would run."),
         "run": Lazy(".commands.run", "run", "Plan a workflow, run it here, compare with the forecast."),
         "demo": Lazy(

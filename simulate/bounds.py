@@ -1,9 +1,10 @@
 """A proven lower bound on the makespan, to print beside every plan.
 
-Rule: every argument holds whatever the mapping. (1) No thread progresses faster than in isolation. (2) Cores are
-held one thread at a time, so core-seconds cannot exceed cores x time; the same for placed threads under a finite
-oversubscription and for bytes through memory channels where the model limits them. (3) For every pair of
-thresholds, the jobs whose heads and tails (longest chains before and after them) reach it must all fit between.
+Rule: every argument holds whatever the mapping. (1) No thread progresses faster than in isolation, and a job takes
+at least its core-seconds and its bytes divided by what its node has. (2) Cores are held one thread at a time, so
+core-seconds cannot exceed cores x time; the same for placed threads under a finite oversubscription and for bytes
+through memory channels where the model limits them. (3) For every pair of thresholds, the jobs whose heads and tails
+(longest chains before and after them) reach it must all fit between.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .build import template_of
 from .engine import Simulation
 from .kernels import layout
 
@@ -37,24 +39,28 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     phases = world.phases.reshape(-1, n_types)
     work, busy = phases["work"], phases["work"] * phases["utilisation"]
     moved = busy * phases["bandwidth"]
+    limited = bool(np.isin(world.types["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
+    channel = world.types["bandwidth"] if limited else np.full(n_types, np.inf)
     count = len(world.classes)
     time, cpu, data = np.zeros(count), np.zeros(count), np.zeros(count)
     for c, cls in enumerate(world.classes):
+        alone, core_s, volume = np.zeros(n_types), np.zeros(n_types), np.zeros(n_types)
         for group in world.groups[cls["group_start"] : cls["group_start"] + cls["group_count"]]:
             rows = slice(group["phase_start"], group["phase_start"] + group["phase_count"])
-            time[c] = max(time[c], work[rows].sum(0).min())
-            cpu[c] += group["count"] * cls["nodes"] * busy[rows].sum(0).min()
-            data[c] += group["count"] * cls["nodes"] * moved[rows].sum(0).min()
+            alone = np.maximum(alone, work[rows].sum(0))
+            core_s += group["count"] * busy[rows].sum(0)
+            volume += group["count"] * moved[rows].sum(0)
+        time[c] = np.maximum.reduce([alone, core_s / world.types["cores"], volume / channel]).min()
+        cpu[c], data[c] = cls["nodes"] * core_s.min(), cls["nodes"] * volume.min()
     held = world.classes["threads"] * world.classes["nodes"] * time
     of = world.jobs["cls"]
     left = np.where(world.jobs["state"] == layout.DONE, 0.0, 1.0 - world.jobs["progress"])
     kinds = world.types[world.nodes["type"]]
-    usable = world.nodes["limit"] >= 0.0
-    limited = bool(np.isin(world.types["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
+    limit = template_of(simulation.cluster).nodes["limit"]  # also of nodes that take nothing new: jobs may run there
     domain_bandwidth = world.types["bandwidth"][world.nodes["type"][world.domain_nodes[world.domains["start"]]]]
     capacities = [
-        float(kinds["cores"][usable].sum()),
-        float(world.nodes["limit"][usable].sum()),
+        float(kinds["cores"].sum()),
+        float(limit.sum()),
         float(domain_bandwidth.sum()) if limited else 0.0,
     ]
     return time[of] * left, [cpu[of] * left, held[of] * left, data[of] * left], capacities

@@ -15,6 +15,7 @@ from .bounds import lower_bound
 from .engine import Simulation, Underway
 from .errors import ConfigError
 from .job import Workflow
+from .kernels import layout
 from .objective import Objective
 from .plan import Plan, PlannedJob, RunnerUp
 from .platform import Cluster
@@ -121,7 +122,7 @@ def lower_bound_of(simulation: Simulation) -> float:
 
 def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -> tuple[PlannedJob, ...]:
     world, isolated = simulation.world, simulation.isolated
-    powered = bool((world.types["watts_base"] > 0.0).all())
+    powered = bool(world.count[layout.POWERED])
     start, finish = world.jobs["start"].tolist(), world.jobs["finish"].tolist()
     energy, cls = world.jobs["energy"].tolist(), world.jobs["cls"].tolist()
     progress = world.jobs["progress"].tolist()

@@ -165,5 +165,8 @@ class Cluster:
         return tuple(dict.fromkeys(node.type for node in self.nodes))
 
     def thread_limit(self, node: Node) -> float:
-        """Threads that may be placed on `node` (may be math.inf)."""
-        return math.inf if math.isinf(self.oversubscription) else self.oversubscription * node.type.cores
+        """Threads that may be placed on `node`: a whole number, or math.inf."""
+        if math.isinf(self.oversubscription):
+            return math.inf
+        # 0.29 a core on 100 cores is 29 threads, though 0.29 * 100 is a hair less in binary.
+        return math.floor(self.oversubscription * node.type.cores * (1 + 1e-9))

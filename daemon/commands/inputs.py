@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
+    from ...simulate.stochastic import Replicated
     from ..queue import Submission
 
 
@@ -67,6 +68,16 @@ TimeLimit = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Cut the search short after this time; the plan then says so."),
 ]
+Replicates = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Plan N draws of stochastic demands; show the mapping that most of them lead to."
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(metavar="ENGINE", help="fluid (exact, no time step), or interval (0.1 s steps with jitter)."),
+]
 Store = Annotated[Path | None, typer.Option(metavar="PROFILES", help="Profile store to look names up in.")]
 
 
@@ -80,6 +91,8 @@ class Wishes:
     seed: int
     budget: int | None
     time_limit: float | None
+    engine: str = "fluid"
+    replicates: int | None = None
 
     def scores(self, plans: Sequence[Plan]) -> list[float]:
         """The objective's value of each plan, lower is better; a mix is measured against the best of each."""
@@ -95,16 +108,25 @@ class Wishes:
         from ...simulate.planner import plan
 
         began = time.perf_counter()
-        made = plan(
-            workflow,
-            cluster,
-            policy=policy or self.policy,
-            objective=self.objective,
-            seed=self.seed,
-            budget=self.budget,
-            should_stop=_deadline(self.time_limit),
-        )
+        made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
         return replace(made, simulated_in=time.perf_counter() - began)
+
+    def replicated(self, workflow: Workflow, cluster: Cluster) -> Replicated:
+        """Plan as many draws of the workflow as asked for; the clock of the time limit starts now."""
+        from ...simulate.stochastic import replicate
+
+        began = time.perf_counter()
+        made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
+        return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
+
+    def _options(self, policy: str | None) -> dict[str, Any]:
+        return {
+            "policy": policy or self.policy,
+            "objective": self.objective,
+            "budget": self.budget,
+            "should_stop": _deadline(self.time_limit),
+            "engine": self.engine,
+        }
 
 
 def wishes(
@@ -113,21 +135,26 @@ def wishes(
     seed: int,
     budget: int | None,
     time_limit: float | None,
+    engine: str = "fluid",
+    replicates: int | None = None,
 ) -> Wishes:
     """Check the options of a plan. Raises typer.BadParameter."""
     from ...simulate.objective import Objective
+    from ...simulate.planner import ENGINES
 
     if policy not in _policy_names():
         near = difflib.get_close_matches(policy, _policy_names(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise bad("--policy", f"{policy!r} is not a policy{hint} (allowed: {', '.join(_policy_names())})")
+    if engine not in ENGINES:
+        raise bad("--engine", f"{engine!r} is not an engine (allowed: {', '.join(ENGINES)})")
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise bad("--time-limit", f"{time_limit:g} is not a time to search for (allowed: seconds, above 0)")
     try:
         objective = Objective.parse(goal)
     except ConfigError as error:
         raise bad("--objective", str(error)) from None
-    return Wishes(policy, goal, objective, seed, budget, time_limit)
+    return Wishes(policy, goal, objective, seed, budget, time_limit, engine, replicates)
 
 
 def bad(option: str, problem: str) -> typer.BadParameter:
@@ -142,21 +169,15 @@ def _deadline(limit: float | None) -> Callable[[], bool] | None:
     return lambda: time.monotonic() >= end
 
 
-def load_simulator() -> None:
+def load_simulator(engine: str = "fluid") -> None:
     """Load the compiled kernels, so that no plan's time to decide has it in it; making them is said."""
-    from ...simulate.job import DEFAULT_PROFILE, Job
-    from ...simulate.kernels import is_warm
-    from ...simulate.planner import plan
-    from ...simulate.platform import Node, NodeType
+    from ...simulate.kernels import is_warm, load
 
-    if not is_warm():
-        note("compiling the simulator for this machine, once; this takes some seconds")
-    kind = NodeType("any", 1, 1.0, 1.0)
-    plan(
-        Workflow("first", (Job("first", DEFAULT_PROFILE),)),
-        Cluster("any", (Node("any", kind),)),
-        policy="slf",
-    )
+    for kernel in ("entry", "interval") if engine == "interval" else ("entry",):
+        if not is_warm(kernel):
+            what = "simulator" if kernel == "entry" else "interval engine"
+            note(f"compiling the {what} for this machine, once; this takes some seconds")
+        load(kernel)
 
 
 def read_cluster(path: Path) -> Cluster:

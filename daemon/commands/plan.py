@@ -16,6 +16,7 @@ from ...simulate.platform import Cluster
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...simulate.stochastic import Replicated
     from ..render.chart import Chart
 
 _PICTURES = (".svg", ".html", ".png")
@@ -42,6 +43,8 @@ def plan(
     seed: inputs.Seed = 0,
     budget: inputs.Budget = None,
     time_limit: inputs.TimeLimit = None,
+    replicates: inputs.Replicates = None,
+    engine: inputs.Engine = "fluid",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of tables.")
     ] = False,
@@ -66,18 +69,22 @@ def plan(
       pilotfish plan dag.yaml --cluster lab.yaml
       pilotfish plan dag.yaml --cluster lab.yaml --compare
       pilotfish plan dag.yaml --cluster lab.yaml --policy mom --gantt plan.html
+      pilotfish plan dag.yaml --cluster lab.yaml --replicates 20
       pilotfish plan montage.json --cluster lab.yaml --json | jq .makespan
       pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
     """
     _check_combination(compare, as_json, gantt, export)
-    wishes = inputs.wishes(policy, objective, seed, budget, time_limit)
+    if compare and replicates:
+        raise inputs.bad("--compare", "it makes one plan of each policy, and --replicates many of one")
+    wishes = inputs.wishes(policy, objective, seed, budget, time_limit, engine, replicates)
     site = inputs.read_cluster(cluster)
     flow = inputs.Profiles(store).read_workflow(workflow)
-    inputs.load_simulator()
+    inputs.load_simulator(engine)
     if compare:
         _compare(flow, site, wishes, as_json)
         return
-    made = wishes.plan(flow, site)
+    drawn = wishes.replicated(flow, site) if replicates else None
+    made = drawn.plan if drawn else wishes.plan(flow, site)
     if gantt is not None:
         _draw(made, flow, site, gantt)
     if export is not None and export is not Export.JSON:
@@ -85,7 +92,7 @@ def plan(
     elif as_json or export:
         print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
     else:
-        _show(made, flow, site, everything)
+        _show(made, flow, site, everything, drawn)
     for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
         inputs.warn(warning)
 
@@ -127,7 +134,7 @@ def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool
         inputs.warn(warning)
 
 
-def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool) -> None:
+def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
     from ..render import chart, tables, terminal
     from ..render.screen import Screen
 
@@ -137,7 +144,7 @@ def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool) -> None:
     if not everything and (note := tables.left_out(len(made.jobs))):
         screen.put(note)
     bars = terminal.gantt(picture, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour)
-    screen.put("", *bars, "", *tables.summary(made, site))
+    screen.put("", *bars, "", *tables.summary(made, site), *(tables.replicates(drawn) if drawn else ()))
 
 
 def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,9 @@ from ...simulate.job import Workflow
 from ...simulate.plan import Plan, PlannedJob, RunnerUp
 from ...simulate.platform import Cluster
 from .text import clean, count, decimals, duration, fit, joules, percent, seconds, width
+
+if TYPE_CHECKING:
+    from ...simulate.stochastic import Replicated
 
 FULL_TABLE = 40
 _SHOWN_AT_EACH_END = 15
@@ -146,6 +149,17 @@ def summary(plan: Plan, cluster: Cluster) -> list[str]:
         f"makespan  {seconds(plan.makespan)}, {bound(plan)}",
         f"energy    {energy(plan, cluster)}",
         f"decided   in {duration(plan.simulated_in)}{effort}{cut}",
+    ]
+
+
+def replicates(drawn: Replicated) -> list[str]:
+    """The lines about the draws that the shown plan stands for."""
+    low, high = min(drawn.quantiles), max(drawn.quantiles)
+    inner = f"{100 * (high - low):g} % within {seconds(drawn.quantiles[low])} to {seconds(drawn.quantiles[high])}"
+    kept = f"{percent(drawn.share)} map as shown" if drawn.dominant else "no two map alike"
+    return [
+        f"draws     {len(drawn.makespans)}, makespan {seconds(drawn.mean)} +- {seconds(drawn.std)}",
+        f"          {inner}; {kept}",
     ]
 
 

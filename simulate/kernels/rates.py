@@ -276,7 +276,7 @@ def solve_domain(domain, types, nodes, parts, segments):
 @inner
 def solve(scratch, types, n_domains, n_parts, n_strands, multi):
     """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
-    other parts do not use they give back: iterated to 1e-9 (where it swings, damped, and in the end to the slowest of the swing)."""
+    other parts do not use they give back: iterated to 1e-9 (damped where it swings, at last the slowest of a swing)."""
     strands, parts = scratch.strands, scratch.parts
     for d in range(n_domains):
         solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)

@@ -12,7 +12,7 @@ import platform
 import time
 from pathlib import Path
 
-BENCHMARKS = ("whole_plan", "one_decision", "search_gain", "large_workflow", "commands")
+BENCHMARKS = ("whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load")
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ SHAPES: dict[str, Callable[[int, random.Random], Parents]] = {
 def random_wide(jobs: int, draw: random.Random) -> Parents:
     """Few levels of many jobs: up to five roots, then a job waits for one of the first tenth, or for nothing."""
     first = max(1, jobs // 10)
-    return [[draw.randrange(min(i, first))] if i >= first or draw.random() < 0.3 and i else [] for i in range(jobs)]
+    return [[draw.randrange(min(i, first))] if i >= first or (draw.random() < 0.3 and i) else [] for i in range(jobs)]
 
 
 def stream_workflow(shape: Callable[[int, random.Random], Parents], jobs: int, seed: int) -> Workflow:

@@ -10,8 +10,8 @@ import statistics
 
 from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.interval import rerun
-from pilotfish.simulate.kernels import load
 from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.kernels import load
 from pilotfish.simulate.platform import Cluster
 
 from . import plain_python
