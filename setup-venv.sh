@@ -26,5 +26,12 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
 fi
 echo "setting up $venv (once)" >&2
 "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+log="$venv/setup.log"
+if ! {
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip &&
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+} >"$log" 2>&1; then
+    cat "$log" >&2
+    echo "setting up $venv failed: see above" >&2
+    exit 1
+fi

@@ -95,9 +95,7 @@ def _draw(group: ThreadGroup, stream: np.random.Generator) -> float:
     return max(float(value), LEAST * demand.expected)
 
 
-def replicate(
-    workflow: Workflow, cluster: Cluster, replicates: int, seed: int = 0, **plan_options: Any
-) -> Replicated:
+def replicate(workflow: Workflow, cluster: Cluster, replicates: int, seed: int = 0, **plan_options: Any) -> Replicated:
     """Plan `replicates` draws of the workflow and keep the dominant mapping. O(replicates) plans.
 
     Args:

@@ -94,9 +94,7 @@ def stream_workflow(shape: Callable[[int, random.Random], Parents], jobs: int, s
     parents = shape(jobs, draw)
     return Workflow(
         f"{getattr(shape, '__name__', 'dag')}-{jobs}-{seed}",
-        tuple(
-            Job(f"j{i}", draw.choice(profiles), tuple(f"j{p}" for p in before)) for i, before in enumerate(parents)
-        ),
+        tuple(Job(f"j{i}", draw.choice(profiles), tuple(f"j{p}" for p in before)) for i, before in enumerate(parents)),
     )
 
 
@@ -120,4 +118,5 @@ def servers(count: int, paper: bool, oversubscription: float | None = None) -> C
     return Cluster("servers", tuple(Node(f"s{i}", kind) for i in range(count)), oversubscription=limit)
 
 
-MODELS = {True: "paper's model (equal-share, all, per-thread, unlimited)", False: "ours (max-min, running, per-job, 1.0)"}
+#: What `servers(..., paper)` stands for.
+MODELS = {True: "equal-share, all, per-thread, unlimited", False: "max-min, running, per-job, 1.0"}

@@ -104,7 +104,8 @@ def measure(quick: bool) -> None:
          "plain Python ms", "ratio"),
         rows,
     )  # fmt: skip
-    print(f"paper's: {MODELS[True]}; ours: max-min, running, per-job, unlimited. first: nothing cached, median of 5;")
+    print(f"paper's: {MODELS[True]}; ours: {MODELS[False].replace('1.0', 'unlimited')}.")
+    print("first: nothing cached, median of 5;")
     print("next: one job has been started since; median of 20 in a row, for jobs of one kind, or of any of 36;")
     print(f"plain Python: {BASELINE_NODES} nodes, scaled up.")
     heading("Growth of one decision (mom, nothing cached): linear in nodes, at most quadratic in jobs per node")

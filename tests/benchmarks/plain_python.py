@@ -82,7 +82,8 @@ def simulate(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[float, 
     while queue or any(running):
         waiting = []
         for i in queue:
-            new = [Strand(i, g.count, g.utilisation, g.bandwidth, g.isolated_time) for g in workflow.jobs[i].profile.groups]
+            groups = workflow.jobs[i].profile.groups
+            new = [Strand(i, g.count, g.utilisation, g.bandwidth, g.isolated_time) for g in groups]
             best, score = -1, 0.0
             for n, node in enumerate(cluster.nodes):
                 taken = sum(workflow.jobs[k].profile.threads for k in {s.job for s in running[n]})

@@ -35,15 +35,11 @@ def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
 
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
-    heading("lookahead against mom; targets: 10 % lower on wide DAGs under the paper's model, half of the gap under ours")
+    heading("lookahead against mom; targets: 10 % lower on wide DAGs (paper's model), half of the gap (ours)")
     kinds = instances(quick)
     if traces is not None:
         kinds["WfCommons traces"] = [(workflow, 3) for workflow in workflows.traces(traces)]
-    rows = [
-        _row(kind, given, paper)
-        for paper in (True, False)
-        for kind, given in kinds.items()
-    ]
+    rows = [_row(kind, given, paper) for paper in (True, False) for kind, given in kinds.items()]
     table(
         ("model", "DAGs", "instances", "mean reduction", "median", "least", "most", "gap closed", "mom over bound",
          "lookahead over bound", "mom s", "lookahead s"),

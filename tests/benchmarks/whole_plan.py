@@ -44,7 +44,7 @@ def measure(quick: bool) -> None:
     for jobs in (50, 100):
         for name, shape in SHAPES.items():
             workflow = stream_workflow(shape, jobs, 1)
-            for place, count in enumerate((2, 5) if quick else (2, 3, 4, 5)):
+            for count in (2, 5) if quick else (2, 3, 4, 5):
                 cluster = servers(count, paper=True)
                 for policy in ("let", "mom"):
                     rows.append(_row(workflow, cluster, name, policy, PUBLISHED[jobs][count - 2], quick))

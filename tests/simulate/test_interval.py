@@ -132,9 +132,7 @@ def test_cpu_bound_threads_run_as_in_the_fluid_engine(
 
 @pytest.mark.parametrize("contention", MODELS)
 @pytest.mark.parametrize(("count", "utilisation"), [(50, 0.9), (64, 0.7), (90, 0.5), (120, 0.8)])
-def test_many_threads_run_nearly_as_in_the_fluid_engine(
-    contention: Contention, count: int, utilisation: float
-) -> None:
+def test_many_threads_run_nearly_as_in_the_fluid_engine(contention: Contention, count: int, utilisation: float) -> None:
     kind = node_type(48, contention=contention, contending_threads=ContendingThreads.ALL)
     job = Job("j", threads(count, 100.0 * utilisation, utilisation, bandwidth=1e9))
     fluid = Simulation(Workflow("w", (job,)), cluster(kind)).run("slf")
