@@ -35,35 +35,49 @@ def lower_bound(simulation: Simulation) -> float:
 def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     """Least isolated time of each job, its least demands (core-seconds, thread-seconds, bytes), and capacities."""
     world = simulation.world
-    n_types = len(world.types)
-    phases = world.phases.reshape(-1, n_types)
-    work, busy = phases["work"], phases["work"] * phases["utilisation"]
-    moved = busy * phases["bandwidth"]
-    limited = bool(np.isin(world.types["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
-    channel = world.types["bandwidth"] if limited else np.full(n_types, np.inf)
-    count = len(world.classes)
-    time, cpu, data = np.zeros(count), np.zeros(count), np.zeros(count)
-    for c, cls in enumerate(world.classes):
-        alone, core_s, volume = np.zeros(n_types), np.zeros(n_types), np.zeros(n_types)
-        for group in world.groups[cls["group_start"] : cls["group_start"] + cls["group_count"]]:
-            rows = slice(group["phase_start"], group["phase_start"] + group["phase_count"])
-            alone = np.maximum(alone, work[rows].sum(0))
-            core_s += group["count"] * busy[rows].sum(0)
-            volume += group["count"] * moved[rows].sum(0)
-        time[c] = np.maximum.reduce([alone, core_s / world.types["cores"], volume / channel]).min()
-        cpu[c], data[c] = cls["nodes"] * core_s.min(), cls["nodes"] * volume.min()
-    held = world.classes["threads"] * world.classes["nodes"] * time
-    of = world.jobs["cls"]
-    left = np.where(world.jobs["state"] == layout.DONE, 0.0, 1.0 - world.jobs["progress"])
-    kinds = world.types[world.nodes["type"]]
-    limit = template_of(simulation.cluster).nodes["limit"]  # also of nodes that take nothing new: jobs may run there
-    domain_bandwidth = world.types["bandwidth"][world.nodes["type"][world.domain_nodes[world.domains["start"]]]]
+    jobs, classes, kinds = world.jobs, world.classes, world.types
+    limited = bool(np.isin(kinds["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
+    channel = kinds["bandwidth"] if limited else np.full(len(kinds), np.inf)
+    whole = np.array([_needs_of(simulation, c, 0.0, channel) for c in range(len(classes))]).reshape(-1, 3)
+    needs = whole[jobs["cls"]]
+    needs[jobs["state"] == layout.DONE] = 0.0
+    # Nodes that take nothing new may have jobs; and more threads than may be placed today.
+    placed = np.zeros(len(world.nodes))
+    for i in np.flatnonzero(jobs["state"] == layout.RUNNING):
+        row = jobs[i]
+        needs[i] = _needs_of(simulation, int(row["cls"]), float(row["progress"]), channel)
+        count, first = int(classes["nodes"][row["cls"]]), int(row["place0"])
+        placed[world.placed[first : first + count]] += classes["threads"][row["cls"]]
+    limit = np.maximum(template_of(simulation.cluster).nodes["limit"], placed)
+    time, cpu, data = needs.T
+    held = (classes["threads"] * classes["nodes"])[jobs["cls"]] * time
+    domain_bandwidth = kinds["bandwidth"][world.nodes["type"][world.domain_nodes[world.domains["start"]]]]
     capacities = [
-        float(kinds["cores"].sum()),
+        float(kinds["cores"][world.nodes["type"]].sum()),
         float(limit.sum()),
         float(domain_bandwidth.sum()) if limited else 0.0,
     ]
-    return time[of] * left, [cpu[of] * left, held[of] * left, data[of] * left], capacities
+    return time, [cpu, held, data], capacities
+
+
+def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array) -> tuple[float, float, float]:
+    """Least time, core-seconds and bytes that a job of a class still needs. O(its phases x types)."""
+    world = simulation.world
+    row, n_types = world.classes[cls], len(world.types)
+    phases = world.phases.reshape(-1, n_types)
+    alone, core_s, volume = np.zeros(n_types), np.zeros(n_types), np.zeros(n_types)
+    for group in world.groups[row["group_start"] : row["group_start"] + row["group_count"]]:
+        here = phases[group["phase_start"] : group["phase_start"] + group["phase_count"]]
+        left = here["work"]
+        if progress > 0.0:
+            ends = left.cumsum(0)
+            left = np.clip(ends - progress * ends[-1], 0.0, left)
+        busy = left * here["utilisation"]
+        alone = np.maximum(alone, left.sum(0))
+        core_s += group["count"] * busy.sum(0)
+        volume += group["count"] * (busy * here["bandwidth"]).sum(0)
+    time = np.maximum.reduce([alone, core_s / world.types["cores"], volume / channel]).min()
+    return float(time), float(row["nodes"] * core_s.min()), float(row["nodes"] * volume.min())
 
 
 def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .build import Array, Shapes, scratch_for, template_of
+from .dag import build_dag
 from .errors import InvalidJobError, InvariantError
 from .job import Workflow
 from .kernels import layout, load
@@ -124,29 +125,49 @@ class Simulation:
         self._isolated = False
 
     def _note_progress(self, underway: Sequence[Underway], done: Collection[str]) -> None:
-        index, world = self.workflow.index, self.world
+        world, nodes = self.world, self.cluster.index
         for name in done:
-            world.jobs[index[name]]["state"] = layout.DONE
+            world.jobs[self._position(name, "done")]["state"] = layout.DONE
         for u in underway:
-            row = world.jobs[index[u.id]]
+            row = world.jobs[self._position(u.id, "running")]
+            wanted, first = self.workflow.jobs[self.workflow.index[u.id]].nodes, int(row["place0"])
+            unknown = [name for name in u.nodes if name not in nodes]
+            if unknown or len(u.nodes) != wanted or not 0.0 <= u.progress <= 1.0:
+                raise InvalidJobError(
+                    f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
+                    f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, with progress from 0 to 1"
+                )
             row["state"], row["progress"] = layout.RUNNING, u.progress
-            first = int(row["place0"])
-            world.placed[first : first + len(u.nodes)] = [self.cluster.index[name] for name in u.nodes]
+            world.placed[first : first + wanted] = [nodes[name] for name in u.nodes]
+
+    def _position(self, job_id: str, what: str) -> int:
+        try:
+            return self.workflow.index[job_id]
+        except KeyError:
+            raise InvalidJobError(f"{self._where}: job {job_id!r} is said to be {what} and is not a job here") from None
+
+    @property
+    def _where(self) -> str:
+        return self.workflow.source or self.workflow.name
 
     def _edges(self, done: Collection[str]) -> tuple[Array, tuple[Array, Array] | None]:
         """Successors of each job, and (how many it has, how many jobs it waits for); edges from done jobs dropped."""
         index = self.workflow.index
         before: list[int] = []
         after: list[int] = []
-        for i, job in enumerate(self.workflow.jobs):
-            for name in job.after:
-                before.append(index[name])
-                after.append(i)
+        try:
+            for i, job in enumerate(self.workflow.jobs):
+                for name in job.after:
+                    before.append(index[name])
+                    after.append(i)
+        except KeyError:
+            build_dag(self.workflow)  # names the unknown job
+            raise
         if not before:
             return np.zeros(0, np.int64), None
         sources, targets = np.array(before), np.array(after)
         if done:
-            keep = ~np.isin(sources, [index[name] for name in done])
+            keep = ~np.isin(sources, [self._position(name, "done") for name in done])
             sources, targets = sources[keep], targets[keep]
         size = len(self.workflow.jobs)
         successors = targets[np.argsort(sources, kind="stable")]
@@ -168,8 +189,7 @@ class Simulation:
                 misfits[c] = self._why_not(row, self.world.nodes, enough)
         for job, c in zip(self.workflow.jobs, class_of.tolist(), strict=True):
             if c in misfits and job.id not in self._settled:
-                where = self.workflow.source or self.workflow.name
-                raise InvalidJobError(f"{where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
+                raise InvalidJobError(f"{self._where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
 
     def _why_not(self, row: Any, nodes: Array, enough: int) -> str:
         threads, memory, count = int(row["threads"]), float(row["memory"]), int(row["nodes"])
@@ -231,7 +251,8 @@ class Simulation:
             self.world.jobs["key"] = keys
         self.world.count[layout.EXPLAIN] = explain
         status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
-        if status != 0.0:
+        if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
+            build_dag(self.workflow)  # a cycle is the usual reason, and this names it
             raise InvariantError("simulation stopped with jobs that never started")
         return self._outcome(energy)
 

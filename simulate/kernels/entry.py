@@ -8,13 +8,14 @@ import math
 
 from numba.core import types
 
+from .component import rerate
 from .forecast import forecast, isolated
 from .jit import inner
 from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, RERATE, RUN, SETTLE
 from .mapping import choose
 from .native import ScratchType, WorldType
 from .run import advance, begin, evaluate, simulate, total_energy
-from .tables import place, rerate, touch
+from .tables import place, touch
 
 
 @inner

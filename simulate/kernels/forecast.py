@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
+from .component import fill_part, gather
 from .jit import inner
 from .layout import EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
 from .rates import solve
-from .tables import INSTANT, fill_part, gather, phase_at
+from .tables import INSTANT, phase_at
 
 
 @inner

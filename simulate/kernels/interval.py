@@ -27,7 +27,8 @@ from .jit import inner
 from .layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAITING
 from .mapping import fits
 from .native import WorldType
-from .tables import INSTANT, heap_update, phase_at, watts
+from .queues import heap_update
+from .tables import INSTANT, phase_at, watts
 
 
 # --- one node ---

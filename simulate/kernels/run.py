@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .component import rerate
 from .jit import inner
 from .layout import (
     DONE,
@@ -25,7 +26,8 @@ from .layout import (
     WAITING,
 )
 from .mapping import choose, fits, note_end
-from .tables import INSTANT, charge, end_strand, heap_update, phase_at, place, queue_pop, queue_push, rerate, touch
+from .queues import heap_update, queue_pop, queue_push
+from .tables import INSTANT, charge, end_strand, phase_at, place, touch
 
 FINISHED, STUCK, CUT = 0, 1, 2
 

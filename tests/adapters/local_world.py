@@ -143,10 +143,7 @@ class LocalWorld:
         for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != os.getpid():
                 with suppress(OSError):
-                    text = (
-                        Path(f"/proc/{name}/cmdline").read_bytes()
-                        + Path(f"/proc/{name}/environ").read_bytes()
-                    )
+                    text = Path(f"/proc/{name}/cmdline").read_bytes() + Path(f"/proc/{name}/environ").read_bytes()
                     if mark in text:
                         found.append(int(name))
         return found

@@ -22,9 +22,7 @@ def said(world: LocalWorld, key: str) -> str:
 
 
 @pytest.mark.parametrize("nodes, cpus", [(("b",), CPUS[-1:]), (("a", "b"), sorted({CPUS[0], CPUS[-1]}))])
-def test_a_job_sees_only_the_cpus_of_its_nodes(
-    world: LocalWorld, nodes: tuple[str, ...], cpus: list[int]
-) -> None:
+def test_a_job_sees_only_the_cpus_of_its_nodes(world: LocalWorld, nodes: tuple[str, ...], cpus: list[int]) -> None:
     job = python("j", "import os; print(sorted(os.sched_getaffinity(0)), os.environ['PILOTFISH_CPUS'])")
     assert world.finish(job, *nodes).state is JobState.COMPLETED
     assert said(world, "j").strip() == f"{cpus} {','.join(map(str, cpus))}"
@@ -70,9 +68,7 @@ def test_exit_codes_are_kept(world: LocalWorld) -> None:
     for code in codes:
         world.start(sh(f"j{code}", f"exit {code}"))
     views = world.all_ended()
-    assert {view.key: (view.exit_code, view.signal) for view in views} == {
-        f"j{code}": (code, None) for code in codes
-    }
+    assert {view.key: (view.exit_code, view.signal) for view in views} == {f"j{code}": (code, None) for code in codes}
     assert [view.key for view in views if view.state is JobState.COMPLETED] == ["j0"]
 
 
@@ -141,9 +137,7 @@ time.sleep(600)
 
 def tree(world: LocalWorld, walltime: float | None) -> Job:
     job = python("tree", TREE, walltime=walltime)
-    return Job(
-        **{f: getattr(job, f) for f in job.__slots__} | {"command": (*job.command, str(world.path / "pids"))}
-    )
+    return Job(**{f: getattr(job, f) for f in job.__slots__} | {"command": (*job.command, str(world.path / "pids"))})
 
 
 def pids(world: LocalWorld) -> list[int]:

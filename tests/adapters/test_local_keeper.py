@@ -25,9 +25,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
         "local",
         *(f"local.{part}" for part in parts),
     }
-    assert loaded.isdisjoint(
-        {"pilotfish", "typing", "subprocess", "dataclasses", "asyncio", "psutil", "numpy"}
-    )
+    assert loaded.isdisjoint({"pilotfish", "typing", "subprocess", "dataclasses", "asyncio", "psutil", "numpy"})
 
 
 def test_a_process_is_its_id_its_start_and_its_boot() -> None:
@@ -79,9 +77,7 @@ def test_sums_are_kept_of_what_ended_between_samples() -> None:
     sampler.start()
     burn = "import time\nwhile time.process_time() < 0.2: pass\nprint('x', flush=True)\ninput()"
     for _ in range(2):
-        with subprocess.Popen(
-            [sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as child:
+        with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
             assert child.stdout and child.stdout.readline()
             sampler.sample([child.pid])
             sampler.sample([child.pid])

@@ -18,8 +18,7 @@ numbers = st.floats(0, 1e18)
 groups = st.builds(
     ThreadGroup,
     count=st.integers(1, 99),
-    service_demand=numbers
-    | st.builds(Distribution, st.just("empirical"), values=st.tuples(numbers, numbers)),
+    service_demand=numbers | st.builds(Distribution, st.just("empirical"), values=st.tuples(numbers, numbers)),
     bandwidth=numbers,
     phases=st.just(()) | st.tuples(st.builds(Phase, numbers, numbers, numbers)),
 )
@@ -96,9 +95,7 @@ def test_long_keys_that_begin_alike_are_kept_apart() -> None:
 def test_what_is_not_quite_right_is_not_read(tmp_path: Path, change: dict[str, object], says: str) -> None:
     end = plain(End(JobState.FAILED, 3, None, "", 1.0, 2, (("cpu_seconds", 0.5),)))
     write_record(str(tmp_path), "end.json", end)
-    assert load(End, str(tmp_path), "end.json") == End(
-        JobState.FAILED, 3, None, "", 1.0, 2, (("cpu_seconds", 0.5),)
-    )
+    assert load(End, str(tmp_path), "end.json") == End(JobState.FAILED, 3, None, "", 1.0, 2, (("cpu_seconds", 0.5),))
     write_record(str(tmp_path), "end.json", end | change)
     with pytest.raises(ValueError, match=says):
         load(End, str(tmp_path), "end.json")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from local_world import CLUSTER
+from local_world import CLUSTER, LocalWorld, gone
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.local import create
+from pilotfish.adapters.local import create, remove_ended
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
@@ -55,3 +57,29 @@ def test_what_was_being_removed_is_removed(tmp_path: Path) -> None:
     (tmp_path / "s" / "forgotten" / "1" / "spec.json").write_text("{}")
     create(CLUSTER, tmp_path / "s").close()
     assert list((tmp_path / "s" / "forgotten").iterdir()) == []
+
+
+def test_it_is_removed_when_everything_in_it_has_ended(world: LocalWorld) -> None:
+    world.finish(world.job("a", 0.0))
+    assert not remove_ended(world.state)  # the adapter has it
+    world.adapter.close()
+    assert remove_ended(world.state) and not world.state.exists()
+    assert not remove_ended(world.state)
+
+
+def test_it_stays_while_a_job_goes_on_without_the_adapter(world: LocalWorld) -> None:
+    keeper = world.begun(world.start(world.job("a", 600.0)))["keeper_pid"]
+    world.adapter.close()
+    assert not remove_ended(world.state)
+    os.kill(keeper, signal.SIGKILL)
+    while not gone(keeper):
+        time.sleep(0.01)
+    assert not remove_ended(world.state)
+    assert world.members() and world.directory("a").exists()
+
+
+def test_what_is_no_state_directory_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    assert not remove_ended(tmp_path / "mine") and (tmp_path / "mine" / "thesis.tex").exists()
+    assert not remove_ended(tmp_path / "missing") and not remove_ended(tmp_path / "mine" / "thesis.tex")

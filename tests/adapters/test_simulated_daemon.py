@@ -46,16 +46,12 @@ def workflow(jobs: int, bandwidth: float = 0.0, seed: int = 1) -> Workflow:
 class Virtual:
     """A daemon's cycle on the simulated adapter."""
 
-    def __init__(
-        self, path: Path, site: Cluster, policy: str = "mom", **world: Callable[[Job], object]
-    ) -> None:
+    def __init__(self, path: Path, site: Cluster, policy: str = "mom", **world: Callable[[Job], object]) -> None:
         self.adapter = SimulatedAdapter(site, **world)  # type: ignore[arg-type]
         self.journal, self.metrics = Journal(path / "journal.sqlite"), Metrics()
         guard = Guard(bound=0.5, window=20, fallback="slf")
         options, live = Options(policy=policy), Live(self.adapter)
-        self.cycle = Cycle(
-            self.adapter, live, self.journal, self.metrics, guard, options, lambda: self.adapter.time
-        )
+        self.cycle = Cycle(self.adapter, live, self.journal, self.metrics, guard, options, lambda: self.adapter.time)
         self.policies: list[str] = []
 
     def run(self, flow: Workflow) -> Submission:
@@ -106,16 +102,13 @@ def test_plans_made_anew_in_contention_miss_by_little(tmp_path: Path) -> None:
     done = world.run(workflow(60, bandwidth=10e9))
     assert done.state is JobState.COMPLETED and not world.cycle.guard.tripped
     found = [
-        forecast_error(entry.forecast.run_time, entry.finish_time - entry.start_time)
-        for entry in done.entries.values()
+        forecast_error(entry.forecast.run_time, entry.finish_time - entry.start_time) for entry in done.entries.values()
     ]
     assert statistics.median(found) < 0.02 and statistics.fmean(found) < 0.1
 
 
 def three_times(job: Job) -> Profile:
-    return Profile(
-        tuple(ThreadGroup(g.count, 3 * g.demand, bandwidth=g.bandwidth) for g in job.profile.groups)
-    )
+    return Profile(tuple(ThreadGroup(g.count, 3 * g.demand, bandwidth=g.bandwidth) for g in job.profile.groups))
 
 
 def test_jobs_that_take_three_times_as_long_trip_the_guard_rail(
@@ -137,9 +130,7 @@ def test_a_failure_in_the_middle_cancels_what_waits_for_it(tmp_path: Path) -> No
     culprit = max(flow.index, key=lambda name: len(networkx.descendants(flow.dag, name)) * (name != "j0"))
     doomed = networkx.descendants(flow.dag, culprit)
     assert 3 < len(doomed) < 39
-    world = Virtual(
-        tmp_path, cluster(oversubscription=1.0), exit_code=lambda job: 9 if job.id == culprit else 0
-    )
+    world = Virtual(tmp_path, cluster(oversubscription=1.0), exit_code=lambda job: 9 if job.id == culprit else 0)
     done = world.run(flow)
     assert done.entries[culprit].exit_code == 9 and done.exit_code == 1
     ended_well = {name for name, entry in done.entries.items() if entry.state is JobState.COMPLETED}

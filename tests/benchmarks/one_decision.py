@@ -119,7 +119,7 @@ def _growth(quick: bool) -> None:
         before: tuple[int, float] | None = None
         for nodes, residents in sizes[1:3] + sizes[5:] if quick else sizes:
             simulation = busy(nodes, residents, paper, alike=False)
-            seconds = min(first_decisions(simulation, "mom", 5))
+            seconds = min(first_decisions(simulation, "mom", 12))
             grown = len(rows) > 0 and (nodes, residents) != (500, 5) and before is not None
             rows.append([
                 nodes, residents, ms(seconds), number(seconds / nodes * 1e6),

@@ -145,8 +145,7 @@ def test_any_drift_keeps_dependencies_mapping_and_capacity(follow, kit, seed):
         beside = [
             other.job.profile.threads
             for other in views.values()
-            if other.nodes == views[job.id].nodes
-            and other.start_time <= views[job.id].start_time < other.finish_time
+            if other.nodes == views[job.id].nodes and other.start_time <= views[job.id].start_time < other.finish_time
         ]
         assert sum(beside) <= 2
         for other in jobs:
@@ -171,9 +170,7 @@ def test_what_was_learned_replaces_the_default_and_only_that():
 
 
 def view(**changes) -> JobView:
-    base = JobView(
-        "w/a", bare("a"), JobState.COMPLETED, ("n1",), start_time=100.0, finish_time=110.0, exit_code=0
-    )
+    base = JobView("w/a", bare("a"), JobState.COMPLETED, ("n1",), start_time=100.0, finish_time=110.0, exit_code=0)
     return dataclasses.replace(base, **changes)
 
 
@@ -186,9 +183,34 @@ def test_a_measurement_takes_the_wait_for_a_core_out():
     assert measurement_of(view()) is None and measurement_of(view(start_time=None)) is None
 
 
+@pytest.mark.parametrize(
+    ("seen", "cpu_s", "waiting_s", "threads"),
+    [
+        (3, 9.9, 0.0, 1),  # a shell, and two programs one after the other
+        (3, 5.0, 5.0, 1),  # the same, beside another job
+        (2, 8.0, 8.0, 2),
+        (4, 39.0, 0.5, 4),
+        (4, 11.4, 0.0, 1),  # a few per cent over one thread's worth is noise
+        (4, 12.0, 0.0, 2),
+        (1, 30.0, 0.0, 1),
+        (9, 0.0, 0.0, 1),
+    ],
+)
+def test_threads_are_no_more_than_there_was_time_for(seen, cpu_s, waiting_s, threads):
+    usage = (("cpu_seconds", cpu_s), ("waiting_seconds", waiting_s), ("threads", float(seen)))
+    assert measurement_of(view(usage=usage)).threads == threads
+
+
+def test_a_profile_is_of_one_node():
+    usage = (("cpu_seconds", 40.0), ("waiting_seconds", 0.0), ("threads", 4.0), ("memory_bytes", 8e9))
+    found = measurement_of(view(usage=usage, nodes=("n1", "n2")))
+    assert (found.threads, found.groups[0].demand, found.cpu_s) == (2, 10.0, 20.0)
+    assert found.memory_bytes == 4e9 and found.isolated_s == pytest.approx(10.0)
+
+
 def test_only_jobs_that_completed_teach():
     class Record:
-        kept: list = []  # noqa: RUF012
+        kept: list = []
 
         def record_job(self, job, measurement):
             self.kept.append(job.id)

@@ -25,9 +25,7 @@ def surroundings(monkeypatch, tmp_path):
 
 
 def write(path: Path, *jobs: str) -> str:
-    path.write_text(
-        "schema: pilotfish/workflow/v1\nname: dag-1\njobs:\n" + "".join(f"  {job}\n" for job in jobs)
-    )
+    path.write_text("schema: pilotfish/workflow/v1\nname: dag-1\njobs:\n" + "".join(f"  {job}\n" for job in jobs))
     return str(path)
 
 
@@ -80,6 +78,32 @@ def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
     assert json.loads(second.out)["plan"]["makespan"] < json.loads(first.out)["plan"]["makespan"] / 2
 
 
+def test_a_sequence_of_programs_is_learned_as_one_thread(tmp_path, capsys):
+    busy = f"{sys.executable} -ISc 'sum(range(4000000))'"
+    flow = write(tmp_path / "dag.yaml", f'one: {{command: "{busy}; {busy}; {busy}"}}')
+    assert main(["run", flow, "--policy", "mom", "--json"]) == 0
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert main(["profile", "list", "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)["profiles"]
+    (mine,) = [profile for name, profile in known.items() if "sum(range" in name]
+    assert mine.get("threads", 1) == 1 and mine["service_demand"] <= 1.05 * job["run_time"]
+
+
+def test_only_the_latest_runs_are_kept(tmp_path, capsys, monkeypatch):
+    from pilotfish.daemon.commands import run as command
+
+    monkeypatch.setattr(command, "KEPT_RUNS", 2)
+    flow = write(tmp_path / "dag.yaml", f"one: {{command: 'echo said', {SHORT}}}")
+    homes = []
+    for turn in range(4):
+        monkeypatch.setattr(command, "_run_id", lambda name, turn=turn: f"{name}.{turn}")
+        assert main(["run", flow, "--policy", "mom", "--json"]) == 0
+        homes.append(Path(json.loads(capsys.readouterr().out)["jobs"][0]["stdout"]))
+    assert [home.exists() for home in homes] == [False, False, True, True]
+    assert main(["run", flow, "--policy", "mom", "--state-dir", str(tmp_path / "mine")]) == 0
+    assert [home.exists() for home in homes] == [False, False, True, True]
+
+
 def test_a_workflow_without_commands_cannot_be_run(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", f"one: {{{SHORT}}}")
     assert main(["run", flow]) == 1
@@ -107,9 +131,7 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
         f"never: {{command: 'touch ran', after: [long], {SHORT}}}",
     )
     command = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)

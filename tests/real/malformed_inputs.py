@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+from itertools import pairwise
 from typing import Any
 
 TRACE = "started"
@@ -60,8 +61,10 @@ TEXTS: dict[str, bytes] = {
     "deep lists": b"schema: " + b"[" * 100_000,
     "deep mappings": b"".join(b" " * i + b"a:\n" for i in range(300)),
     "deep json": b'{"a":' * 50_000,
-    "a bomb": b"a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-    + b"".join(f"{k}: &{k} [{', '.join([f'*{j}'] * 10)}]\n".encode() for j, k in zip("abcdefgh", "bcdefghi", strict=True)),
+    "a bomb": "\n".join(
+        ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+        + [f"{k}: &{k} [{', '.join([f'*{j}'] * 10)}]" for j, k in pairwise("abcdefghi")]
+    ).encode(),
     "an alias of itself": b"schema: &a [*a]\n",
     "an unknown alias": b"schema: *nobody\n",
     "a tag that runs": f"schema: !!python/object/apply:os.system ['touch {TRACE}']\n".encode(),
@@ -127,7 +130,8 @@ CONFIGS: list[tuple[str, Any]] = [
     ("objective", "speed"), ("objective", "mix:2"), ("budget", 0), ("budget", "many"), ("time_limit", -1),
     ("time_limit", float("inf")), ("cycle_seconds", 0), ("seed", -1), ("dry_run", "sometimes"), ("adapter", "local"),
     ("metrics", {"port": 70000}), ("metrics", {"prot": 1}), ("socket", {"mode": "0777"}), ("guard", {"window": 0}),
-    ("log", {"level": "loud"}), ("keep_days", 0), ("state_dir", []), ("polcy", "mom"), ("schema", "pilotfish/daemon/v2"),
+    ("log", {"level": "loud"}), ("keep_days", 0), ("state_dir", []), ("polcy", "mom"),
+    ("schema", "pilotfish/daemon/v2"),
 ]  # fmt: skip
 IMPORTS: list[tuple[str, Any]] = [
     ("profiles", GONE), ("profiles", []), ("profiles", 3), ("profiles.other", None), ("profiles.other", {}),

@@ -32,7 +32,7 @@ def test_compiling_is_said_once(tmp_path: Path) -> None:
     assert first.returncode == second.returncode == 0, first.stderr
     assert first.stderr.startswith("pilotfish: compiling the simulator for this machine, once")
     assert first.stderr.count("\n") == 1 and second.stderr == ""
-    assert list((tmp_path / "cache").rglob("*.nbi"))
+    assert any(path.is_file() for path in (tmp_path / "cache").rglob("*"))
     without_time = [
         [line for line in done.stdout.splitlines() if "simulated_in" not in line] for done in (first, second)
     ]

@@ -14,7 +14,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from malformed_inputs import (
-    CLUSTER, CLUSTERS, CONFIGS, DAEMON, FLOW, IMPORTS, PROFILES, TEXTS, TRACE, USAGES, WORKFLOWS, edited, named,
+    CLUSTER,
+    CLUSTERS,
+    CONFIGS,
+    DAEMON,
+    FLOW,
+    IMPORTS,
+    PROFILES,
+    TEXTS,
+    TRACE,
+    USAGES,
+    WORKFLOWS,
+    edited,
+    named,
 )  # fmt: skip
 from pilotfish.daemon.__main__ import main
 from real_world import CPUS, pilotfish
@@ -111,7 +123,7 @@ def test_wrong_profiles_are_not_taken_in_part(arena: Arena, where: str, value: A
 
 
 @pytest.mark.parametrize("way", ANYWHERE)
-@pytest.mark.parametrize("path", ["missing.yaml", ".", "good.yaml/below", "x" * 300, "no/such/folder.yaml", "a\0b", ""])
+@pytest.mark.parametrize("path", ["missing.yaml", ".", "good.yaml/below", "x" * 300, "no/such/folder.yaml", ""])
 def test_a_path_that_leads_nowhere(arena: Arena, path: str, way: str) -> None:
     arena.refuses(ANYWHERE[way], path)
 
@@ -121,7 +133,7 @@ def test_a_wrong_command_line(arena: Arena, line: str) -> None:
     before = tree(arena.folder)
     code, said = arena.pilotfish(line.split())
     assert code == 64
-    assert "Usage: pilotfish" in said and ("Error: " in said or line == "profile")
+    assert "Error: " in said or line == "profile"
     assert tree(arena.folder) == before
 
 
@@ -150,9 +162,8 @@ def test_the_same_in_a_process_of_its_own(arena: Arena, name: str) -> None:
     assert tree(arena.folder) == before
 
 
-scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.sampled_from(["first", "t", "n1", "1GiB"]),
-)  # fmt: skip
+known = st.sampled_from(["first", "second", "t", "n1", "1GiB", "pilotfish/workflow/v1"])
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), known)
 values = st.recursive(
     scalars,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
@@ -230,18 +241,15 @@ def test_any_profiles_are_taken_whole_or_not_at_all(arena: Arena, text: str) -> 
     survives(arena, AS_OTHER["import"], text.encode(), (0, 1))
 
 
-words = st.sampled_from(
-    "plan run submit status cancel explain profile show list import good.yaml lab.yaml missing.yaml --cluster -c --policy"
-    " slf --json --compare --all --seed 0 -1 --budget 1 --objective makespan energy --export slurm oar json --time-limit"
-    " --socket nobody --key --help --version -- -x --no-live --gantt p.jpeg".split()
-)
+WORDS = """\
+plan submit status cancel explain profile show list import good.yaml lab.yaml missing.yaml --cluster -c --policy slf
+--json --compare --all --seed 0 -1 --budget 1 --objective makespan energy --export slurm oar json --time-limit --socket
+nobody --key --help --version -- -x --gantt p.jpeg"""
 
 
-@given(line=st.lists(words, max_size=7))
+@given(line=st.lists(st.sampled_from(WORDS.split()), max_size=7))
 @examples(80)
 def test_any_words_are_answered(arena: Arena, line: list[str]) -> None:
-    if line[:1] == ["run"]:
-        line = ["plan", *line[1:]]
     code, _ = arena.pilotfish(line)
     assert code in (0, 1, 64)
     assert not (arena.folder / TRACE).exists()

@@ -1,0 +1,173 @@
+"""Components: nodes tied to each other by a shared memory or by jobs on several of them, copied out and solved.
+
+Rule: gathering never changes the world; `rerate` renews the rates of the components of all touched nodes, and
+nothing else. Cost: O(parts of the component).
+"""
+
+from __future__ import annotations
+
+import math
+
+from .jit import inner
+from .layout import NOBODY, ONE, SPLIT, STAMP, ZERO
+from .queues import heap_update
+from .rates import solve
+from .tables import charge, deal, phase_at
+
+
+@inner
+def gather(world, scratch, starts, n_starts, cls_id, now):
+    """Copy the component of the start nodes into scratch, with a candidate of class `cls_id` (-1: none) placed on
+    them. Returns (domains, parts, strands, tied). O(parts of the component)."""
+    world.count[STAMP] += 1
+    stamp = world.count[STAMP]
+    reach, n_domains = scratch.numbers, 0
+    for i in range(n_starts):
+        d = world.nodes[starts[i]].domain
+        if world.domains[d].mark != stamp:
+            world.domains[d].mark = stamp
+            reach[n_domains] = d
+            n_domains += 1
+    tied = cls_id >= 0 and n_starts > 1
+    at = 0
+    while at < n_domains:
+        domain = world.domains[reach[at]]
+        at += 1
+        for i in range(domain.start, domain.start + domain.count):
+            node = world.nodes[world.domain_nodes[i]]
+            if node.ties == 0:
+                continue
+            tied = True
+            p = node.head
+            while p >= 0:
+                strand = world.strands[world.parts[p].strand]
+                for q in range(strand.part0, strand.part0 + strand.parts):
+                    d = world.nodes[world.parts[q].node].domain
+                    if world.parts[q].threads > 0.0 and world.domains[d].mark != stamp:
+                        world.domains[d].mark = stamp
+                        reach[n_domains] = d
+                        n_domains += 1
+                p = world.parts[p].next
+    n_nodes, n_parts, n_strands = ZERO, ZERO, ZERO
+    for di in range(n_domains):
+        domain = world.domains[reach[di]]
+        local = scratch.domains[di]
+        local.first, local.type = n_nodes, world.nodes[world.domain_nodes[domain.start]].type
+        local.bandwidth, local.remote = world.types[local.type].bandwidth, world.types[local.type].remote
+        for i in range(domain.start, domain.start + domain.count):
+            n = world.domain_nodes[i]
+            n_parts, n_strands = _gather_node(world, scratch, n_nodes, n, n_parts, n_strands, stamp, now)
+            if cls_id >= 0:
+                for k in range(n_starts):
+                    if starts[k] == n:
+                        n_parts, n_strands = _gather_candidate(
+                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands, stamp
+                        )
+            scratch.nodes[n_nodes].last = n_parts
+            n_nodes += 1
+        local.last = n_nodes
+    return n_domains, n_parts, n_strands, tied
+
+
+@inner
+def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
+    node = world.nodes[n]
+    kind = world.types[node.type]
+    local = scratch.nodes[index]
+    local.id, local.type, local.first = n, node.type, n_parts
+    local.cores, local.per_job, local.queueing = kind.cores, kind.per_job, kind.queueing
+    p = node.head
+    while p >= 0:
+        part = world.parts[p]
+        strand = world.strands[part.strand]
+        if strand.mark != stamp:
+            strand.mark, strand.local = stamp, n_strands
+            row = scratch.strands[n_strands]
+            row.id, row.group, row.phase, row.type = part.strand, strand.group, strand.phase, strand.type
+            row.rem = max(0.0, strand.rem - strand.rate * (now - strand.last))
+            row.candidate, row.dead = 0, 0
+            n_strands += 1
+        cell = scratch.parts[n_parts]
+        cell.id, cell.strand, cell.k, cell.socket = p, strand.local, part.threads, part.socket
+        cell.job, cell.node, cell.spin = strand.job, index, world.classes[world.jobs[strand.job].cls].spin
+        fill_part(world, cell, scratch.strands[strand.local], node.type)
+        n_parts += 1
+        p = part.next
+    return n_parts, n_strands
+
+
+@inner
+def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands, stamp):
+    """The candidate's parts on node `n`; its strands are made on its first node met and reused on the others."""
+    cls = world.classes[cls_id]
+    split = world.count[SPLIT]
+    dealt = 0.0
+    for g in range(cls.group_count):
+        group = world.groups[cls.group_start + g]
+        for socket in range(split):
+            threads = deal(world, scratch, n, group.count, socket, dealt)
+            if threads <= 0.0:
+                continue
+            code = -1 - (g * split + (socket if cls.nodes == 1 else 0))
+            at = -1
+            for i in range(n_strands):
+                if scratch.strands[i].candidate == 1 and scratch.strands[i].id == code:
+                    at = i
+            if at < 0:
+                at = n_strands
+                row = scratch.strands[at]
+                row.id, row.group, row.phase, row.type = code, cls.group_start + g, 0, world.nodes[first].type
+                row.rem = world.phases[phase_at(world, row.group, ZERO, row.type)].work
+                row.candidate, row.dead = 1, 0
+                n_strands += 1
+            cell = scratch.parts[n_parts]
+            cell.id, cell.strand, cell.k, cell.socket = -1, at, threads, socket
+            cell.job, cell.node, cell.spin = -1, index, cls.spin
+            fill_part(world, cell, scratch.strands[at], world.nodes[n].type)
+            n_parts += 1
+        dealt += group.count
+    return n_parts, n_strands
+
+
+@inner
+def fill_part(world, cell, strand, kind):
+    """Utilisation, bandwidth and scale of a part, from its strand's phase on this node type."""
+    here = world.phases[phase_at(world, strand.group, strand.phase, kind)]
+    cell.u, cell.b, cell.m, cell.wake, cell.cap, cell.scale = here.utilisation, here.bandwidth, 1.0, 1.0, math.inf, 1.0
+    if kind != strand.type:
+        cell.scale = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work / here.work
+
+
+@inner
+def rerate(world, scratch, now):
+    """New rates for the components of all touched nodes, new finish times, new heap places."""
+    for i in range(1, scratch.touched[0] + 1):
+        n = scratch.touched[i]
+        if world.nodes[n].touched == 0:
+            continue
+        n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NOBODY, now)
+        solve(scratch, world.types, n_domains, n_parts, n_strands, tied)
+        for s in range(n_strands):
+            row = scratch.strands[s]
+            strand = world.strands[row.id]
+            strand.rem, strand.rate, strand.last, strand.finish = row.rem, row.rate, now, now + row.rem / row.rate
+        for d in range(n_domains):
+            for k in range(scratch.domains[d].first, scratch.domains[d].last):
+                _write_node(world, scratch, scratch.nodes[k], now)
+    scratch.touched[0] = 0
+
+
+@inner
+def _write_node(world, scratch, local, now):
+    charge(world, local.id, now)
+    node = world.nodes[local.id]
+    busy, soonest = 0.0, math.inf
+    for p in range(local.first, local.last):
+        cell = scratch.parts[p]
+        world.parts[cell.id].core = cell.core
+        busy += cell.k * cell.core
+        soonest = min(soonest, world.strands[scratch.strands[cell.strand].id].finish)
+    node.busy, node.touched = busy, 0
+    if node.next != soonest:
+        node.next = soonest
+        heap_update(world, local.id)
