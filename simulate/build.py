@@ -84,7 +84,7 @@ def template_of(cluster: Cluster) -> Template:
     nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
     nodes["cap"] = math.inf
     nodes["memory"] = [node.type.memory for node in cluster.nodes]
-    for name in ("head", "tail", "end_arrivals"):
+    for name in ("head", "tail"):
         nodes[name] = -1
     nodes["next"] = math.inf
     nodes["heap_pos"] = np.arange(len(nodes))

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .build import Array, Shapes, scratch_for, template_of
-from .dag import build_dag
 from .errors import InvalidJobError, InvariantError
 from .job import Workflow
 from .kernels import layout, load
@@ -93,12 +92,13 @@ class Simulation:
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
+                "bounds": (n_nodes,),
                 "clock": (1,), "count": (8,),
             },
         )  # fmt: skip
         world = self.world
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
-        world.placed[:] = -1
+        world.placed[:], world.bounds[:] = -1, -math.inf
         if available is not None:
             out = [node.name not in available for node in cluster.nodes]
             world.nodes["limit"][out] = -1.0
@@ -161,7 +161,7 @@ class Simulation:
                     before.append(index[name])
                     after.append(i)
         except KeyError:
-            build_dag(self.workflow)  # names the unknown job
+            _ = self.workflow.dag  # names the unknown job
             raise
         if not before:
             return np.zeros(0, np.int64), None
@@ -252,7 +252,7 @@ class Simulation:
         self.world.count[layout.EXPLAIN] = explain
         status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
         if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
-            build_dag(self.workflow)  # a cycle is the usual reason, and this names it
+            _ = self.workflow.dag  # a cycle is the usual reason, and this names it
             raise InvariantError("simulation stopped with jobs that never started")
         return self._outcome(energy)
 

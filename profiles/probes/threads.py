@@ -32,13 +32,14 @@ class _Known:
 class _ThreadTimes:
     """What schedstat and psutil have in common: readings of (tid, on, wait) into records.
 
-    `peak` is the most threads seen at work at once: time on or for a core over an interval, by its length.
+    `peak` is the most threads seen at work at once, in two intervals at least: time on or for a core over an
+    interval, by its length. One alone proves nothing: a wait is booked when it ends, maybe in a later interval.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
         self._records: list[ThreadRecord] = []
-        self._previous = self.peak = 0.0
+        self._previous = self._highest = self.peak = 0.0
         self._tree: ProcessTree | None = None
 
     def start(self, tree: ProcessTree, now: float) -> None:
@@ -58,7 +59,9 @@ class _ThreadTimes:
             else:
                 busy += self._went_on(known, on_s, wait_s, now, last)
         if now - self._previous > SHORTEST_STEP:
-            self.peak = max(self.peak, busy / (now - self._previous))
+            at_once = busy / (now - self._previous)
+            self.peak = max(self.peak, min(at_once, self._highest))
+            self._highest = max(self._highest, at_once)
         for tid in self._known.keys() - alive:
             known = self._known.pop(tid)
             known.record.gap_s = now - known.read_at

@@ -118,6 +118,10 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
     if share and kind.bandwidth <= 0.0:
         share = False
     clock = 0.0
+    if share and not sleepy and kind.remote == 1.0:
+        clock, size, threads, candidate = _saturated(scratch.fast, size, threads, candidate, policy, kind, cutoff)
+        if clock >= cutoff:
+            return clock, False
     while size > 0 and (policy != LET or candidate > 0):
         per_byte = threads / kind.bandwidth if share else 0.0
         if sleepy:
@@ -144,6 +148,42 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
             k[i], u[i], b[i], rem[i], own[i] = k[size], u[size], b[size], rem[size], own[size]
             walls[i] = walls[size]
     return clock, True
+
+
+@inner
+def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
+    """Run on while every thread asks for more than its equal share. All then move bytes at one speed, so they end in
+    the order of the bytes they have left: one sort instead of a pass over all at every end. O(P log P) to O(P^2)
+    cheap moves. Leaves what remains for the general loop: (clock, size, threads, candidate)."""
+    k, b, rem, own, left = fast[0], fast[2], fast[3], fast[4], fast[5]
+    clock, least = 0.0, math.inf
+    for i in range(size):
+        least = min(least, b[i])
+    if least * threads < kind.bandwidth:
+        return clock, size, threads, candidate
+    for i in range(size):
+        left[i] = rem[i] * b[i]
+    for i in range(1, size):  # descending, so that what ends next is last
+        x, xk, xb, xo = left[i], k[i], b[i], own[i]
+        at = i
+        while at > 0 and left[at - 1] < x:
+            left[at], k[at], b[at], own[at] = left[at - 1], k[at - 1], b[at - 1], own[at - 1]
+            at -= 1
+        left[at], k[at], b[at], own[at] = x, xk, xb, xo
+    moved, instant = 0.0, 0.0
+    while size > 0 and (policy != LET or candidate > 0) and least * threads >= kind.bandwidth:
+        slow = max(1.0, threads / kind.cores) * threads / kind.bandwidth
+        clock += (left[size - 1] - moved) * slow
+        if clock >= cutoff:
+            return clock, size, threads, candidate
+        moved, instant = left[size - 1], INSTANT / slow
+        while size > 0 and left[size - 1] <= moved + instant:
+            size -= 1
+            threads -= k[size]
+            candidate -= int(own[size])
+    for i in range(size):
+        rem[i] = (left[i] - moved) / b[i]
+    return clock, size, threads, candidate
 
 
 @inner

@@ -28,9 +28,9 @@ def fits(node, cls):
 
 
 @inner
-def note_end(node, end, exact):
+def note_end(world, n, end, exact):
     """Keep when a node will be empty if nothing more arrives: true until the next arrival (SIMPLE models)."""
-    node.end, node.end_arrivals, node.end_exact = end, node.arrivals, 1 if exact else 0
+    world.bounds[n], world.nodes[n].end_exact = end, 1 if exact else 0
 
 
 @inner
@@ -56,12 +56,14 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     ):
         return scratch.score[row, n]
     if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:
-        if node.end_arrivals != node.arrivals or (node.end_exact == 0 and node.end - now < cutoff):
+        end = world.bounds[n]
+        if end == -math.inf or (node.end_exact == 0 and end - now < cutoff):
             scratch.chosen[len(world.nodes)] = n
             left, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, cutoff)
-            note_end(node, now + left, exact)
-        if node.end - now >= cutoff:
-            return node.end - now
+            note_end(world, n, now + left, exact)
+            end = now + left
+        if end - now >= cutoff:
+            return end - now
     scratch.chosen[len(world.nodes)] = n
     value, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, cls_id, policy, now, cutoff)
     if alone:
@@ -83,11 +85,10 @@ def _score(world, scratch, row, n, cls_id, policy, now, cutoff):
 @inner
 def _first_guess(world, scratch, row, cls_id, now):
     """A good incumbent before the scan, where node ends are known bounds: the score of the node that ends first."""
-    best, least = NOBODY, math.inf
-    for n in range(len(world.nodes)):
-        node = world.nodes[n]
-        if node.end_arrivals == node.arrivals and node.end < least and fits(node, world.classes[cls_id]):
-            best, least = n, node.end
+    best, least, bounds = NOBODY, math.inf, world.bounds
+    for n in range(len(bounds)):
+        if -math.inf < bounds[n] < least and fits(world.nodes[n], world.classes[cls_id]):
+            best, least = n, bounds[n]
     if best < 0:
         return math.inf
     return _simulated(world, scratch, row, best, cls_id, MOM, now, math.inf) * (1.0 + 4e-9)
@@ -108,12 +109,14 @@ def choose(world, scratch, job, policy, now):
     if cls.nodes > 1:
         return _choose_several(world, scratch, job, policy, now, row)
     best, incumbent, seed = -1, math.inf, math.inf
-    if policy == MOM and world.count[SIMPLE] == 1 and not explain:
+    bounded = policy == MOM and world.count[SIMPLE] == 1 and not explain
+    if bounded:
         seed = _first_guess(world, scratch, row, j.cls, now)
-    for n in range(len(world.nodes)):
-        if not fits(world.nodes[n], cls):
-            continue
+    bounds = world.bounds
+    for n in range(len(bounds)):
         cutoff = math.inf if explain else min(incumbent * LESS, seed)
+        if (bounded and bounds[n] - now >= cutoff) or not fits(world.nodes[n], cls):
+            continue
         value = _score(world, scratch, row, n, j.cls, policy, now, cutoff)
         if best < 0 or value < incumbent * LESS:
             if best >= 0 and incumbent < j.alt_cost:

@@ -116,7 +116,7 @@ def offer_ready(world, scratch, policy, now):
             queue_pop(world, best)
             place(world, scratch, job, now)
             if policy == MOM and world.count[SIMPLE] == 1:
-                note_end(world.nodes[world.placed[j.place0]], now + j.score, True)
+                note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and len(queues) > 8:
                 room = _most_room(world)
         else:

@@ -105,7 +105,7 @@ def place(world, scratch, job, now):
     for i in range(cls.nodes):
         n = world.placed[j.place0 + i]
         touch(world, scratch, n, now)
-        world.nodes[n].arrivals += 1
+        world.bounds[n] = -math.inf
         world.nodes[n].alloc += cls.threads
         world.nodes[n].used += cls.memory
         world.nodes[n].live += cls.threads

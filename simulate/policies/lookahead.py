@@ -86,10 +86,10 @@ class Search:
         starts = sorted(self.starts, key=lambda pair: pair[0])[:3]
         for turn, (_, start) in enumerate(starts):
             share = (self.budget - self.used) // (len(starts) - turn)
+            if share < 1 or self.truncated:
+                break
             found = self._climb(start, share)
             best = found if found is not None else best
-            if self.truncated:
-                break
         if best is None:
             policy, keys, caps = self.best_run
             self.simulation.run(policy, keys=keys, caps=caps)
@@ -100,10 +100,9 @@ class Search:
     # --- rollouts ---
     def _rollouts(self) -> None:
         simulation = self.simulation
-        for policy in PAPER:
-            outcome = simulation.run(policy)
-            if policy == "mom":
-                self.reference = (outcome.makespan or 1.0, outcome.energy_j or 1.0)
+        if self.objective.kind == "mix":
+            outcome = simulation.run("mom")
+            self.reference = (outcome.makespan or 1.0, outcome.energy_j or 1.0)
         for policy in PAPER:
             self._rollout(policy, None, None)
         cores = simulation.world.types["cores"][simulation.world.nodes["type"]]
@@ -186,7 +185,7 @@ class Search:
     def _cut(self) -> bool:
         if self.used >= self.budget:
             return True
-        if self.stop is not None and self.used % 16 == 0 and self.stop():
+        if self.stop is not None and self.stop():
             self.truncated = True
         return self.truncated
 

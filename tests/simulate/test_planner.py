@@ -153,12 +153,17 @@ def test_a_stop_that_never_comes_changes_nothing() -> None:
     assert plan(*sample(), budget=200, should_stop=lambda: False) == plan(*sample(), budget=200)
 
 
-def test_energy_is_worth_waiting_for() -> None:
-    """On nodes that draw as much idle as busy the objectives differ in what they pay for."""
-    workflow, cluster = sample()
-    fast, cheap = plan(workflow, cluster, budget=600), plan(workflow, cluster, objective=Objective("energy"), budget=600)
-    assert fast.energy_j is not None and cheap.energy_j is not None
-    assert cheap.energy_j <= fast.energy_j and fast.makespan <= cheap.makespan
+@pytest.mark.parametrize(
+    "objective, node", [("makespan", "fast"), ("mix:1", "fast"), ("energy", "frugal"), ("mix:0", "frugal"), ("edp", "frugal")]
+)
+def test_each_objective_pays_for_what_it_says(objective: str, node: str) -> None:
+    """5 s and 5,000 J on one node, 10 s and 1,000 J on the other."""
+    fast = NodeType("fast", 1, 100.0, 1e9, speed=2.0, power=Power(0.0, per_core=1000.0))
+    frugal = NodeType("frugal", 1, 100.0, 1e9, speed=1.0, power=Power(0.0, per_core=100.0))
+    cluster = Cluster("lab", (Node("fast", fast), Node("frugal", frugal)))
+    made = plan(flow(make_job("a", 5.0)), cluster, objective=Objective.parse(objective), budget=100)
+    assert made.jobs[0].nodes == (node,)
+    assert made.energy_j == pytest.approx(5000.0 if node == "fast" else 1000.0)
 
 
 # --- explanations ---
@@ -181,13 +186,6 @@ def test_the_runner_up_of_a_search_is_what_the_whole_would_cost() -> None:
 def test_without_explanations_there_are_none() -> None:
     for policy in POLICIES:
         assert all(job.why is None for job in plan(*sample(), policy=policy, budget=20, explain=False).jobs)
-
-
-def test_a_search_does_not_explain_itself_by_something_better() -> None:
-    """A runner-up that would end earlier would have been the plan."""
-    for seed in range(3):
-        made = plan(*sample(), seed=seed, budget=4)
-        assert all(job.why.cost_s >= -1e-9 for job in made.jobs if job.why), made.jobs
 
 
 # --- what is said ---
@@ -240,7 +238,6 @@ def test_energy_of_nodes_of_unknown_power(objective: Objective) -> None:
 @pytest.mark.parametrize(
     "jobs, message",
     [
-        ((), "no jobs"),
         ((make_job("a"), make_job("a")), "'a' is defined twice"),
         ((make_job("load"), make_job("b", 1.0, 1, "laod")), "'b' waits for 'laod'.*did you mean 'load'"),
         ((make_job("a", 1.0, 1, "b"), make_job("b", 1.0, 1, "a")), "cycle: .*a -> b|cycle: .*b -> a"),
@@ -265,17 +262,19 @@ def test_a_job_that_can_never_start_is_named() -> None:
         ({"done": ["b"]}, "'b'"),
         ({"underway": [Underway("b", ("n0",))]}, "'b'"),
         ({"underway": [Underway("a", ("x9",))]}, "'x9'"),
-        ({"underway": [Underway("a", ("n0", "n1"))]}, "'a'.*2 nodes"),
+        ({"underway": [Underway("a", ("n0", "n1"))]}, "'a'.*it runs on 1"),
         ({"underway": [Underway("a", ("n0",), 1.5)]}, "'a'.*progress"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused_in_one_sentence(state: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(InvalidJobError, match=words):
         plan(flow(make_job("a")), make_cluster(2), **state)
 
 
-def test_everything_done_is_an_empty_plan() -> None:
+def test_nothing_left_is_an_empty_plan() -> None:
     for policy in POLICIES:
+        nothing = plan(Workflow("w", ()), make_cluster(1), policy=policy, budget=10)
+        assert (nothing.jobs, nothing.makespan, nothing.lower_bound) == ((), 0.0, 0.0)
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, done=["a"], budget=10)
         assert (made.jobs, made.makespan, made.lower_bound) == ((), 0.0, 0.0)
 
