@@ -116,9 +116,11 @@ def account(
     threads = list(records)
     seen = sum(thread.on_s for thread in threads)
     total = max(seen, cpu_s or 0.0, TINY)
+    waited = sum(thread.wait_s for thread in threads)
     _fill_gaps(threads, total - seen)
+    made_up = sum(thread.wait_s for thread in threads) - waited
     lanes = _lanes([thread for thread in threads if _is_worker(thread, total)], step_s)
-    _make_room(lanes, total, sum(thread.wait_s for thread in threads), wall_s, peak)
+    _make_room(lanes, total, waited, made_up, wall_s, peak)
     last = max(lane.end for lane in lanes)
     for lane in lanes:
         if lane.end >= last - TO_THE_END * wall_s:
@@ -139,9 +141,7 @@ def _is_worker(thread: ThreadRecord, total_s: float) -> bool:
 
 def _fill_gaps(threads: list[ThreadRecord], missing: float) -> None:
     """Let threads that ended unseen go on as before in their gaps, as far as there is time missing."""
-    expected = [
-        thread.gap_s * thread.on_s / max(thread.end - thread.begin, thread.on_s, TINY) for thread in threads
-    ]
+    expected = [thread.gap_s * thread.on_s / max(thread.end - thread.begin, thread.on_s, TINY) for thread in threads]
     share = min(1.0, max(0.0, missing) / max(sum(expected), TINY))
     for thread, extra in zip(threads, expected, strict=True):
         if extra > 0:
@@ -170,15 +170,14 @@ def _lanes(threads: list[ThreadRecord], step_s: float) -> list[Lane]:
 def _follows(thread: ThreadRecord, lane: Lane, step_s: float) -> bool:
     """Whether a thread may have begun when the lane's last one had ended; their core time must fit, too."""
     used = lane.on_s + lane.wait_s + thread.on_s + thread.wait_s
-    return (
-        thread.begin > lane.end - step_s
-        and lane.end < thread.end
-        and used <= 1.02 * (thread.end - lane.begin)
-    )
+    return thread.begin > lane.end - step_s and lane.end < thread.end and used <= 1.02 * (thread.end - lane.begin)
 
 
-def _make_room(lanes: list[Lane], on_s: float, wait_s: float, wall_s: float, peak: float) -> None:
-    """Let the lanes take in all of the job's core time and waiting; add lanes for what does not fit."""
+def _make_room(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, wall_s: float, peak: float) -> None:
+    """Let the lanes take in all of the job's core time and waiting; add lanes for what does not fit.
+
+    Waiting that was made up finds room or not, but is no reason for a lane.
+    """
     on_s -= sum(lane.on_s for lane in lanes)
     wait_s -= sum(lane.wait_s for lane in lanes)
     free = sum(max(0.0, wall_s - lane.on_s - lane.wait_s) for lane in lanes)
@@ -186,6 +185,7 @@ def _make_room(lanes: list[Lane], on_s: float, wait_s: float, wall_s: float, pea
     overflow = len(lanes) + math.ceil((on_s + wait_s - free) / wall_s - SLACK)
     for _ in range(max(1, at_once, overflow) - len(lanes)):
         lanes.append(Lane(0.0, wall_s, 0.0, 0.0, []))
+    wait_s += made_up_s
     room = [max(wall_s - lane.on_s - lane.wait_s, 1e-3 * wall_s) for lane in lanes]
     for lane, part in zip(lanes, room, strict=True):
         lane.on_s += max(on_s, 0.0) * part / sum(room)

@@ -4,11 +4,14 @@ Rule: every argument holds whatever the mapping. (1) No thread progresses faster
 at least its core-seconds and its bytes divided by what its node has. (2) Cores are held one thread at a time, so
 core-seconds cannot exceed cores x time; the same for placed threads under a finite oversubscription and for bytes
 through memory channels where the model limits them. (3) For every pair of thresholds, the jobs whose heads and tails
-(longest chains before and after them) reach it must all fit between.
+(longest chains before and after them) reach it must all fit between. (4) Threads do not split: sizes may be rounded
+up by any dual feasible function (Fekete & Schepers, Mathematical Programming 91, 2001). (5) Jobs do not split either:
+of n jobs on m places some place takes ceil(n / m), one after the other or sharing what the place has.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from .engine import Simulation
 from .kernels import layout
 
 Array = npt.NDArray[Any]
+THRESHOLDS = 12
 
 
 def lower_bound(simulation: Simulation) -> float:
@@ -26,10 +30,28 @@ def lower_bound(simulation: Simulation) -> float:
     time, demands, capacities = _needs(simulation)
     head, tail = _chains(simulation, time)
     best = float((head + time + tail).max(initial=0.0))
-    for demand, capacity in zip(demands, capacities, strict=True):
-        if capacity > 0.0 and np.isfinite(capacity):
-            best = max(best, _windows(head, tail, demand / capacity))
-    return best
+    nodes = simulation.world.classes["nodes"][simulation.world.jobs["cls"]]
+    for demand, total, (largest, count) in zip(demands, capacities, _largest(simulation), strict=True):
+        if total > 0.0 and np.isfinite(total):
+            best = max(best, _windows(head, tail, demand / total))
+            best = max(best, _counted(head, tail, demand / nodes / largest, nodes, count))
+    return max(best, _packed(simulation, time, head, tail))
+
+
+def _largest(simulation: Simulation) -> list[tuple[float, float]]:
+    """For each demand of `_needs`: the most that one place has of it, and how many places there are."""
+    world = simulation.world
+    count, limit = float(len(world.nodes)), template_of(simulation.cluster).nodes["limit"]
+    return [
+        (float(world.types["cores"].max()), count),
+        (math.inf if _underway(simulation) else float(limit.max()), count),
+        (float(world.types["bandwidth"].max()), float(len(world.domains))),
+    ]
+
+
+def _underway(simulation: Simulation) -> bool:
+    """Whether jobs run already, perhaps placed under another thread limit."""
+    return bool((simulation.world.jobs["state"] == layout.RUNNING).any())
 
 
 def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
@@ -78,6 +100,46 @@ def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array)
         volume += group["count"] * (busy * here["bandwidth"]).sum(0)
     time = np.maximum.reduce([alone, core_s / world.types["cores"], volume / channel]).min()
     return float(time), float(row["nodes"] * core_s.min()), float(row["nodes"] * volume.min())
+
+
+def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> float:
+    """Bounds from the thread limit's integrality; 0 where there is no limit. O(J^2) for up to THRESHOLDS values."""
+    world = simulation.world
+    limit = template_of(simulation.cluster).nodes["limit"]
+    if not np.isfinite(limit).all() or len(time) == 0 or _underway(simulation):
+        return 0.0
+    cls = world.jobs["cls"]
+    threads, nodes = world.classes["threads"][cls], world.classes["nodes"][cls]
+    size, best = threads / limit.max(), 0.0
+    for p in range(1, 13):
+        scaled = (p + 1) * size
+        whole = np.abs(scaled - np.round(scaled)) < 1e-9
+        rounded = np.where(whole, size, np.floor(scaled) / p)
+        best = max(best, _windows(head, tail, rounded * nodes * time / len(limit)))
+    for least in _thresholds(threads):
+        room = float(np.floor(limit / least).sum())
+        best = max(best, _counted(head, tail, np.where(threads >= least, time, 0.0), nodes, room))
+    return best
+
+
+def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float) -> float:
+    """max over sets of jobs, `room` of which go at once: some place takes ceil(n / room) of them, so least head + that
+    many of the shortest + least tail. Jobs with 0 seconds do not count."""
+    best = 0.0
+    for shortest in _thresholds(seconds[seconds > 0.0]):
+        chosen = seconds >= shortest
+        for first in _thresholds(head[chosen]):
+            among = chosen & (head >= first)
+            rounds = max(1, math.ceil(nodes[among].sum() / room - 1e-9))
+            together = np.sort(np.repeat(seconds[among], nodes[among]))[:rounds].sum()
+            best = max(best, float(first + together + tail[among].min()))
+    return best
+
+
+def _thresholds(values: Array) -> Array:
+    """Some distinct values, smallest first, at most THRESHOLDS."""
+    distinct = np.unique(values)
+    return distinct[:: max(1, len(distinct) // THRESHOLDS)]
 
 
 def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:

@@ -40,7 +40,9 @@ def make_cluster(nodes: int = 1, limit: float = math.inf, cores: int = 1, **fiel
     return Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(nodes)), limit)
 
 
-def make_job(name: str, demand: float = 10.0, threads: int = 1, *after: str, u: float = 1.0, b: float = 0.0, **fields: Any) -> Job:
+def make_job(
+    name: str, demand: float = 10.0, threads: int = 1, *after: str, u: float = 1.0, b: float = 0.0, **fields: Any
+) -> Job:
     """A job of one thread group."""
     return Job(name, Profile((ThreadGroup(threads, demand, u, bandwidth=b),)), after=after, **fields)
 
@@ -53,8 +55,9 @@ def flow(*jobs: Job) -> Workflow:
 seconds = st.one_of(st.sampled_from([1.0, 2.0, 5.0, 10.0, 60.0]), st.floats(0.5, 100.0))
 utilisations = st.one_of(st.sampled_from([1.0, 1.0, 0.5]), st.floats(0.05, 1.0))
 bandwidths = st.one_of(st.sampled_from([0.0, 2e9, 10e9]), st.floats(0.0, 20e9))
+uncores = st.sampled_from([1.0, 0.05])
 powers = st.one_of(
-    st.builds(Power, st.sampled_from([0.0, 95.0]), st.just(6.14), st.just(5.59), idle_uncore=st.sampled_from([1.0, 0.05])),
+    st.builds(Power, st.sampled_from([0.0, 95.0]), st.just(6.14), st.just(5.59), idle_uncore=uncores),
     st.just(Power(idle=95.0, computing=190.74)),
 )
 
@@ -119,7 +122,7 @@ def profiles(draw: Any, phased: bool = False, most_groups: int = 2, kinds: int =
 def workflows(
     draw: Any, jobs: int = 8, nodes: int = 1, phased: bool = False, most_groups: int = 2, kinds: int = 1, edges: int = 2
 ) -> Workflow:
-    """Up to `jobs` jobs drawn from a few profiles, on up to `nodes` nodes each, in a DAG of up to `edges` edges a job."""
+    """Up to `jobs` jobs drawn from a few profiles, on up to `nodes` nodes and with up to `edges` predecessors each."""
     shapes = [draw(profiles(phased, most_groups, kinds)) for _ in range(draw(st.integers(1, 4)))]
     made: list[Job] = []
     for i in range(draw(st.integers(1, jobs))):
@@ -136,6 +139,16 @@ def workflows(
             )
         )
     return Workflow("w", tuple(made))
+
+
+@st.composite
+def fitting(draw: Any, some_clusters: Any, some_workflows: Any, spare: int = 0) -> tuple[Workflow, Cluster]:
+    """A workflow and a cluster on which each of its jobs can start, also when `spare` nodes are away."""
+    cluster, workflow = draw(some_clusters), draw(some_workflows)
+    widest = max(1, len(cluster.nodes) - spare)
+    jobs = tuple(replace(job, nodes=min(job.nodes, widest)) for job in workflow.jobs)
+    least = max(job.profile.threads for job in jobs) / min(node.type.cores for node in cluster.nodes)
+    return replace(workflow, jobs=jobs), replace(cluster, oversubscription=max(cluster.oversubscription, least))
 
 
 @st.composite

@@ -1,11 +1,13 @@
 """Rates by the formulas of the papers, in plain Python: slow, obvious, and written without a look at the kernels.
 
-Sources: CPU and memory sharing of DESiDE (Chahal et al., ICPE 2019), max-min water-filling, the piecewise-linear model of
-IRMaSim (Herrera et al., CCGrid 2021). Where rates, stretches and dilations depend on each other, two nested root searches.
+Sources: CPU and memory sharing of DESiDE (Chahal et al., ICPE 2019), max-min water-filling, the piecewise-linear
+model of IRMaSim (Herrera et al., CCGrid 2021). Where rates, stretches and dilations depend on each other, two nested
+root searches.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,7 +48,7 @@ def root(f: Callable[[float], float], low: float, high: float) -> float:
         if f_new == 0.0:
             return new
         points = sorted([(low, f_low), (middle, f_middle), (new, f_new), (high, f_high)])
-        for (a, f_a), (b, f_b) in zip(points, points[1:], strict=False):
+        for (a, f_a), (b, f_b) in itertools.pairwise(points):
             if f_a * f_b <= 0.0:
                 low, f_low, high, f_high = a, f_a, b, f_b
                 break
@@ -154,10 +156,11 @@ def domain_rates(nodes: tuple[tuple[NodeType, tuple[Demand, ...]], ...]) -> tupl
     everyone = [d for _, demands in nodes for d in demands]
     remote = 0.75 + 0.25 * kind.remote_access_penalty
 
+    def dilation(d: Demand, level: float) -> float:
+        return 1.0 + max(0.0, d.bandwidth / level - 1.0) * remote
+
     def at(level: float) -> tuple[tuple[tuple[float, float], ...], ...]:
-        return tuple(
-            tuple(share_cores(t, ds, [1.0 + max(0.0, d.bandwidth / level - 1.0) * remote for d in ds])) for t, ds in nodes
-        )
+        return tuple(tuple(share_cores(t, ds, [dilation(d, level) for d in ds])) for t, ds in nodes)
 
     if not everyone or kind.contention is Contention.NONE:
         return at(math.inf)

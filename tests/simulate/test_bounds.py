@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
+from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 from pilotfish.simulate.bounds import bottom_levels, lower_bound, topological
 from pilotfish.simulate.engine import Simulation, Underway
-from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.platform import Contention
 
@@ -20,13 +19,9 @@ from pilotfish.simulate.platform import Contention
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_plan_is_faster_than_the_bound(data: Any) -> None:
-    cluster = data.draw(clusters(shared=True))
-    workflow = data.draw(workflows(phased=True, nodes=2, kinds=2))
+    workflow, cluster = data.draw(fitting(clusters(shared=True), workflows(phased=True, nodes=2, kinds=2), spare=1))
     state = data.draw(st.one_of(st.just({}), circumstances(workflow, cluster)))
-    try:
-        simulation = Simulation(workflow, cluster, **state)
-    except InvalidJobError:
-        assume(False)
+    simulation = Simulation(workflow, cluster, **state)
     bound = lower_bound(simulation)
     for policy in PAPER:
         assert simulation.run(policy).makespan >= bound * (1 - 1e-9), policy

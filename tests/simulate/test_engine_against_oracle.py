@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
 from fluid_oracle import Oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, workflows
+from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
 from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.platform import Cluster, Contention
+from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention
 
 RELATIVE = 1e-6
 
@@ -80,3 +81,18 @@ def test_jobs_on_several_nodes(cluster: Cluster, workflow: Workflow, policy: str
 @given(st.data(), clusters(nodes=3), workflows(jobs=7, phased=True), st.sampled_from(PAPER))
 def test_from_the_middle_of_a_run(data: Any, cluster: Cluster, workflow: Workflow, policy: str) -> None:
     compare(workflow, cluster, policy, **data.draw(circumstances(workflow, cluster)))
+
+
+@pytest.mark.parametrize("policy", ["let", "mom"])
+@pytest.mark.parametrize("contention", [Contention.EQUAL_SHARE, Contention.MAX_MIN])
+def test_more_shapes_of_jobs_than_the_score_cache_has_rows(contention: Contention, policy: str) -> None:
+    """Forty jobs that all differ, many offered at one instant and again at the next."""
+    chance = random.Random(7)
+    jobs = []
+    for i in range(40):
+        before = [f"j{chance.randrange(i)}"] if i > 8 and i % 3 else []
+        numbers = chance.uniform(1.0, 20.0), chance.randint(1, 3), chance.uniform(0.3, 1.0), chance.uniform(0.0, 5e9)
+        jobs.append(make_job(f"j{i}", numbers[0], numbers[1], *before, u=numbers[2], b=numbers[3]))
+    threads = ContendingThreads.ALL if contention is Contention.EQUAL_SHARE else ContendingThreads.RUNNING
+    cluster = make_cluster(4, 2.0, cores=4, contention=contention, contending_threads=threads)
+    compare(flow(*jobs), cluster, policy)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, powers, renamed, workflows
+from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, powers, renamed, workflows
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.objective import Objective
@@ -27,14 +27,10 @@ OBJECTIVES = [Objective("energy"), Objective("edp"), Objective("mix", 0.3)]
 def planned(data: Any, **options: Any) -> tuple[Plan, Workflow, Cluster, dict[str, Any]]:
     """A plan of a random instance at a random moment."""
     fixed = {"power": data.draw(powers)} if options.get("objective", Objective()).needs_energy else {}
-    cluster = data.draw(clusters(shared=True, **fixed))
-    workflow = data.draw(workflows(jobs=7, phased=True, nodes=2))
+    few = workflows(jobs=7, phased=True, nodes=2)
+    workflow, cluster = data.draw(fitting(clusters(shared=True, **fixed), few, spare=1))
     state = data.draw(st.one_of(st.just({}), circumstances(workflow, cluster)))
-    try:
-        return plan(workflow, cluster, **options, **state), workflow, cluster, state
-    except InvalidJobError:
-        assume(False)
-        raise
+    return plan(workflow, cluster, **options, **state), workflow, cluster, state
 
 
 @settings(max_examples=60, deadline=None)
@@ -84,11 +80,11 @@ def test_same_seed_same_plan_whatever_the_names(data: Any, policy: str, seed: in
     assert plan(workflow, cluster, policy=policy, seed=seed, budget=60, **state) == made
     names = {node.name: f"z{9 - i}" for i, node in enumerate(cluster.nodes)}
     available = state.get("available")
-    moved = dict(
-        done=state.get("done", ()),
-        underway=[replace(u, nodes=tuple(names[n] for n in u.nodes)) for u in state.get("underway", ())],
-        available=None if available is None else {names[n] for n in available},
-    )
+    moved = {
+        "done": state.get("done", ()),
+        "underway": [replace(u, nodes=tuple(names[n] for n in u.nodes)) for u in state.get("underway", ())],
+        "available": None if available is None else {names[n] for n in available},
+    }
     other = plan(workflow, renamed(cluster, **names), policy=policy, seed=seed, budget=60, **moved)
     for mine, theirs in zip(made.jobs, other.jobs, strict=True):
         assert tuple(names[n] for n in mine.nodes) == theirs.nodes
@@ -107,7 +103,8 @@ print(json.dumps(asdict(plan(*sample(), policy=sys.argv[2], seed=7, budget=300))
 
 def sample() -> tuple[Workflow, Cluster]:
     """Twelve jobs on three nodes, far from any tie."""
-    jobs = [make_job(f"j{i}", 3.0 + 1.7 * i % 5.3, 1 + i % 3, u=1 - 0.07 * (i % 4), b=1.1e9 * (i % 6)) for i in range(8)]
+    numbers = [(3.0 + 1.7 * i % 5.3, 1 + i % 3, 1 - 0.07 * (i % 4), 1.1e9 * (i % 6)) for i in range(8)]
+    jobs = [make_job(f"j{i}", demand, count, u=u, b=b) for i, (demand, count, u, b) in enumerate(numbers)]
     late = [make_job(f"k{i}", 2.0 + i, 2, f"j{i}", f"j{i + 1}", b=3.3e9) for i in range(4)]
     kind = NodeType("t", 2, 100.0, 10e9, power=Power(95.0, computing=190.74))
     return flow(*jobs, *late), Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(3)), 2.0)
@@ -154,7 +151,8 @@ def test_a_stop_that_never_comes_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "objective, node", [("makespan", "fast"), ("mix:1", "fast"), ("energy", "frugal"), ("mix:0", "frugal"), ("edp", "frugal")]
+    "objective, node",
+    [("makespan", "fast"), ("mix:1", "fast"), ("energy", "frugal"), ("mix:0", "frugal"), ("edp", "frugal")],
 )
 def test_each_objective_pays_for_what_it_says(objective: str, node: str) -> None:
     """5 s and 5,000 J on one node, 10 s and 1,000 J on the other."""
@@ -180,7 +178,7 @@ def test_the_runner_up_is_what_the_policy_would_have_scored_there(policy: str) -
 
 def test_the_runner_up_of_a_search_is_what_the_whole_would_cost() -> None:
     made = plan(flow(make_job("a", 10.0), make_job("b", 4.0)), make_cluster(2), budget=50)
-    assert {job.id: job.why.cost_s for job in made.jobs if job.why} == {"a": pytest.approx(4.0), "b": pytest.approx(4.0)}
+    assert [job.why and job.why.cost_s for job in made.jobs] == pytest.approx([4.0, 4.0])
 
 
 def test_without_explanations_there_are_none() -> None:
@@ -224,7 +222,7 @@ def test_warnings() -> None:
 
 # --- what is wrong ---
 def test_an_unknown_policy() -> None:
-    with pytest.raises(ConfigError, match="'best' is unknown.*lookahead"):
+    with pytest.raises(ConfigError, match=r"'best' is unknown.*lookahead"):
         plan(*sample(), policy="best")
 
 
@@ -281,5 +279,6 @@ def test_nothing_left_is_an_empty_plan() -> None:
 
 def test_only_what_runs_already() -> None:
     for policy in POLICIES:
-        made = plan(flow(make_job("a")), make_cluster(1), policy=policy, underway=[Underway("a", ("n0",), 0.25)], budget=10)
+        running = [Underway("a", ("n0",), 0.25)]
+        made = plan(flow(make_job("a")), make_cluster(1), policy=policy, underway=running, budget=10)
         assert made.makespan == pytest.approx(7.5) and math.isclose(made.lower_bound, 7.5)

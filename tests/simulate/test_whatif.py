@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
+from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 from pilotfish.simulate.engine import Simulation, Underway
-from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.kernels import layout
 from pilotfish.simulate.platform import Cluster, Contention
@@ -24,13 +23,10 @@ ANSWERS = {"jobs": {"alt", "alt_cost", "score"}}
 
 def moment(data: Any, most_nodes: int = 1, **fixed: Any) -> tuple[Simulation, list[str]]:
     """A settled simulation in the middle of a run, and the jobs that could start."""
-    cluster = data.draw(clusters(**fixed))
-    workflow = data.draw(workflows(phased=True, nodes=most_nodes, edges=0))
+    waiting = workflows(phased=True, nodes=most_nodes, edges=0)
+    workflow, cluster = data.draw(fitting(clusters(**fixed), waiting, spare=1))
     state = data.draw(circumstances(workflow, cluster))
-    try:
-        simulation = Simulation(workflow, cluster, **state)
-    except InvalidJobError:
-        assume(False)
+    simulation = Simulation(workflow, cluster, **state)
     simulation.settle()
     busy = {u.id for u in state["underway"]} | state["done"]
     ready = [j.id for j in workflow.jobs if j.id not in busy and set(j.after) <= state["done"]]
@@ -136,13 +132,11 @@ def test_among_alike_nodes_a_wide_job_takes_the_emptiest(busy: int) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(clusters(shared=True), workflows(phased=True), st.sampled_from(PAPER))
-def test_step_by_step_is_the_same_as_in_one_go(cluster: Cluster, workflow: Workflow, policy: str) -> None:
+@given(fitting(clusters(shared=True), workflows(phased=True)), st.sampled_from(PAPER))
+def test_step_by_step_is_the_same_as_in_one_go(instance: tuple[Workflow, Cluster], policy: str) -> None:
     """A policy in Python, through settle, decide, start and advance, gets what the compiled loop gets."""
-    try:
-        whole = Simulation(workflow, cluster).run(policy)
-    except InvalidJobError:
-        return
+    workflow, cluster = instance
+    whole = Simulation(workflow, cluster).run(policy)
     expected = whole.start.tolist(), whole.finish.tolist()
     simulation = Simulation(workflow, cluster)
     simulation.settle()
@@ -165,12 +159,10 @@ def test_step_by_step_is_the_same_as_in_one_go(cluster: Cluster, workflow: Workf
 
 
 @settings(max_examples=40, deadline=None)
-@given(clusters(), workflows(), st.sampled_from(PAPER))
-def test_a_copy_is_independent(cluster: Cluster, workflow: Workflow, policy: str) -> None:
-    try:
-        simulation = Simulation(workflow, cluster)
-    except InvalidJobError:
-        return
+@given(fitting(clusters(), workflows()), st.sampled_from(PAPER))
+def test_a_copy_is_independent(instance: tuple[Workflow, Cluster], policy: str) -> None:
+    workflow, cluster = instance
+    simulation = Simulation(workflow, cluster)
     simulation.settle()
     before, twin = photograph(simulation), simulation.copy()
     twin.run(policy)

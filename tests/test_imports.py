@@ -1,0 +1,145 @@
+"""Imports run one way (daemon -> adapters, profiles -> simulate), and simulate/ knows no clock and no outside."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pilotfish
+import pytest
+
+ROOT = Path(pilotfish.__file__).resolve().parent
+ROOMS = {
+    "simulate": {"simulate"},
+    "profiles": {"profiles", "simulate"},
+    "adapters": {"adapters", "simulate"},
+    "daemon": {"daemon", "adapters", "profiles", "simulate"},
+}
+FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+#: What would let the world into the engine; `random` only as a generator of its own.
+OUTSIDE = {
+    "os", "time", "datetime", "subprocess", "socket", "threading", "multiprocessing", "asyncio", "signal", "tempfile",
+    "shutil", "pathlib", "io", "glob", "requests", "urllib", "http", "psutil", "zmq", "logging", "getpass", "secrets",
+    "uuid",
+}  # fmt: skip
+GLOBAL_RANDOM = {"random", "randrange", "randint", "choice", "choices", "shuffle", "sample", "seed", "uniform", "gauss",
+                 "normal", "rand", "randn", "permutation"}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(path: Path, tree: ast.Module | None = None) -> Iterator[tuple[int, str]]:
+    """(line, module) of everything imported, relative names made absolute: "pilotfish.room.module"."""
+    package = ["pilotfish", *path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(tree or tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield node.lineno, module
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def crossings(path: Path, tree: ast.Module | None = None) -> list[str]:
+    """Imports of a file that break the directions, or reach its own package by its absolute name."""
+    room, wrong = path.relative_to(ROOT).parts[0], []
+    for line, module in imports(path, tree):
+        parts = module.split(".")
+        if parts[0] == "pilotfish" and len(parts) > 1 and parts[1] in ROOMS and parts[1] not in ROOMS[room]:
+            wrong.append(f"{name_of(path)}:{line}: {room} imports {module}")
+    for node in ast.walk(tree or tree_of(path)):
+        named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        named += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+        wrong += [f"{name_of(path)}:{node.lineno}: {n}: not relative" for n in named if n.split(".")[0] == "pilotfish"]
+    return wrong
+
+
+def outside(path: Path, tree: ast.Module | None = None) -> list[str]:
+    """What a file of simulate/ takes from the outside: modules, files, global random state."""
+    tree, wrong = tree or tree_of(path), []
+    for line, module in imports(path, tree):
+        head, _, rest = module.partition(".")
+        if head in OUTSIDE or module.startswith("numpy.random") or (head == "random" and rest in GLOBAL_RANDOM):
+            wrong.append(f"{name_of(path)}:{line}: imports {module}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in ("open", "input", "print", "eval", "exec", "__import__"):
+            wrong.append(f"{name_of(path)}:{node.lineno}: uses {node.id}")
+        if isinstance(node, ast.Attribute) and node.attr in GLOBAL_RANDOM and ast.unparse(node.value) in (
+            "random", "np.random", "numpy.random",
+        ):  # fmt: skip
+            wrong.append(f"{name_of(path)}:{node.lineno}: {ast.unparse(node)} is global random state")
+    return wrong
+
+
+def test_there_is_something_to_read() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(ROOMS)
+    assert len(FILES) > 50
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_run_one_way(path: Path) -> None:
+    assert crossings(path) == []
+
+
+PURE = [p for p in FILES if name_of(p).startswith("simulate/") and p.parent.name not in ("formats", "kernels")]
+
+
+@pytest.mark.parametrize("path", PURE, ids=name_of)
+def test_the_simulation_knows_no_clock_and_no_outside(path: Path) -> None:
+    assert outside(path) == []
+
+
+KERNELS = [p for p in FILES if p.parent.name == "kernels"]
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name_of)
+def test_kernels_know_no_clock_and_no_chance(path: Path) -> None:
+    """One module may open files: the cache of compiled code."""
+    banned = ("time", "datetime", "subprocess", "socket", "threading", "random", "numpy.random")
+    assert [m for _, m in imports(path) if m.split(".")[0] in banned or m.startswith("numpy.random")] == []
+    if path.name != "library.py":
+        assert [m for _, m in imports(path) if m.split(".")[0] in ("os", "pathlib", "tempfile", "io")] == []
+
+
+@pytest.mark.parametrize(
+    "room, source, wrong",
+    [
+        ("simulate", "from ..profiles import store", "simulate imports pilotfish.profiles"),
+        ("simulate", "import pilotfish.daemon.cycle", "simulate imports pilotfish.daemon.cycle"),
+        ("profiles", "from ..adapters.base import Adapter", "profiles imports pilotfish.adapters.base"),
+        ("adapters", "def f():\n    from ..daemon import cycle", "adapters imports pilotfish.daemon"),
+        ("adapters", "from .. import daemon", "adapters imports pilotfish.daemon"),
+        ("daemon", "from pilotfish.daemon import cycle", "pilotfish.daemon: not relative"),
+        ("adapters", "from ..simulate.job import Job", None),
+        ("daemon", "from ..adapters import base\nfrom . import wire", None),
+    ],
+)
+def test_the_reader_of_imports_sees_what_it_should(room: str, source: str, wrong: str | None) -> None:
+    said = crossings(ROOT / room / "x.py", ast.parse(source))
+    assert said == [] if wrong is None else any(text.endswith(wrong) for text in said)
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("import time", 1),
+        ("from os import environ", 2),
+        ("import random\nx = random.random()", 1),
+        ("import random\nx = random.Random(1)", 0),
+        ("import numpy as np\nnp.random.shuffle(x)", 1),
+        ("import numpy as np\nnp.random.default_rng(3)", 0),
+        ("def f():\n    import subprocess", 1),
+        ("open('x')", 1),
+        ("import math", 0),
+    ],
+)
+def test_the_reader_of_the_outside_sees_what_it_should(source: str, found: int) -> None:
+    assert len(outside(ROOT / "simulate" / "x.py", ast.parse(source))) == found
