@@ -135,7 +135,7 @@ class Simulation:
             if unknown or len(u.nodes) != wanted or not 0.0 <= u.progress <= 1.0:
                 raise InvalidJobError(
                     f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                    f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, with progress from 0 to 1"
+                    f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, progress is from 0 to 1"
                 )
             row["state"], row["progress"] = layout.RUNNING, u.progress
             world.placed[first : first + wanted] = [nodes[name] for name in u.nodes]
@@ -189,7 +189,8 @@ class Simulation:
                 misfits[c] = self._why_not(row, self.world.nodes, enough)
         for job, c in zip(self.workflow.jobs, class_of.tolist(), strict=True):
             if c in misfits and job.id not in self._settled:
-                raise InvalidJobError(f"{self._where}: job {job.id!r} can never start on {self.cluster.name!r}: {misfits[c]}")
+                never = f"job {job.id!r} can never start on {self.cluster.name!r}"
+                raise InvalidJobError(f"{self._where}: {never}: {misfits[c]}")
 
     def _why_not(self, row: Any, nodes: Array, enough: int) -> str:
         threads, memory, count = int(row["threads"]), float(row["memory"]), int(row["nodes"])

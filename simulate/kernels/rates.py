@@ -33,8 +33,9 @@ def stretch(parts, first, last, target, free):
             part = parts[p]
             busy = part.u * part.m
             wall = busy * max(s, part.wake) + 1.0 - part.u
-            if p != free and part.spin == 0 and part.cap * wall < 1.0:
-                held += part.k * busy * part.cap
+            cap = part.cap if free == NOBODY else part.cap / HAIR
+            if p != free and part.spin == 0 and cap * wall < 1.0:
+                held += part.k * busy * cap
             else:
                 share = part.k * busy / wall
                 held += share

@@ -193,8 +193,8 @@ def simulate(world, scratch, policy, by_key, cutoff):
     world.clock[0] = now
     for n in range(len(world.nodes)):
         charge(world, n, now)
-    for q in range(len(world.queues)):
-        if world.queues[q].length > 0:
+    for job in range(len(world.jobs)):
+        if world.jobs[job].state != DONE:
             return STUCK
     return FINISHED
 

@@ -207,6 +207,9 @@ class Search:
     def _move(self, current: Candidate, chain: list[int]) -> Candidate:
         """A neighbour: one small change of a copy."""
         pick, trial = self.random, current.copy()
+        if chain and pick.random() < 0.25:
+            self._relieve(trial, pick.choice(chain))
+            return trial
         job = (
             pick.choice(chain)
             if chain and pick.random() < 0.5
@@ -217,7 +220,7 @@ class Search:
             self._move_node(trial, job)
         elif kind < 0.5:
             self._swap(trial, job)
-        elif kind < 0.8:
+        elif kind < 0.75:
             self._reorder(trial, job)
         elif kind < 0.92:
             self._wait(trial, job)
@@ -269,14 +272,35 @@ class Search:
         trial.keys[job] = trial.keys[other] + (nudge if self.random.random() < 0.4 else -nudge)
 
     def _wait(self, trial: Candidate, job: int) -> None:
-        """Wait for a job that starts earlier in the present order (so it cannot be a descendant), or stop waiting."""
-        if trial.wait_for[job] >= 0 and self.random.random() < 0.7:
+        """Wait for a job that starts no later in the present order (so it cannot be a descendant), mostly for one
+        that runs on the same node when this one starts; or stop waiting."""
+        if trial.wait_for[job] >= 0 and self.random.random() < 0.5:
             trial.wait_for[job] = -1
             return
-        start = self.simulation.world.jobs["start"]
+        jobs = self.simulation.world.jobs
+        start = jobs["start"]
         other = int(self.movable[self.random.randrange(len(self.movable))])
-        if start[other] < start[job]:
+        if self.random.random() < 0.7:
+            here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+            beside = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
+            other = int(beside[self.random.randrange(len(beside))]) if len(beside) else other
+        if other != job and start[other] <= start[job]:
             trial.wait_for[job] = other
+
+    def _relieve(self, trial: Candidate, job: int) -> None:
+        """Send away a job that runs beside a deciding one: to wait for its end, or to another node."""
+        jobs = self.simulation.world.jobs
+        here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+        beside = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
+        if len(beside) == 0:
+            return
+        other = int(beside[self.random.randrange(len(beside))])
+        if other == job or self.fitting[other] is None:
+            return
+        if self.random.random() < 0.6:
+            trial.wait_for[other] = job
+        else:
+            self._move_node(trial, other)
 
     def _throttle(self, trial: Candidate, job: int) -> None:
         node = int(trial.places[self._slots(job)[0]])

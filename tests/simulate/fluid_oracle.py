@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from oracle_rates import Demand, domain_rates
+from oracle_rates import ABOVE, Demand, domain_rates
 from pilotfish.simulate.engine import Underway
 from pilotfish.simulate.job import Job, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType
@@ -174,8 +174,7 @@ class State:
             for p, (node, _, _) in enumerate(self.strands[i].places):
                 others = [v for q, v in enumerate(speeds[i]) if q != p]
                 if others and min(others) < math.inf:
-                    # A hair above what the others do: equals do not hold each other back.
-                    cap = min(others) * self.phases(self.strands[i], node)[self.strands[i].phase][0] * (1 + 1e-9)
+                    cap = min(others) * self.phases(self.strands[i], node)[self.strands[i].phase][0] * ABOVE
                     caps[i][p] = 0.5 * (cap + caps[i][p]) if damp and caps[i][p] < math.inf else cap
         return change
 

@@ -40,6 +40,8 @@ def compare(workflow: Workflow, cluster: Cluster, policy: str, **moment: Any) ->
         assert tuple(sorted(chosen[i])) == tuple(sorted(state.where[i])), workflow.jobs[i].id
         assert outcome.start[i] == pytest.approx(state.start[i], rel=RELATIVE, abs=1e-9), workflow.jobs[i].id
         assert outcome.finish[i] == pytest.approx(state.finish[i], rel=RELATIVE), workflow.jobs[i].id
+    loads = [state.load_average.get(n, 0.0) for n in range(len(cluster.nodes))]
+    assert simulation.world.nodes["load"].tolist() == pytest.approx(loads, rel=RELATIVE, abs=1e-9)
     if any(kind.power is None for kind in cluster.types):
         assert math.isnan(outcome.energy_j)
         return
@@ -56,11 +58,11 @@ def compare(workflow: Workflow, cluster: Cluster, policy: str, **moment: Any) ->
 def test_one_node_jobs_under_the_models_without_coupling(data: Any, policy: str) -> None:
     contention = data.draw(st.sampled_from([Contention.NONE, Contention.EQUAL_SHARE]))
     cluster = data.draw(clusters(contention=contention))
-    compare(data.draw(workflows(kinds=2)), cluster, policy)
+    compare(data.draw(workflows(jobs=12, kinds=2)), cluster, policy)
 
 
 @settings(max_examples=150, deadline=None)
-@given(clusters(), workflows(phased=True, kinds=2), st.sampled_from(PAPER))
+@given(clusters(), workflows(jobs=12, phased=True, kinds=2), st.sampled_from(PAPER))
 def test_one_node_jobs_under_every_model_with_phases(cluster: Cluster, workflow: Workflow, policy: str) -> None:
     compare(workflow, cluster, policy)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from instances import PIECEWISE, flow, make_cluster, make_job
 from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.job import Job, Wait, Workflow
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType, Power
 
 ALL, PER_JOB = ContendingThreads.ALL, CpuSharing.PER_JOB
@@ -172,6 +172,35 @@ def test_alone_on_alike_nodes_a_wide_job_takes_its_isolated_time(contention: Con
     outcome = simulation.run("mom")
     assert simulation.isolated[0, 0] > 15.0
     assert outcome.makespan == pytest.approx(simulation.isolated[0, 0], rel=1e-8)
+
+
+def test_a_wide_job_of_two_groups_holds_its_cores_while_memory_is_slow() -> None:
+    """Two nodes alike: 2 cores each are held all the time, whichever part one thinks of as waiting for the other."""
+    power = Power(idle=95.0, computing=190.74)
+    fields = {"contention": Contention.EQUAL_SHARE, "cpu_sharing": PER_JOB, "memory_bandwidth": 5e9, "power": power}
+    wide = Job("wide", Profile((ThreadGroup(2, 1.0, bandwidth=10e9), ThreadGroup(3, 1.0, bandwidth=10e9))), nodes=2)
+    outcome = Simulation(flow(wide), make_cluster(2, cores=2, **fields)).run("slf")
+    # Two threads run, 2.5 GB/s each: dilated four times, and each of five has 2/5 of a core.
+    assert outcome.makespan == pytest.approx(10.0, rel=1e-7)
+    assert outcome.energy_j == pytest.approx(2 * 10 * 190.74, rel=1e-7)
+
+
+# --- loads ---
+def test_load_average_of_one_minute() -> None:
+    """Three threads for 30 s, then one of them for 60 s more; the other node stays empty."""
+    first = Job("first", Profile((ThreadGroup(2, 30.0), ThreadGroup(1, 90.0))))
+    simulation = Simulation(flow(first), make_cluster(2, cores=4))
+    simulation.run("loadavg")
+    load = 3 * (1 - math.exp(-0.5))
+    load = load * math.exp(-1) + 1 * (1 - math.exp(-1))
+    assert simulation.world.nodes["load"].tolist() == pytest.approx([load, 0.0], rel=1e-12)
+
+
+def test_loadavg_piles_up_what_starts_together() -> None:
+    late = make_job("late", 1.0, 1, "a")
+    simulation = Simulation(flow(make_job("a", 1.0), make_job("b", 100.0), late), make_cluster(2, cores=4))
+    simulation.run("loadavg")
+    assert [simulation.nodes_of(i) for i in range(3)] == [("n0",), ("n0",), ("n1",)]
 
 
 # --- power ---
