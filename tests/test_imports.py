@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pilotfish
 import pytest
+
+import pilotfish
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 ROOMS = {

@@ -14,7 +14,7 @@ from .jit import inner
 from .layout import EQUAL_SHARE, NOBODY, NONE, ONE, PIECEWISE, ZERO
 
 TIGHT = 1e-12
-HAIR = 1.0 + 1e-9  # parts of a job that are equally fast must not hold each other back
+HAIR = 1.0 + 1e-9  # parts of a job that are equally fast do not wait for each other
 
 
 @inner
@@ -33,9 +33,8 @@ def stretch(parts, first, last, target, free):
             part = parts[p]
             busy = part.u * part.m
             wall = busy * max(s, part.wake) + 1.0 - part.u
-            cap = part.cap if free == NOBODY else part.cap / HAIR
-            if p != free and part.spin == 0 and cap * wall < 1.0:
-                held += part.k * busy * cap
+            if p != free and part.spin == 0 and part.cap * wall < 1.0:
+                held += part.k * busy * part.cap
             else:
                 share = part.k * busy / wall
                 held += share
@@ -288,13 +287,15 @@ def solve(scratch, types, n_domains, n_parts, n_strands, multi):
             for p in range(n_parts):
                 part = parts[p]
                 strand = strands[part.strand]
-                cap = (strand.second if strand.low_part == p else strand.low) / part.scale * HAIR
+                cap = (strand.second if strand.low_part == p else strand.low) / part.scale
+                if part.offer <= cap * HAIR:
+                    cap = math.inf
                 if turn > 64:
                     cap = min(cap, part.cap)
                 elif 30 < turn <= 60 and part.cap < math.inf and cap < math.inf:
                     cap = 0.5 * (cap + part.cap)
-                if cap < math.inf:
-                    change = max(change, 1.0 if part.cap == math.inf else abs(cap - part.cap) / cap)
+                if cap != part.cap:
+                    change = max(change, 1.0 if max(cap, part.cap) == math.inf else abs(cap - part.cap) / cap)
                 part.cap = cap
             if change <= 1e-10:
                 break

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from pilotfish.adapters.local.cgroups import ControlGroups, remove
 from pilotfish.adapters.local.outcome import killed_for_memory
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from local_world import CLUSTER, LocalWorld, gone, python, sh
+
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
 from pilotfish.simulate.plan import Cancel, Start

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_world import CPUS, LocalWorld, gone, python, sh
+
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
 from pilotfish.simulate.job import Job, Profile, ThreadGroup

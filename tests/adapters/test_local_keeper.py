@@ -8,8 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-import pilotfish.adapters.local as local
 import pytest
+
+import pilotfish.adapters.local as local
 from pilotfish.adapters.local import processes
 from pilotfish.adapters.local.outcome import outcome
 from pilotfish.adapters.local.sampler import Sampler

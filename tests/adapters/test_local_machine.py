@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from local_world import CLUSTER, CPUS
+
 from pilotfish.adapters.local import create, this_machine_cluster
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.platform import Cluster

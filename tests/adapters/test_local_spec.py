@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.adapters.local.records import SPEC, read_record, write_record
 from pilotfish.adapters.local.spec import End, Spec, directory_name, key_of, load, plain
 from pilotfish.simulate.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from local_world import CLUSTER, LocalWorld, gone
+
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create, remove_ended
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from local_world import CLUSTER
+
 from pilotfish.adapters import registry
 from pilotfish.simulate.errors import ConfigError
 

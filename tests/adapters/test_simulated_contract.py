@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from adapter_contract import AdapterContract
+
 from pilotfish.adapters import registry
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.simulated import SimulatedAdapter

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import networkx
 import pytest
+
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.cycle import Cycle

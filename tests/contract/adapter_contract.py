@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import pytest
+
 from pilotfish.adapters.base import Adapter, AdapterError
 from pilotfish.simulate.job import Job
 from pilotfish.simulate.plan import Cancel, Start

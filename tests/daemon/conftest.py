@@ -10,6 +10,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.cycle import Cycle

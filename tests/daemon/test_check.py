@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.check import check, occupancy
 from pilotfish.simulate.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.plan import Cancel, Start

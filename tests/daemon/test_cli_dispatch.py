@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.dispatch import Dispatch
 from pilotfish.daemon.exporter import Metrics

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pilotfish import __version__
 from pilotfish.daemon import lazy
 from pilotfish.daemon.__main__ import Pilotfish, main

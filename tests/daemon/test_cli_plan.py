@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.render.text import width
 from pilotfish.simulate.formats.plan import parse_plan

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.render.text import width
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.codec import decode, encode
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow

@@ -4,6 +4,7 @@ import logging
 from itertools import pairwise
 
 import pytest
+
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording, describe
 from pilotfish.simulate.plan import Start

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from pilotfish.daemon.config import changed_keys, load_config
 from pilotfish.simulate.errors import ConfigError
 

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 import requests
+
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.counted import Counted
 from pilotfish.daemon.exporter import Exporter, Health, Metrics, node_watts

@@ -1,6 +1,7 @@
 """The guard rail: trips on a full window of bad forecasts, and comes back without flapping."""
 
 import pytest
+
 from pilotfish.daemon.guard import Guard, forecast_error
 
 

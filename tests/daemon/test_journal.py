@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+
 from pilotfish.daemon.journal import Journal, JournalError
 from pilotfish.daemon.queue import Forecast, Submission
 from pilotfish.simulate.errors import ConfigError

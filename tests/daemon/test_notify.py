@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+
 from pilotfish.daemon.notify import notify, reloading
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from pilotfish.daemon import paths
 from pilotfish.simulate.errors import ConfigError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from pilotfish.daemon.planning import ALMOST_DONE, next_due, pose, starts
 from pilotfish.daemon.queue import Queue, Submission
 from pilotfish.simulate.job import Workflow

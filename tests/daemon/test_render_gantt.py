@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.render import chart, png, svg, terminal
 from pilotfish.daemon.render.text import width
 from pilotfish.simulate.errors import PilotfishError

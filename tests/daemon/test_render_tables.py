@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+
 from pilotfish.daemon.outcome import JobOutcome, RunOutcome
 from pilotfish.daemon.render.outcome import failures, outcome_summary, outcome_table
 from pilotfish.daemon.render.screen import Screen

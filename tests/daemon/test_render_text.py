@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.render.text import clean, count, duration, fit, joules, pad, percent, seconds, width
 
 anything = st.text(st.characters(codec=None), max_size=40)

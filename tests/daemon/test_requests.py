@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.requests import Requests
 from pilotfish.simulate.job import Workflow

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import requests
+
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.wire import WireError, ask

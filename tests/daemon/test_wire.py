@@ -12,6 +12,7 @@ import pytest
 import zmq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pilotfish.daemon.wire import Server, WireError, ask, socket_path
 from pilotfish.simulate.errors import ConfigError
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from pilotfish.profiles import demo
 from pilotfish.profiles.demo import JOBS, PROGRAMS, Machine, write_demo
 from pilotfish.simulate.errors import ConfigError

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from pilotfish.profiles.demo_work import duty, main
 
 

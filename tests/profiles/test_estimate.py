@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.profiles.estimate import LATEST, estimate, statistics, usable
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.simulate.job import Profile, ThreadGroup

@@ -1,6 +1,7 @@
 """The shipped data: published numbers, derived by the published formulas."""
 
 import pytest
+
 from pilotfish.profiles import library
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.platform import Contention

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+
 from pilotfish.profiles import watch
 from pilotfish.profiles.measure import CommandError, measure
 from pilotfish.profiles.probes.threads import PsutilTimes, Schedstat

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from pilotfish.daemon.__main__ import main
 from pilotfish.profiles.store import ProfileStore
 

@@ -1,6 +1,7 @@
 """The profiles file: it reads back what it wrote, and refuses what it does not know."""
 
 import pytest
+
 from pilotfish.profiles.schema import dump_profiles, parse_profiles, write_text
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.reading import parse_document

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.profiles.signature import LONGEST, signature
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job
 

@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+
 from pilotfish.profiles import library
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.profiles.threads import Spread, ThreadRecord, account
 
 

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import pytest
+
 from pilotfish.profiles import watch
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.probes.memory import Memory

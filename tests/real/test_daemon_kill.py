@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
-from pilotfish.daemon import wire
 from real_world import COMMAND, CPUS, PATIENCE_S, eventually, pilotfish
+
+from pilotfish.daemon import wire
 
 pytestmark = pytest.mark.xdist_group("machine")
 

@@ -28,8 +28,9 @@ from malformed_inputs import (
     edited,
     named,
 )  # fmt: skip
-from pilotfish.daemon.__main__ import main
 from real_world import CPUS, pilotfish
+
+from pilotfish.daemon.__main__ import main
 
 Tree = dict[str, bytes | None]
 #: How a file comes in: the command line, with FILE for the wrong one.

@@ -6,9 +6,10 @@ import re
 import shlex
 from pathlib import Path
 
-import pilotfish
 import pytest
 import typer
+
+import pilotfish
 from pilotfish.daemon.__main__ import _UsageError, app
 from pilotfish.simulate.formats.cluster import read_cluster
 from pilotfish.simulate.formats.workflow import read_workflow

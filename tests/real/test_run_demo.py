@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from real_world import COMMAND, CPUS, pilotfish
+
 from pilotfish.adapters import registry
 from pilotfish.daemon.dispatch import Dispatch
 from pilotfish.daemon.exporter import Metrics
@@ -26,7 +28,6 @@ from pilotfish.simulate.job import Workflow
 from pilotfish.simulate.plan import Plan, PlannedJob
 from pilotfish.simulate.planner import plan
 from pilotfish.simulate.platform import Cluster
-from real_world import COMMAND, CPUS, pilotfish
 
 pytestmark = pytest.mark.xdist_group("machine")
 

@@ -9,7 +9,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from oracle_rates import ABOVE, Demand, domain_rates
+from oracle_rates import Demand, domain_rates
+
 from pilotfish.simulate.engine import Underway
 from pilotfish.simulate.job import Job, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType
@@ -172,10 +173,13 @@ class State:
             change = max(change, abs(old - speeds[i][p]) / speeds[i][p] if math.isfinite(old) else 1.0)
         for i in {i for i, _, _ in back}:
             for p, (node, _, _) in enumerate(self.strands[i].places):
-                others = [v for q, v in enumerate(speeds[i]) if q != p]
-                if others and min(others) < math.inf:
-                    cap = min(others) * self.phases(self.strands[i], node)[self.strands[i].phase][0] * ABOVE
-                    caps[i][p] = 0.5 * (cap + caps[i][p]) if damp and caps[i][p] < math.inf else cap
+                others = min((v for q, v in enumerate(speeds[i]) if q != p), default=math.inf)
+                # Equals do not wait for each other.
+                if others >= speeds[i][p] * LESS:
+                    caps[i][p] = math.inf
+                    continue
+                cap = others * self.phases(self.strands[i], node)[self.strands[i].phase][0]
+                caps[i][p] = 0.5 * (cap + caps[i][p]) if damp and caps[i][p] < math.inf else cap
         return change
 
     # --- time ---

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+
 from pilotfish.simulate.engine import Underway
 from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.platform import (

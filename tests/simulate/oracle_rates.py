@@ -15,11 +15,6 @@ from functools import lru_cache
 
 from pilotfish.simulate.platform import ContendingThreads, Contention, CpuSharing, NodeType
 
-
-#: Threads of a job are held to a hair above what its other nodes let them do: equals do not hold each other back.
-ABOVE = 1 + 1e-9
-
-
 @dataclass(frozen=True)
 class Demand:
     """Threads of one group of one job on one node (and socket); `cap`: what the job's other nodes let them do."""
@@ -125,8 +120,7 @@ def share_cores(kind: NodeType, demands: Sequence[Demand], m: Sequence[float]) -
             for i in [i for i, d in enumerate(demands) if d.job == j]:
                 if level < math.inf:
                     # What this thread may do while the others of its job do what their other nodes let them.
-                    free = [Demand(d.job, d.threads, d.utilisation, d.bandwidth,
-                                   math.inf if k == i else d.cap / ABOVE, d.spin)
+                    free = [Demand(d.job, d.threads, d.utilisation, d.bandwidth, math.inf if k == i else d.cap, d.spin)
                             for k, d in enumerate(demands) if d.job == j]  # fmt: skip
                     own = [k for k, d in enumerate(demands) if d.job == j]
                     s = stretch(free, [m[k] for k in own], [wake[k] for k in own], level)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
+
 from pilotfish.simulate.bounds import bottom_levels, lower_bound, topological
 from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Workflow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from instances import flow, make_job, workflows
+
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Job, Workflow
 

@@ -11,6 +11,7 @@ from fluid_oracle import Oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
+
 from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Workflow

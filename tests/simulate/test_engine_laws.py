@@ -22,6 +22,7 @@ from instances import (
     renamed,
     workflows,
 )
+
 from pilotfish.simulate.engine import Outcome, Simulation, Underway
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.job import Job, Profile, Workflow

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.interval import interval_run, rerun

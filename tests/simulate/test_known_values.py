@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from instances import PIECEWISE, flow, make_cluster, make_job
+
 from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType, Power

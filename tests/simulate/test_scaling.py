@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import groups, node_types
+
 from pilotfish.simulate.job import Phase, Profile, ThreadGroup
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.scaling import group_phases, measured_type, scaling_notes

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
 from pilotfish.simulate import stochastic
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.job import Distribution, Job, Profile, ThreadGroup, Workflow

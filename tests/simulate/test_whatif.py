@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
+
 from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.kernels import layout

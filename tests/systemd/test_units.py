@@ -7,10 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pilotfish
 import pytest
 import yaml
 from pydantic import BaseModel
+
+import pilotfish
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.cluster import dump_cluster, parse_cluster, read_cluster
 from pilotfish.simulate.formats.documents import parse_yaml

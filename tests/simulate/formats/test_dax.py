@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.formats.dax import parse_dax
 from pilotfish.simulate.formats.wfcommons import TINY_S

@@ -8,6 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.hostlist import expand, fold, fold_cpus, parse_cpus
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.formats.cluster import parse_cluster, read_cluster
 from pilotfish.simulate.formats.plan import parse_plan

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.formats.mapping import export_oar, export_slurm
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow

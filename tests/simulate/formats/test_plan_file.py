@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.plan import parse_plan, plan_to_dict
 from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.reading import check_schema, config_error, read_document
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
 def test_yaml_and_json_are_told_by_content(tmp_path):

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.units import (
     clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.formats.wfcommons import LEAST_UTILISATION, TINY_S, parse_wfcommons
 from pilotfish.simulate.formats.workflow import read_workflow

@@ -8,6 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.formats.profile import dump_profile, parse_profile
 from pilotfish.simulate.formats.workflow import parse_workflow, read_workflow
