@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from pilotfish.simulate.platform import ContendingThreads, Contention, CpuSharing, NodeType
 
+
 @dataclass(frozen=True)
 class Demand:
     """Threads of one group of one job on one node (and socket); `cap`: what the job's other nodes let them do."""

@@ -126,8 +126,8 @@ def test_seeds_differ() -> None:
 
 
 def test_a_search_is_not_worse_than_the_policies_and_a_longer_one_beats_them_here() -> None:
-    """How the budget is shared out depends on its size, so more need not always be better; the rollouts are the floor."""
-    found = [plan(*sample(), budget=budget).makespan for budget in (4, 40, 400)]
+    """How the budget is shared out depends on its size, so more need not always be better."""
+    found = [plan(*sample(), budget=budget).makespan for budget in (4, 40, 2000)]
     assert max(found) == found[0]
     assert found[-1] < min(plan(*sample(), policy=name).makespan for name in PAPER)
 
