@@ -23,8 +23,9 @@ from .exporter import Metrics
 from .guard import Guard
 from .journal import Journal
 from .ledger import Ledger
-from .planning import Options, Planner, Problem, next_due, pose, simulate_plan, starts
+from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .queue import Entry, Event, Queue, Submission, busy
+from .shadow import Seen, Shadow
 from .story import Story, sentence
 
 log = logging.getLogger("pilotfish.cycle")
@@ -71,6 +72,7 @@ class Cycle:
         self.queue: Queue = journal.load()
         self.story = Story(self.queue, metrics, guard)
         self.ledger = Ledger(journal, self.queue, self.story)
+        self.shadow = Shadow()
         self.number = 0
         self.changed = True
         self.stopping: Callable[[], bool] = lambda: False
@@ -92,7 +94,7 @@ class Cycle:
         # 2. Fold it in: what started, ended or failed, and which intents came true.
         report.events = self._fold(snapshot)
         # 3. Decide, if anything has changed since the last plan.
-        problem = pose(self.queue, snapshot) if self._due(snapshot, report.events) else None
+        problem = self._pose(snapshot) if self._due(snapshot, report.events) else None
         plan = self._decide(problem, snapshot, report) if problem else None
         # 4. Forecast: what the plan foretells of each job is noted, and what is to start now becomes actions.
         actions = self._cancels() + (self._forecast(plan, problem, snapshot) if plan and problem else [])
@@ -143,6 +145,8 @@ class Cycle:
         for entry in open_intents:
             self.story.settle(entry)
         self.story.happened(events)
+        if events:
+            self._follow(snapshot, events)
         done = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
         if done:
             self.learn([view for view in snapshot.jobs if view.key in done])
@@ -163,6 +167,20 @@ class Cycle:
         self._gap = self.recheck_s if news else min(2 * self._gap, LONGEST_RECHECK_S)
         self._recheck_at = math.inf
         return any(entry.waiting for entry in self.queue.active())
+
+    def _pose(self, snapshot: Snapshot) -> Problem:
+        """The planning problem of this moment, with running jobs as far along as their simulated twins."""
+        self._follow(snapshot, [])
+        return pose(self.queue, snapshot, self.shadow.progress)
+
+    def _follow(self, snapshot: Snapshot, events: list[Event]) -> None:
+        running = seen_running(self.queue, snapshot)
+        ended = {
+            event.entry.key: Seen(self.queue.as_planned(event.entry), event.entry.nodes, event.entry.start_time)
+            for event in events
+            if event.entry.state.ended and event.entry.start_time is not None
+        }
+        self.shadow.follow(snapshot.cluster, running, ended, snapshot.time)
 
     def _decide(self, problem: Problem, snapshot: Snapshot, report: Report) -> Plan | None:
         self._say_stuck(problem)

@@ -19,6 +19,7 @@ from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView, NodeState, Snapshot
 from .check import holds_nodes
 from .queue import Entry, Queue, busy
+from .shadow import Seen
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
@@ -84,8 +85,27 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     )
 
 
-def pose(queue: Queue, snapshot: Snapshot) -> Problem:
-    """Make the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs)."""
+def seen_running(queue: Queue, snapshot: Snapshot) -> dict[str, Seen]:
+    """What runs on known nodes, ours and others', by key: as it is planned, where, and since when."""
+    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    seen = {}
+    for entry in queue.active():
+        view = views.pop(entry.key, None)
+        if busy(entry) and entry.start_time is not None and (nodes := _known(entry.nodes, snapshot.cluster)):
+            seen[entry.key] = Seen(queue.as_planned(entry), nodes, entry.start_time)
+    for view in views.values():
+        nodes = _known(view.nodes, snapshot.cluster)
+        if holds_nodes(view) and view.start_time is not None and nodes:
+            seen[view.key] = Seen(view.job, nodes, view.start_time)
+    return seen
+
+
+def pose(queue: Queue, snapshot: Snapshot, progress: Callable[[str], float | None] = lambda key: None) -> Problem:
+    """Make the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
+
+    Args:
+        progress: how far a running job has come, [0, 1], by its key; None where it has to be guessed from time.
+    """
     up = tuple(
         node.name
         for node, state in zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
@@ -103,7 +123,7 @@ def pose(queue: Queue, snapshot: Snapshot) -> Problem:
         if busy(entry) or entry.intent is not None:
             nodes = _known(entry.nodes, snapshot.cluster)
             if nodes:
-                running.append(Running(entry.key, nodes, _progress(entry, view, snapshot.time)))
+                running.append(Running(entry.key, nodes, _progress(entry, view, snapshot.time, progress(entry.key))))
                 jobs.append(dataclasses.replace(queue.as_planned(entry), after=(), nodes=len(nodes)))
             left_out = left_out or not nodes
             continue
@@ -120,7 +140,7 @@ def pose(queue: Queue, snapshot: Snapshot) -> Problem:
     for view in views.values():
         if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
             jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
-            running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time)))
+            running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time, progress(view.key))))
     if left_out:
         jobs = _without_descendants(jobs)
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck)
@@ -162,22 +182,26 @@ def _without_descendants(jobs: list[Job]) -> list[Job]:
         jobs = left
 
 
-def _progress(entry: Entry, view: JobView | None, now: float) -> float:
-    """Share of the work done: by the time it has run against the latest forecast, or by CPU time where
-    that is less.
+def _progress(entry: Entry, view: JobView | None, now: float, followed: float | None) -> float:
+    """Share of the work done: as followed in simulation (else by the time it has run against the latest forecast),
+    or by CPU time where that is less.
 
     CPU time alone would flatter a job that waits for memory: a stalled thread burns time without getting on.
     """
     if entry.start_time is None:
         return 0.0
+    if followed is not None:
+        return _clip(min(followed, _cpu_progress(entry.job, view)))
     elapsed, expected = now - entry.start_time, entry.expected
     span = expected - entry.start_time if expected is not None else _isolated(entry.job)
     return _clip(min(elapsed / max(span, 1e-9), _cpu_progress(entry.job, view)))
 
 
-def _neighbour_progress(view: JobView, now: float) -> float:
+def _neighbour_progress(view: JobView, now: float, followed: float | None) -> float:
     if view.start_time is None:
         return 0.0
+    if followed is not None:
+        return _clip(min(followed, _cpu_progress(view.job, view)))
     return _clip(min((now - view.start_time) / _isolated(view.job), _cpu_progress(view.job, view)))
 
 

@@ -298,6 +298,8 @@ class Simulation:
         """What-if: seconds until the job ends if it started now on these nodes ("let"), or until the last job there
         ends ("mom"); nothing else to come. Changes nothing; microseconds."""
         job = self.workflow.index[job_id]
+        if not 0 < len(set(nodes)) == len(nodes) <= self.workflow.jobs[job].nodes:
+            raise InvariantError(f"job {job_id!r} cannot be forecast on {len(nodes)} nodes")
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         cls = int(self.world.jobs[job]["cls"])
         return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
@@ -305,17 +307,26 @@ class Simulation:
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
         """Nodes on which the policy would start the job now; None if it fits nowhere now. O(nodes) forecasts, fewer
         where bounds of unchanged nodes rule them out (see `kernels.mapping`)."""
-        job = self.workflow.index[job_id]
+        job = self._unstarted(job_id)
         if self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
             return None
         return self.nodes_of(job)
 
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
         """Place a job now and re-rate what it touches."""
-        job = self.workflow.index[job_id]
+        job = self._unstarted(job_id)
         row = self.world.jobs[job]
+        if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
+            raise InvariantError(f"job {job_id!r} cannot start on {len(nodes)} nodes")
         self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
         self._ask(layout.PLACE, which=job)
+
+    def _unstarted(self, job_id: str) -> int:
+        """Position of a job that has not started: its places may still be written."""
+        job = self.workflow.index[job_id]
+        if self.world.jobs[job]["state"] >= layout.RUNNING:
+            raise InvariantError(f"job {job_id!r} has started already")
+        return job
 
     def advance(self, until: float) -> None:
         """Let the jobs that run go on until `until` (seconds); nothing new is started."""
@@ -347,6 +358,24 @@ class Simulation:
             mine["start"], mine["energy"] = theirs["start"], theirs["energy"]
         self._ask(layout.RERATE)
         self.advance(now)  # ends the thread groups that had ended there
+
+    def progress(self, job_id: str) -> float:
+        """Share of a running job's work that is done, [0, 1]: that of its slowest thread group. O(its groups)."""
+        row, world = self.world.jobs[self.workflow.index[job_id]], self.world
+        now, split = float(world.clock[0]), int(world.count[layout.SPLIT])
+        first, rows = int(row["strand0"]), int(world.classes[row["cls"]]["group_count"]) * split
+        least = 1.0
+        for strand in world.strands[first : first + rows]:
+            if strand["parts"] == 0 or math.isinf(strand["finish"]):
+                continue
+            group = world.groups[strand["group"]]
+            kinds = len(world.types)
+            start = int(group["phase_start"]) * kinds + int(strand["type"])
+            works = world.phases["work"][start : start + int(group["phase_count"]) * kinds : kinds]
+            left = max(0.0, float(strand["rem"] - strand["rate"] * (now - strand["last"])))
+            left += float(works[int(strand["phase"]) + 1 :].sum())
+            least = min(least, 1.0 - left / float(works.sum()))
+        return least
 
     def is_waiting(self, job: int) -> bool:
         """Whether a job, by its position, was free to be placed when the simulation began."""

@@ -99,6 +99,13 @@ class SimulatedAdapter:
                 break
         return ended
 
+    def progress(self, key: str) -> float | None:
+        """Share of a job's work that is done, [0, 1]; None for a job that is not known here."""
+        view = self._jobs.get(key)
+        if view is None or self._engine is None:
+            return None if view is None else 1.0
+        return self._engine.progress(key) if view.state is JobState.RUNNING else 1.0
+
     def fileno(self) -> None:
         """There is nothing to poll: virtual time passes in `wait`."""
 
@@ -150,8 +157,8 @@ class SimulatedAdapter:
         """Note the jobs that have run to their end; True if there are any."""
         ended = False
         for key, i in engine.workflow.index.items():
-            view, finish = self._jobs[key], float(engine.world.jobs[i]["finish"])
-            if view.state is JobState.RUNNING and not math.isnan(finish):
+            view, finish = self._jobs.get(key), float(engine.world.jobs[i]["finish"])
+            if view is not None and view.state is JobState.RUNNING and not math.isnan(finish):
                 ended = True
                 code = self._exit_code(view.job)
                 self._end(view, JobState.FAILED if code else JobState.COMPLETED, finish, code=code)

@@ -98,14 +98,14 @@ def test_a_fixed_plan_comes_true_in_contention_too(tmp_path: Path) -> None:
 
 
 def test_plans_made_anew_in_contention_miss_by_little(tmp_path: Path) -> None:
-    """How far a job has come is taken as linear in time between two plans, which it is not in contention."""
+    """How far a job has come is known exactly; what remains is that a later plan may give it other neighbours."""
     world = Virtual(tmp_path, cluster(oversubscription=2.0, bandwidth=40e9))
     done = world.run(workflow(60, bandwidth=10e9))
     assert done.state is JobState.COMPLETED and not world.cycle.guard.tripped
     found = [
         forecast_error(entry.forecast.run_time, entry.finish_time - entry.start_time) for entry in done.entries.values()
     ]
-    assert statistics.median(found) < 0.02 and statistics.fmean(found) < 0.1
+    assert statistics.median(found) < 1e-6 and max(found) < 0.3
 
 
 def three_times(job: Job) -> Profile:

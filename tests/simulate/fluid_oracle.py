@@ -172,6 +172,8 @@ class State:
             old, speeds[i][p], cores[i][p] = speeds[i][p], offer / work, core
             change = max(change, abs(old - speeds[i][p]) / speeds[i][p] if math.isfinite(old) else 1.0)
         for i in {i for i, _, _ in back}:
+            if math.isinf(max(speeds[i])):
+                continue  # one of its nodes was not looked at yet
             for p, (node, _, _) in enumerate(self.strands[i].places):
                 others = min((v for q, v in enumerate(speeds[i]) if q != p), default=math.inf)
                 # Equals do not wait for each other.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
 from pilotfish.simulate.engine import Simulation, Underway
+from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.kernels import layout
 from pilotfish.simulate.platform import Cluster, Contention
@@ -194,3 +195,22 @@ def test_what_ended_in_an_earlier_simulation_is_not_there_any_more() -> None:
     assert second.forecast("new", ["n0"], "mom") == pytest.approx(40.0 + 1.25)
     second.advance(100.0)
     assert second.world.jobs["finish"][0] == pytest.approx(50.0)
+
+
+def test_what_would_spoil_the_tables_is_refused() -> None:
+    cluster, workflow = make_cluster(3), flow(make_job("old"), make_job("new"), make_job("wide", nodes=2))
+    simulation = Simulation(workflow, cluster, underway=[Underway("old", ("n0",))])
+    simulation.settle()
+    before = repr(photograph(simulation))
+    for question in (
+        lambda: simulation.decide("old", "mom"),
+        lambda: simulation.start("old", ["n1"]),
+        lambda: simulation.start("new", ["n1", "n2"]),
+        lambda: simulation.start("wide", ["n1"]),
+        lambda: simulation.start("wide", ["n1", "n1"]),
+        lambda: simulation.forecast("new", ["n1", "n2"]),
+        lambda: simulation.forecast("new", []),
+    ):
+        with pytest.raises(InvariantError, match=r"cannot|already"):
+            question()
+    assert repr(photograph(simulation)) == before
