@@ -92,6 +92,7 @@ def _has_ended(pid: int) -> bool:
 
 def end_what_is_left(tree: ProcessTree) -> list[int]:
     """End what outlives the job's first process: TERM, then KILL. Return the pids, all zombies of ours."""
+    settled: list[int] | None = None
     for signum in (signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
         deadline = time.monotonic() + LEFTOVER_PATIENCE_S
         asked: set[int] = set()
@@ -100,7 +101,11 @@ def end_what_is_left(tree: ProcessTree) -> list[int]:
             ours = [pid for pid in tree.orphans() if pid != tree.root]
             alive = [pid for pid in ours if not _has_ended(pid)]
             if not alive:
-                return ours
+                # Children of one that ended while we looked came to us only then: look once more.
+                if ours == settled:
+                    return ours
+                settled = ours
+                continue
             for pid in set(alive) - asked:
                 send(pid, signum)
             asked.update(alive)

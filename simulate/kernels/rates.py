@@ -105,9 +105,11 @@ def share_cores(node, parts, segments):
         level = _fill(segments, jobs, cores)
     for j in range(jobs):
         begin, end = int(segments[j, 0]), int(segments[j, 1])
-        s = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0
+        s, tied = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0, False
         for p in range(begin, end):
-            if p > begin and level < math.inf and parts[p].cap < math.inf:
+            tied = tied or (level < math.inf and parts[p].cap < math.inf)
+        for p in range(begin, end):
+            if tied and p > begin:
                 s = stretch(parts, begin, end, level, p)  # what the job's other parts do not use is this part's
             _offer(parts[p], s)
 
