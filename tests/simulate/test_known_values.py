@@ -186,6 +186,18 @@ def test_a_wide_job_of_two_groups_holds_its_cores_while_memory_is_slow() -> None
     assert outcome.energy_j == pytest.approx(2 * 10 * 190.74, rel=1e-7)
 
 
+def test_what_a_waiting_group_leaves_goes_to_its_job_s_other_group() -> None:
+    """One thread that computes and two that wait for memory, on a fast node (5 GB/s) and on one of half its speed."""
+    fields = {"contending_threads": ContendingThreads.RUNNING, "cpu_sharing": PER_JOB, "queueing": 0.0}
+    fast = NodeType("fast", 2, 100.0, 5e9, frequency=2e9, contention=Contention.EQUAL_SHARE, **fields)
+    slow = NodeType("slow", 2, 100.0, 5e9, frequency=1e9, contention=Contention.NONE, **fields)
+    wide = Job("wide", Profile((ThreadGroup(1, 1.0), ThreadGroup(2, 1.0, bandwidth=10e9))), nodes=2)
+    outcome = Simulation(flow(wide), Cluster("lab", (Node("n0", fast), Node("n1", slow)), math.inf)).run("slf")
+    # The slow node holds the first to 0.5: on the fast one 1.5 cores are left for two threads dilated 4 times, 0.1875.
+    # After 2 s the first has ended; then 2.5 GB/s each, 0.25, for the other 5/8 of the work.
+    assert outcome.makespan == pytest.approx(2.0 + 0.625 / 0.25, rel=1e-8)
+
+
 # --- loads ---
 def test_load_average_of_one_minute() -> None:
     """Three threads for 30 s, then one of them for 60 s more; the other node stays empty."""
