@@ -80,10 +80,11 @@ def plan(
 
         interval.refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
-    evaluations, truncated = 1, False
+    bound, evaluations, truncated = lower_bound(simulation), 1, False
     if policy == "lookahead":
         size = len(workflow.jobs)
-        search = Search(simulation, objective, seed, default_budget(size) if budget is None else budget, should_stop)
+        budget = default_budget(size) if budget is None else budget
+        search = Search(simulation, objective, seed, budget, should_stop, optimal=bound)
         found = search.run()
         evaluations, truncated = found.evaluations, found.truncated
         makespan, energy = found.makespan, found.energy_j
@@ -92,7 +93,7 @@ def plan(
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
         why = _runner_ups(simulation) if explain else {}
-    bound, notes = lower_bound_of(simulation), tuple[str, ...]()
+    notes = tuple[str, ...]()
     if engine == "interval":
         outcome = interval.rerun(simulation, seed)
         makespan, energy, notes = outcome.makespan, outcome.energy_j, (interval.NOTE,)
@@ -111,13 +112,6 @@ def plan(
         jobs=_planned(simulation, why, set(done)),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
     )
-
-
-def lower_bound_of(simulation: Simulation) -> float:
-    """The proven bound of a simulation that has been run: its fresh state is restored on a copy."""
-    twin = simulation.copy()
-    twin.reset()
-    return lower_bound(twin)
 
 
 def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -> tuple[PlannedJob, ...]:

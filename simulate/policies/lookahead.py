@@ -62,14 +62,23 @@ def default_budget(jobs: int) -> int:
 
 
 class Search:
-    """One search over one simulation. `stop` may cut it (then the result says `truncated`)."""
+    """One search over one simulation. `stop` may cut it (then the result says `truncated`); a makespan of `optimal`
+    seconds, which none can beat, ends it."""
 
     def __init__(
-        self, simulation: Simulation, objective: Objective, seed: int, budget: int, stop: Callable[[], bool] | None
+        self,
+        simulation: Simulation,
+        objective: Objective,
+        seed: int,
+        budget: int,
+        stop: Callable[[], bool] | None,
+        *,
+        optimal: float = 0.0,
     ) -> None:
         self.simulation, self.objective, self.budget = simulation, objective, budget
         self.random, self.stop = random.Random(seed), stop
         self.used, self.truncated = 0, False
+        self.enough = optimal * (1.0 + 1e-12) if objective.kind == "makespan" else -math.inf
         self.reference = (1.0, 1.0)
         self.best_value, self.best = math.inf, (math.inf, math.nan)
         self.source = ""
@@ -86,7 +95,7 @@ class Search:
         starts = sorted(self.starts, key=lambda pair: pair[0])[:3]
         for turn, (_, start) in enumerate(starts):
             share = (self.budget - self.used) // (len(starts) - turn)
-            if share < 1 or self.truncated:
+            if share < 1 or self._cut():
                 break
             found = self._climb(start, share)
             best = found if found is not None else best
@@ -183,7 +192,7 @@ class Search:
         return self.objective.value(*self._last, self.reference)
 
     def _cut(self) -> bool:
-        if self.used >= self.budget:
+        if self.used >= self.budget or self.best_value <= self.enough:
             return True
         if self.stop is not None and self.stop():
             self.truncated = True
