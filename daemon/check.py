@@ -63,7 +63,7 @@ def _start_obstacle(
     action: Start, views: dict[str, JobView], states: dict[str, NodeState], taken: Occupancy
 ) -> str:
     view = views.get(action.key)
-    if view is not None:
+    if view is not None and not view.restartable:
         return f"the job is {view.state} already"
     if len(set(action.nodes)) != action.job.nodes:
         return (

@@ -180,7 +180,11 @@ class Cycle:
             for event in events
             if event.entry.state.ended and event.entry.start_time is not None
         }
-        self.shadow.follow(snapshot.cluster, running, ended, snapshot.time)
+        try:
+            self.shadow.follow(snapshot.cluster, running, ended, snapshot.time)
+        except Exception as error:  # a twin that cannot be followed must not take the daemon down
+            log.error("cycle %d: running jobs cannot be followed: %s: %s", self.number, type(error).__name__, error)
+            self.shadow = Shadow()
 
     def _decide(self, problem: Problem, snapshot: Snapshot, report: Report) -> Plan | None:
         self._say_stuck(problem)

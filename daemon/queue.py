@@ -167,7 +167,10 @@ class Queue:
         events: list[Event] = []
         for entry in list(self.active()):
             view = views.get(entry.key)
-            event = self._seen(entry, view) if view else self._not_seen(entry, snapshot.time)
+            if view is None or view.restartable:
+                event = self._not_seen(entry, snapshot.time, view)
+            else:
+                event = self._seen(entry, view)
             if event:
                 events.append(event)
         for event in list(events):
@@ -207,9 +210,10 @@ class Queue:
             return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
-    def _not_seen(self, entry: Entry, now: float) -> Event | None:
-        if entry.intent is not None:
-            return self._start_failed(entry, now)
+    def _not_seen(self, entry: Entry, now: float, left: JobView | None) -> Event | None:
+        """A job that the resource manager does not show, or (`left`) shows as never begun and left alone."""
+        if entry.intent is not None or (left is not None and entry.handed):
+            return self._start_failed(entry, now, left.reason if left else "")
         if not entry.handed:
             return None
         if entry.state is not JobState.UNKNOWN:
@@ -220,8 +224,8 @@ class Queue:
             return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
         return None
 
-    def _start_failed(self, entry: Entry, now: float) -> Event:
-        """An intent without outcome whose job the snapshot does not show: it never became a start."""
+    def _start_failed(self, entry: Entry, now: float, why: str) -> Event:
+        """A job that was to start and, as the snapshot shows, never began."""
         entry.handed = False
         if entry.refused:
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
@@ -232,7 +236,7 @@ class Queue:
         first, last = RETRY_S
         entry.not_before = now + min(first * 2**entry.attempts, last)
         entry.attempts += 1
-        return Event("retry", entry, "its start did not happen; it is tried again")
+        return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:
         entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, now, reason

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import socket
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..simulate.errors import ConfigError, PilotfishError
 
 VERSION = 1
 LARGEST_MESSAGE = 64 * 2**20
+MOST_AT_ONCE = 64
 LONGEST_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 Handler = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -70,6 +72,8 @@ class Server:
         self._path, self._handler, self._zmq = socket_path(endpoint), handler, zmq
         if _answers(self._path) is None:
             raise ConfigError("socket", "path", f"another daemon listens on {self._path} already")
+        if os.path.lexists(self._path) and not stat.S_ISSOCK(os.lstat(self._path).st_mode):
+            raise ConfigError("socket", "path", f"{self._path} is there and is no socket", "a path of its own")
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
@@ -103,9 +107,10 @@ class Server:
         poller.poll(max(0, math.ceil(timeout_s * 1000)))
 
     def serve(self) -> int:
-        """Answer all that waits, without blocking; returns how many requests were answered."""
+        """Answer what waits, without blocking and at most MOST_AT_ONCE: who floods us must not keep us from our work.
+        Returns how many requests were answered."""
         count = 0
-        while True:
+        while count < MOST_AT_ONCE:
             try:
                 frames = self._socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
@@ -116,6 +121,7 @@ class Server:
                 self._socket.send_multipart([frames[0], *frames[1:-1][:1], reply])
             except self._zmq.ZMQError:
                 continue
+        return count
 
     def _reply(self, frames: list[bytes]) -> dict[str, Any]:
         if len(frames) != 3 or frames[1]:

@@ -49,6 +49,7 @@ class JobView:
         exit_code: of the job's process, None while unknown; `signal` if one ended it.
         usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
         reason: one sentence where the state needs one.
+        restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
     """
 
     key: str
@@ -62,6 +63,7 @@ class JobView:
     signal: int | None = None
     usage: tuple[tuple[str, float], ...] = ()
     reason: str = ""
+    restartable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

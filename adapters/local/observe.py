@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -104,7 +105,8 @@ class _Look:
         if self._has(CANCEL):
             self.adopt(self.directory, fd)
             return self._view(JobState.PENDING, "being cancelled")
-        return self._view(JobState.PENDING, self._last_words()) if spec else None
+        view = self._view(JobState.PENDING, self._last_words())
+        return replace(view, nodes=(), restartable=True) if spec else None
 
     def _begun(self, fd: int) -> JobView:
         """It began, and its keeper was killed; where a new one can learn anything it is started."""

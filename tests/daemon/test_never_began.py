@@ -1,0 +1,75 @@
+"""A job whose keeper died before it began is not waited for: it is started again, and runs once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon.wire import MOST_AT_ONCE, Server
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.plan import Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState
+
+SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
+
+
+def test_the_local_adapter_says_that_it_may_be_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pilotfish.adapters.local import adapter as module
+    from pilotfish.adapters.registry import create
+
+    mark = tmp_path / "ran"
+    job = Job("x", Profile((ThreadGroup(1, 0.1),)), command=("/bin/sh", "-c", f"echo once >> {mark}"))
+    child = os.fork()
+    if child == 0:  # killed after the job's directory was made and before its keeper was started
+        try:
+            world = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
+            monkeypatch.setattr(
+                module.LocalAdapter, "_spawn", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+            )
+            world.apply(Start("w/x", job, ("a",)))
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    world = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
+    try:
+        (view,) = world.snapshot().jobs
+        assert (view.state, view.restartable, view.nodes) == (JobState.PENDING, True, ())
+        world.apply(Start("w/x", job, ("a",)))
+        for _ in range(100):
+            (view,) = world.snapshot().jobs
+            if view.state.ended:
+                break
+            world.wait(0.1)
+        assert view.state is JobState.COMPLETED and not view.restartable
+        assert mark.read_text() == "once\n"
+    finally:
+        world.close()
+
+
+def test_a_file_in_place_of_the_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "precious"
+    path.write_text("words")
+    with pytest.raises(ConfigError, match="no socket"):
+        Server(f"ipc://{path}", lambda request: {})
+    assert path.read_text() == "words"
+
+
+def test_a_flood_is_answered_in_portions(tmp_path: Path) -> None:
+    import zmq
+
+    server = Server(f"ipc://{tmp_path}/s", lambda request: {"ok": True})
+    client = zmq.Context.instance().socket(zmq.DEALER)
+    try:
+        client.connect(f"ipc://{tmp_path}/s")
+        for _ in range(3 * MOST_AT_ONCE):
+            client.send_multipart([b"", b'{"v": 1}'])
+        server.wait(2.0)
+        assert 0 < server.serve() <= MOST_AT_ONCE
+    finally:
+        client.close(linger=0)
+        server.close()
