@@ -144,6 +144,10 @@ class Requests:
         found = self._cycle.queue.submissions.get(workflow) or self._journal.find(workflow)
         if found is None:
             known = [s.id for s in self._journal.recent(RECENT)]
+            named = [key for key in known if key.rpartition(".")[0] == workflow]
+            alive = [key for key in self._cycle.queue.submissions if key in named]
+            if named:  # a name that several have means the one that is still going on, else the latest
+                return self._find((alive or named)[-1])
             near = difflib.get_close_matches(workflow, known, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidJobError(f"there is no workflow {workflow!r}{hint}")

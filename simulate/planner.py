@@ -97,7 +97,6 @@ def plan(
     if engine == "interval":
         outcome = interval.rerun(simulation, seed)
         makespan, energy, notes = outcome.makespan, outcome.energy_j, (interval.NOTE,)
-        bound = min(bound, makespan)
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,

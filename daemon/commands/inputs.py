@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -241,11 +242,12 @@ class Profiles:
             warn(f"what the jobs used is not kept: {error}")
 
 
-def this_machine() -> Cluster:
-    """This machine, a node for each CPU; what had to be assumed is said."""
+def this_machine(workflow: Workflow) -> Cluster:
+    """This machine: a node for each CPU, or of as many as the widest job has threads; what is assumed is said."""
     from ...adapters.local import this_machine_cluster
 
-    cluster, assumed = this_machine_cluster()
+    widest = max((job.profile.threads for job in workflow.jobs), default=1)
+    cluster, assumed = this_machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
     for text in assumed:
         note(text)
     return cluster

@@ -148,7 +148,12 @@ def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: A
 def _wait_for(socket: str | None, workflow: str) -> int:
     pause, longest = _POLL_S
     while True:
-        (found,) = _ask(socket, "status", workflow=workflow)["workflows"]
+        reply = _ask(socket, "status", workflow=workflow)
+        (found,) = reply["workflows"]
+        if reply.get("mode") == "dry-run" and found["exit_code"] is None:
+            from ...simulate.errors import PilotfishError
+
+            raise PilotfishError(f"{workflow} is submitted, but the daemon is in dry run: there is no end to wait for")
         if found["exit_code"] is not None:
             return int(found["exit_code"])
         time.sleep(pause)

@@ -93,7 +93,7 @@ def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[s
     lines = []
     for job in outcome.jobs:
         if job.state in (JobState.FAILED, JobState.TIMEOUT):
-            why = f": {job.reason}" if job.reason and not (job.exit_code or job.signal) else ""
+            why = f": {job.reason}" if job.reason and not job.reason.startswith("exit code ") else ""
             said = f" (stderr: {outputs[job.planned.id][1]})" if job.planned.id in outputs else ""
             lines.append(f"job {job.planned.id!r} {job.state}, {_result(job)}{why}{said}")
     return lines

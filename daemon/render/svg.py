@@ -21,8 +21,8 @@ _LABEL_PX = 6.5  # a cell of the bars' font at 11 px
 _MOST_LINKS = 400
 
 _STYLE = """
-text{font-family:ui-sans-serif,system-ui,"Segoe UI","Helvetica Neue","DejaVu Sans",Arial,sans-
-serif;fill:#1f2a37} .bg{fill:#ffffff}.title{font-size:20px;font-weight:600}.sub{font-size:13px;fill:#5b6878}
+text{font-family:ui-sans-serif,system-ui,"Segoe UI","Helvetica Neue","DejaVu Sans",Arial,
+sans-serif;fill:#1f2a37} .bg{fill:#ffffff}.title{font-size:20px;font-weight:600}.sub{font-size:13px;fill:#5b6878}
 .node{font-size:12px;text-anchor:end}.tick{font-size:11px;fill:#5b6878;text-anchor:middle}.small{font-size:11px;fill:#5b6878}
 .row{fill:#f3f6f9}.alt{fill:#e9eef3}.grid{stroke:#cdd6df;stroke-width:1}
 .job{stroke:#ffffff;stroke-width:.8}.crit{stroke:#111827;stroke-width:1.8}.link{stroke:#111827;stroke-width:1.2;fill:none;opacity:.45}

@@ -136,6 +136,8 @@ def bound(plan: Plan) -> str:
     if plan.lower_bound <= 0:
         return "no lower bound"
     gap = plan.makespan / plan.lower_bound - 1
+    if gap < -1e-6:  # times of the interval engine, the bound of the fluid model
+        return f"below the fluid model's lower bound of {seconds(plan.lower_bound)}"
     if gap < 5e-4:
         return f"optimal: it meets the proven lower bound of {seconds(plan.lower_bound)}"
     return f"within {percent(gap)} of the proven lower bound of {seconds(plan.lower_bound)}"
@@ -163,11 +165,17 @@ def replicates(drawn: Replicated) -> list[str]:
     ]
 
 
+def best_of(score: Sequence[float]) -> int:
+    """Position of the lowest score; of those that tie, the last (the policies end with the one that searches)."""
+    least = min(score)
+    return max(i for i, value in enumerate(score) if value <= least + 1e-9 * abs(least))
+
+
 def comparison(
     plans: Sequence[Plan], score: Sequence[float], cells: int = 80, *, ascii_only: bool = False
 ) -> Table:
     """Policies side by side; `score` is the objective's value of each, low is good; the best is marked."""
-    best = min(range(len(plans)), key=score.__getitem__)
+    best = best_of(score)
     shortest = min(plan.makespan for plan in plans)
     rows = [
         (
@@ -175,7 +183,7 @@ def comparison(
             seconds(plan.makespan, decimals(shortest)),
             "best" if plan.makespan <= shortest else f"+{percent(plan.makespan / shortest - 1)}",
             "unknown" if plan.energy_j is None else joules(plan.energy_j),
-            f"+{percent(plan.makespan / plan.lower_bound - 1)}" if plan.lower_bound > 0 else "-",
+            f"+{percent(max(0.0, plan.makespan / plan.lower_bound - 1))}" if plan.lower_bound > 0 else "-",
             duration(plan.simulated_in) + (" (cut)" if plan.truncated else ""),
         )
         for i, plan in enumerate(plans)
@@ -187,7 +195,7 @@ def comparison(
 
 def comparison_notes(plans: Sequence[Plan], score: Sequence[float], cluster: Cluster, goal: str) -> list[str]:
     """The lines under a comparison: the best, the bound that holds for all, energy where it is unknown."""
-    best = min(range(len(plans)), key=score.__getitem__)
+    best = best_of(score)
     lines = [
         f"best      {plans[best].policy}, by {goal}",
         f"bound     no policy can end before {seconds(max(plan.lower_bound for plan in plans))}",

@@ -7,6 +7,7 @@ goes through the quoting of the shell (and of SQL, for OAR), so that no name can
 from __future__ import annotations
 
 import heapq
+import math
 import shlex
 from collections.abc import Iterable
 
@@ -38,6 +39,8 @@ def export_slurm(plan: Plan, workflow: Workflow) -> str:
             "--ntasks-per-node=1",
             f"--cpus-per-task={job.profile.threads}",
         ]
+        if memory := max(job.memory, job.profile.memory):
+            words.append(f"--mem={math.ceil(memory / 2**20)}M")
         if job.walltime is not None:
             words.append(f"--time={clock(job.walltime)}")
         if job.directory is not None:
@@ -92,6 +95,7 @@ def export_oar(plan: Plan, workflow: Workflow) -> str:
 def _script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
     about = f"{workflow.name} on {plan.cluster}, mapped by pilotfish with {plan.policy}"
     head = ["#!/bin/sh", f"# {''.join(c if c.isprintable() else '?' for c in about)}"]
+    head.append("# Nodes and dependencies are the plan's; waits on purpose and sharing of nodes are not expressed.")
     idle = sum(workflow.jobs[workflow.index[planned.id]].command is None for planned in plan.jobs)
     if idle:
         head.append(f"# {idle} of its jobs have no command: they are submitted as no-ops")

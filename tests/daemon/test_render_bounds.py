@@ -1,0 +1,22 @@
+"""What is said of a plan's distance to the bound, and which of several equal plans is called the best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pilotfish.daemon.render.tables import best_of, bound
+from pilotfish.simulate.plan import Plan
+
+PLAN = Plan("w", "c", "mom", 0, 10.0, None, 10.0, 0.0, False, 1, ())
+
+
+def test_only_a_plan_that_meets_the_bound_is_called_optimal() -> None:
+    assert bound(PLAN).startswith("optimal")
+    assert bound(replace(PLAN, makespan=11.0)) == "within 10 % of the proven lower bound of 10.00 s"
+    below = bound(replace(PLAN, makespan=9.0))  # the interval engine's times against the fluid model's bound
+    assert "optimal" not in below and "proven" not in below and "10.00 s" in below
+
+
+def test_of_equal_plans_the_searched_one_is_the_best() -> None:
+    assert best_of([3.0, 2.0, 2.0 * (1 + 1e-12), 4.0]) == 2
+    assert best_of([1.0, 1.0, 1.1]) == 1
