@@ -93,7 +93,7 @@ class Simulation:
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "bounds": (n_nodes,),
-                "clock": (1,), "count": (8,),
+                "clock": (1,), "count": (9,),
             },
         )  # fmt: skip
         world = self.world

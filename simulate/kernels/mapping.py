@@ -12,7 +12,7 @@ import math
 
 from .forecast import forecast
 from .jit import inner
-from .layout import EXPLAIN, LET, LOADAVG, MOM, NOBODY, ONE, SIMPLE, SLF
+from .layout import BOUNDED, EXPLAIN, LET, LOADAVG, MOM, NOBODY, ONE, SIMPLE, SLF
 from .tables import charge
 
 LESS = 1.0 - 1e-9
@@ -55,7 +55,7 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
         and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff)
     ):
         return scratch.score[row, n]
-    if policy == MOM and cutoff < math.inf and world.count[SIMPLE] == 1:
+    if policy == MOM and cutoff < math.inf and world.count[BOUNDED] > 1:
         end = world.bounds[n]
         if end == -math.inf or (node.end_exact == 0 and end - now < cutoff):
             scratch.chosen[len(world.nodes)] = n
@@ -112,6 +112,8 @@ def choose(world, scratch, job, policy, now):
     best, incumbent, seed = -1, math.inf, math.inf
     bounded = policy == MOM and world.count[SIMPLE] == 1 and not explain
     if bounded:
+        # Bounds cost a forecast a node: the first decision does without, those after it share them.
+        world.count[BOUNDED] += 1
         seed = _first_guess(world, scratch, row, j.cls, now)
     bounds = world.bounds
     for n in range(len(bounds)):
