@@ -130,8 +130,6 @@ class Service:
         name, options = self.config.adapter.name, dict(self.config.adapter.options)
         if name == "local":
             options.setdefault("state_dir", self.config.journal.parent / "local")
-            if self._dry:
-                options["read_only"] = True
             if self._dry and self._make_adapter is None:  # a dry run looks, beside a daemon that works or alone
                 from ..adapters.local.view import LocalView
 
