@@ -97,8 +97,13 @@ class Service:
         self._metrics = metrics = Metrics()
         self._health = Health(max(10.0, 5 * config.cycle_seconds), time.monotonic)
         if config.metrics.enabled:
-            exporter = Exporter(metrics, self._health, config.metrics.address, config.metrics.port)
-            stack.callback(exporter.close)
+            try:
+                exporter = Exporter(metrics, self._health, config.metrics.address, config.metrics.port)
+                stack.callback(exporter.close)
+            except ConfigError as error:
+                if not self._dry:  # which goes on beside the daemon that has the port
+                    raise
+                log.warning("a dry run without metrics: %s", error)
         self._adapter = Counted(self._adapter_for(cluster), metrics)
         stack.callback(self._adapter.close)
         applier: Applier = Recording(self._show) if self._dry else Live(self._adapter)
@@ -120,9 +125,21 @@ class Service:
         requests = Requests(
             self._cycle, self._journal, cluster, self._adapter.capabilities, recall=memory.recall
         )
-        mode = int(config.socket.mode, 8)
-        self._server = Server(config.endpoint, requests.handle, mode=mode, group=config.socket.group)
+        self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _listen(self, endpoint: str, requests: Requests) -> Server:
+        """A dry run leaves the socket to the daemon that listens there, and takes one beside it."""
+        section = self.config.socket
+        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group}
+        try:
+            return Server(endpoint, requests.handle, **options)
+        except ConfigError as error:
+            if not self._dry:
+                raise
+            beside = f"{endpoint}.dry-run"
+            log.warning("%s; the dry run listens at %s", error, beside)
+            return Server(beside, requests.handle, **options)
 
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
@@ -130,10 +147,8 @@ class Service:
         name, options = self.config.adapter.name, dict(self.config.adapter.options)
         if name == "local":
             options.setdefault("state_dir", self.config.journal.parent / "local")
-            if self._dry and self._make_adapter is None:  # a dry run looks, beside a daemon that works or alone
-                from ..adapters.local.view import LocalView
-
-                return LocalView(cluster, options["state_dir"])
+            if self._dry:
+                options["read_only"] = True
         adapter = (self._make_adapter or registry.create)(name, cluster, **options)
         for note in adapter.notes:
             log.warning("%s", note)

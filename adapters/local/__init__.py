@@ -19,6 +19,7 @@ def create(
     grace_s: float = 5.0,
     output_dir: str | PathLike[str] | None = None,
     cgroups: bool = True,
+    read_only: bool = False,
 ) -> LocalAdapter:
     """Return the adapter of this machine.
 
@@ -28,6 +29,7 @@ def create(
         grace_s: seconds between TERM and KILL, >= 0.
         output_dir: where stdout and stderr go (KEY.out, KEY.err) and stay; None = with the job.
         cgroups: use control groups where they can be written.
+        read_only: only look, also beside the adapter that has it: nothing is written, locked or started.
 
     Raises:
         ConfigError: a node has no CPUs, or CPUs that this process may not use; a bad option.
@@ -35,7 +37,14 @@ def create(
     """
     from .adapter import LocalAdapter
 
-    return LocalAdapter(cluster, state_dir, grace_s=grace_s, output_dir=output_dir, cgroups=cgroups)
+    return LocalAdapter(
+        cluster,
+        state_dir,
+        grace_s=grace_s,
+        output_dir=output_dir,
+        cgroups=cgroups,
+        read_only=read_only,
+    )
 
 
 def this_machine_cluster(

@@ -48,25 +48,33 @@ class LocalAdapter:
         grace_s: float = 5.0,
         output_dir: str | os.PathLike[str] | None = None,
         cgroups: bool = True,
+        read_only: bool = False,
     ) -> None:
-        check_options({"state_dir": state_dir, "output_dir": output_dir}, grace_s, cgroups)
+        check_options({"state_dir": state_dir, "output_dir": output_dir}, grace_s, cgroups=cgroups, read_only=read_only)
         check_cluster(cluster)
         self.cluster, self.grace_s = cluster, grace_s
         self.output_dir = None if output_dir is None else Path(output_dir).absolute()
-        self._state = StateDir(state_dir)
+        self._read_only = read_only
+        self._state = StateDir(state_dir, read_only=read_only)
+        cgroups = cgroups and not read_only  # to look for them is to make them
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
         self._groups.sweep()
         self.notes = list(self._groups.notes) if cgroups else []
-        self._observer = Observer(self._state.jobs, self._adopt)
+        self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
         self._starting: list[subprocess.Popen[bytes]] = []
         self._version = 0
         self._open = True
+        self._events = self._open_events()
+        self._poller = select.poll()
+        self._poller.register(self._events, select.POLLIN)
+
+    def _open_events(self) -> int:
+        if self._read_only:
+            return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         events = self._state.path / EVENTS
         with suppress(FileExistsError):
             os.mkfifo(events, 0o600)
-        self._events = os.open(events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._poller = select.poll()
-        self._poller.register(self._events, select.POLLIN)
+        return os.open(events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def snapshot(self) -> Snapshot:
         """Read the world: O(jobs) for the listing, and O(1) file reads for each job that has not ended."""
@@ -90,7 +98,7 @@ class LocalAdapter:
         Raises:
             AdapterError: kind `refused`: it can never be done; `spawn` (transient): nothing was started.
         """
-        self._usable()
+        self._writable()
         if isinstance(action, Start):
             self._start(action)
         else:
@@ -105,11 +113,14 @@ class LocalAdapter:
     def wake(self) -> None:
         """Make `wait` return; may be called from a signal handler or another thread."""
         with suppress(BlockingIOError):
-            os.write(self._events, b"w")
+            os.write(self._events, b"w" * 8)  # eventfd(2) takes 8 bytes
 
-    def fileno(self) -> int:
-        """A descriptor that is readable when `wait` would return, for a poller with other sources."""
-        return self._events
+    def fileno(self) -> int | None:
+        """A descriptor that is readable when `wait` would return, for a poller with other sources.
+
+        None when read-only: keepers tell the adapter that has the state directory, not us.
+        """
+        return None if self._read_only else self._events
 
     def output(self, key: str) -> tuple[Path, Path]:
         """Return the files of the job's stdout and stderr."""
@@ -124,7 +135,7 @@ class LocalAdapter:
         Raises:
             AdapterError: it has not ended, or cannot be removed.
         """
-        self._usable()
+        self._writable()
         name = directory_name(key)
         view = self._observer.view(name)
         if view is None:
@@ -255,6 +266,11 @@ class LocalAdapter:
             while os.read(self._events, 4096):
                 some = True
         return some
+
+    def _writable(self) -> None:
+        self._usable()
+        if self._read_only:
+            raise AdapterError("the local adapter is read-only: it only looks", kind="refused")
 
     def _usable(self) -> None:
         if not self._open:

@@ -16,15 +16,16 @@ from ..base import AdapterError
 SOURCE = "local adapter"
 
 
-def check_options(paths: dict[str, object], grace_s: object, cgroups: object) -> None:
+def check_options(paths: dict[str, object], grace_s: object, **switches: object) -> None:
     """Raise ConfigError for an option of the wrong kind; they come from a configuration file."""
     for option, path in paths.items():
         if not isinstance(path, str | os.PathLike) and not (option == "output_dir" and path is None):
             raise ConfigError(SOURCE, option, f"found {path!r}", "a directory")
     if not isinstance(grace_s, int | float) or isinstance(grace_s, bool) or not 0 <= grace_s < float("inf"):
         raise ConfigError(SOURCE, "grace_s", f"found {grace_s!r}", "seconds, >= 0")
-    if not isinstance(cgroups, bool):
-        raise ConfigError(SOURCE, "cgroups", f"found {cgroups!r}", "true, false")
+    for option, value in switches.items():
+        if not isinstance(value, bool):
+            raise ConfigError(SOURCE, option, f"found {value!r}", "true, false")
 
 
 def check_cluster(cluster: Cluster) -> None:

@@ -32,10 +32,11 @@ class Observer:
     Args:
         jobs: the directory that holds them.
         adopt: called with a job's directory and its lock, taken, when it has work left and nobody to keep it.
+        read_only: take no lock and call nobody; without a directory there are no jobs.
     """
 
-    def __init__(self, jobs: Path, adopt: Callable[[str, int], None]) -> None:
-        self._jobs, self._adopt = jobs, adopt
+    def __init__(self, jobs: Path, adopt: Callable[[str, int], None], *, read_only: bool = False) -> None:
+        self._jobs, self._adopt, self._read_only = jobs, adopt, read_only
         self._ended: dict[str, JobView] = {}
 
     def jobs(self) -> tuple[JobView, ...]:
@@ -43,6 +44,8 @@ class Observer:
         try:
             names = os.listdir(self._jobs)
         except OSError as error:
+            if self._read_only and isinstance(error, FileNotFoundError):
+                return ()
             raise AdapterError(f"{self._jobs}: cannot be read: {error.strerror}", kind="read") from error
         self._ended = {name: self._ended[name] for name in names if name in self._ended}
         views = [view for name in names if (view := self.view(name))]
@@ -52,7 +55,9 @@ class Observer:
         """Return one job by the name of its directory, None where there is none."""
         if view := self._ended.get(name):
             return view
-        view = _Look(self._jobs / name, self._adopt).view()
+        directory = self._jobs / name
+        look = _Glance(directory) if self._read_only else _Look(directory, self._adopt)
+        view = look.view()
         if view and view.state.ended:
             self._ended[name] = view
         return view
@@ -159,3 +164,31 @@ class _Look:
         with suppress(OSError), open(os.path.join(self.directory, PROBLEM), errors="replace") as file:
             return f"its keeper could not begin: {file.read(500)}"
         return ""
+
+
+class _Glance(_Look):
+    """A look that leaves no trace: even to hold the lock for a moment would turn away who starts the job."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, lambda _directory, _fd: None)
+
+    def view(self) -> JobView | None:
+        if end := self._load(End, END):
+            return self._view(end.state, end.reason, end=end)
+        if not os.path.isdir(self.directory):
+            return None
+        begin = self._load(Begin, BEGIN)
+        kept = (
+            is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id) if begin else _has_keeper(self.directory)
+        )
+        return self._kept() if kept else self._unkept(-1)
+
+
+def _has_keeper(directory: str) -> bool:
+    """Whether a process was started to keep this job; O(processes)."""
+    argument = b"\0" + os.fsencode(directory) + b"\0"
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
+            if argument in file.read():
+                return True
+    return False

@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..base import AdapterError
@@ -24,14 +24,23 @@ PATIENCE_S = 1.0  #: how long a killed predecessor may take to be gone
 class StateDir:
     """An open state directory: `jobs`, one directory for each job, and `forgotten`, what is being removed.
 
+    Args:
+        read_only: make, lock and remove nothing; what is missing stays missing.
+
     Raises:
         AdapterError: it is another user's, others can write to it, it cannot be made, or it is in use.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = Path(path).absolute()
         self.jobs, self.forgotten = self.path / "jobs", self.path / "forgotten"
+        self._lock: int | None = None
         try:
+            if read_only:
+                for directory in (self.path, self.jobs):
+                    with suppress(FileNotFoundError):
+                        _refuse_unsafe(directory)
+                return
             for directory in (self.path, self.jobs, self.forgotten):
                 directory.mkdir(0o700, parents=directory is self.path, exist_ok=True)
                 _refuse_unsafe(directory)
@@ -39,21 +48,21 @@ class StateDir:
         except OSError as error:
             why = f"{self.path}: cannot be used as state directory: {error.strerror}"
             raise AdapterError(why, kind="refused") from error
-        self._take()
+        self._take(self._lock)
         for leftover in self.forgotten.iterdir():
             shutil.rmtree(leftover, ignore_errors=True)
 
-    def _take(self) -> None:
+    def _take(self, fd: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not lock(self._lock):
+        while not lock(fd):
             if time.monotonic() > deadline:
-                holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "?"
-                os.close(self._lock)
+                holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "?"
+                os.close(fd)
                 why = f"{self.path}: in use by another pilotfish (process {holder})"
                 raise AdapterError(why, kind="refused", transient=True)
             time.sleep(0.02)
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
     def forget(self, name: str) -> None:
         """Remove the directory of a job; it is gone at once, or not at all."""
@@ -63,7 +72,8 @@ class StateDir:
 
     def close(self) -> None:
         """Let another adapter have it."""
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
 
 def lock(fd: int) -> bool:
