@@ -92,7 +92,7 @@ class Simulation:
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
-                "bounds": (n_nodes,),
+                "versions": (n_nodes,), "bounds": (n_nodes,),
                 "clock": (1,), "count": (9,),
             },
         )  # fmt: skip

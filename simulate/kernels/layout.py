@@ -32,7 +32,7 @@ TYPE = _dtype(
 )
 NODE = _dtype(
     "limit cap memory alloc used live load load_time busy next energy energy_time",
-    "type domain head tail version heap_pos ties touched end_exact",
+    "type domain head tail heap_pos ties touched end_exact",
 )
 DOMAIN = _dtype("", "start count mark")
 CLASS = _dtype("threads memory", "nodes group_start group_count spin")
@@ -72,6 +72,7 @@ class World(Block):
         "queues": (QUEUE, 1),
         "queued": (INT, 1),
         "heap": (INT, 1),
+        "versions": (INT, 1),  # [nodes]: grows whenever something happens on the node
         "bounds": (FLOAT, 1),  # [nodes]: the node is not empty before, if nothing arrives; -inf: not known
         "clock": (FLOAT, 1),
         "count": (INT, 1),

@@ -16,6 +16,7 @@ from .layout import BOUNDED, EXPLAIN, LET, LOADAVG, MOM, NOBODY, ONE, SIMPLE, SL
 from .tables import charge
 
 LESS = 1.0 - 1e-9
+AHEAD = 1.5  # how far past the incumbent a bound is looked for that later decisions share
 
 
 @inner
@@ -47,28 +48,22 @@ def _row(scratch, cls_id, policy, now):
 @inner
 def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     """Score of node `n` under LET or MOM, from the cache where nothing changed; a lower bound above `cutoff`."""
-    node = world.nodes[n]
-    alone = node.ties == 0 and world.domains[node.domain].count == 1
-    if (
-        alone
-        and scratch.score_version[row, n] == node.version
-        and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff)
-    ):
+    node, versions, only = world.nodes[n], scratch.score_version, scratch.chosen[len(world.nodes) :]
+    if versions[row, n] == world.versions[n] and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff):
         return scratch.score[row, n]
+    only[0], far = n, cutoff * AHEAD
     if policy == MOM and cutoff < math.inf and world.count[BOUNDED] > 1:
         end = world.bounds[n]
         if end == -math.inf or (node.end_exact == 0 and end - now < cutoff):
-            scratch.chosen[len(world.nodes)] = n
-            left, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, NOBODY, MOM, now, cutoff)
+            left, exact = forecast(world, scratch, only, ONE, NOBODY, MOM, now, far)
             note_end(world, n, now + left, exact)
             end = now + left
         if end - now >= cutoff:
             return end - now
-    scratch.chosen[len(world.nodes)] = n
-    value, exact = forecast(world, scratch, scratch.chosen[len(world.nodes) :], ONE, cls_id, policy, now, cutoff)
-    if alone:
+    value, exact = forecast(world, scratch, only, ONE, cls_id, policy, now, far)
+    if node.ties == 0 and world.domains[node.domain].count == 1:
         scratch.score[row, n], scratch.score_exact[row, n] = value, 1 if exact else 0
-        scratch.score_version[row, n] = node.version
+        versions[row, n] = world.versions[n]
     return value
 
 
@@ -115,10 +110,13 @@ def choose(world, scratch, job, policy, now):
         # Bounds cost a forecast a node: the first decision does without, those after it share them.
         world.count[BOUNDED] += 1
         seed = _first_guess(world, scratch, row, j.cls, now)
-    bounds = world.bounds
+    cutoff = seed
+    bounds, versions = world.bounds, world.versions
+    known, known_version = scratch.score[row], scratch.score_version[row]
     for n in range(len(bounds)):
-        cutoff = math.inf if explain else min(incumbent * LESS, seed)
-        if (bounded and bounds[n] - now >= cutoff) or not fits(world.nodes[n], cls):
+        if bounded and (bounds[n] - now >= cutoff or (known_version[n] == versions[n] and known[n] >= cutoff)):
+            continue
+        if not fits(world.nodes[n], cls):
             continue
         value = _score(world, scratch, row, n, j.cls, policy, now, cutoff)
         if best < 0 or value < incumbent * LESS:
@@ -126,6 +124,7 @@ def choose(world, scratch, job, policy, now):
                 j.alt, j.alt_cost = best, incumbent
             if value <= cutoff or best < 0:
                 best, incumbent = n, value
+                cutoff = math.inf if explain else min(incumbent * LESS, seed)
         elif value < j.alt_cost:
             j.alt, j.alt_cost = n, value
     if best < 0:

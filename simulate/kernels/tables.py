@@ -49,8 +49,8 @@ def charge(world, n, now):
 def touch(world, scratch, n, now):
     """Charge a node and put it on the list of those to re-rate at this instant."""
     charge(world, n, now)
+    world.versions[n] += 1
     node = world.nodes[n]
-    node.version += 1
     if node.touched == 0:
         node.touched = 1
         scratch.touched[0] += 1
