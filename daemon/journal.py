@@ -8,6 +8,7 @@ would forget jobs; the daemon says what is wrong and does not start.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -59,7 +60,7 @@ class Journal:
     """One SQLite file, held exclusively while open.
 
     Args:
-        path: the file; made with its folder if missing.
+        path: the file; made with its folder if missing, both for their owner alone.
         in_memory: work on a copy of the file in memory (a dry run) and leave the file itself untouched.
 
     Raises:
@@ -68,13 +69,18 @@ class Journal:
 
     def __init__(self, path: Path, *, in_memory: bool = False) -> None:
         self.path = path
+        self._file: tuple[int, int] | None = None
         try:
+            _refuse_emptied(path)
             if in_memory:
                 self._db = _copy_in_memory(path)
+                self._prepare()
             else:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-                self._db = sqlite3.connect(path, isolation_level=None, timeout=0.5)
-            self._prepare()
+                with _private():
+                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    self._db = sqlite3.connect(path, isolation_level=None, timeout=0.5)
+                    self._file = _identity(path)
+                    self._prepare()
         except (sqlite3.Error, OSError) as error:
             raise _unusable(path, error) from None
 
@@ -101,6 +107,8 @@ class Journal:
 
     @contextmanager
     def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        if self._file and _identity(self.path) != self._file:
+            raise JournalError(f"{self.path}: was removed or replaced while in use")
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db.execute
@@ -272,6 +280,37 @@ class Journal:
 
     def _read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(query, arguments).fetchall()
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    """What is made meanwhile is for its owner alone; SQLite gives the -wal the mode of the file itself."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at `path`; None if none can be seen there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Raise DatabaseError for a file that lost what it held; SQLite would take it for a new one."""
+    if not path.is_file() or path.stat().st_size:
+        return
+    for beside in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if beside.exists():
+            raise sqlite3.DatabaseError(f"it is empty, but {beside.name} is there")
+    jobs = path.parent / "local" / "jobs"
+    if jobs.is_dir() and any(jobs.iterdir()):
+        raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
 
 
 def _copy_in_memory(path: Path) -> sqlite3.Connection:

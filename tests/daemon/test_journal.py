@@ -1,5 +1,6 @@
 """The journal: what was written comes back, and what cannot be read is never thrown away."""
 
+import os
 import sqlite3
 from contextlib import closing
 
@@ -139,3 +140,51 @@ def test_in_memory_it_reads_the_file_and_writes_nothing(filled, kit):
     dry.submit(Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0), None)
     dry.close()
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_it_is_for_its_owner_alone_whatever_the_umask(tmp_path, kit):
+    path = tmp_path / "x" / "y" / "journal.sqlite"
+    before = os.umask(0)
+    try:
+        journal = Journal(path)
+        journal.submit(Submission("w.1", Workflow("w", (kit.job("x"),)), 1.0), None)
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    assert modes == {"journal.sqlite": 0o600, "journal.sqlite-wal": 0o600}
+    assert {folder.stat().st_mode & 0o777 for folder in path.parents[:2]} == {0o700}
+    journal.close()
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("beside", ["journal.sqlite-wal", "journal.sqlite-shm", "local/jobs/w.1%2Fa"])
+def test_an_emptied_journal_is_damage(tmp_path, beside, in_memory):
+    path = tmp_path / "journal.sqlite"
+    path.touch()
+    (tmp_path / beside).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / beside).touch()
+    with pytest.raises(ConfigError, match=r"journal is damaged.*empty"):
+        Journal(path, in_memory=in_memory)
+    assert path.stat().st_size == 0 and (tmp_path / beside).exists()
+
+
+def test_an_empty_file_of_which_nothing_is_left_elsewhere_is_a_new_journal(tmp_path):
+    (tmp_path / "local" / "jobs").mkdir(parents=True)
+    path = tmp_path / "journal.sqlite"
+    path.touch()
+    journal = Journal(path)
+    assert not journal.load().submissions
+    journal.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_submitted_to_a_file_that_was_taken_away(filled, kit, replaced):
+    path, journal, _ = filled
+    if replaced:
+        (path.parent / "other").write_bytes(path.read_bytes())
+        (path.parent / "other").replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(JournalError, match="was removed or replaced while in use"):
+        journal.submit(Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0), None)

@@ -247,3 +247,25 @@ def test_saving_energy_without_knowing_power_is_refused_at_the_start(daemon, obj
     assert main(["daemon", "--config", str(daemon.config)]) == 1
     assert "nothing is known of the power of node type 't'" in capsys.readouterr().err
     assert not (daemon.folder / "state").exists()
+
+
+def test_a_dry_run_leaves_no_trace(daemon):
+    daemon.start("--dry-run")
+    time.sleep(0.5)
+    assert daemon.stop() == 0
+    assert not (daemon.folder / "state").exists()
+
+
+def test_a_dry_run_goes_on_beside_the_daemon(daemon, kit):
+    daemon.start()
+    workflow = daemon.submit(shell(kit, "a", "sleep 1"))
+    eventually(lambda: list((daemon.folder / "state" / "local" / "jobs").glob("*/begin.json")), "the job")
+    live = daemon.process
+    try:
+        daemon.start("--dry-run")
+        assert ask(f"{daemon.endpoint}.dry-run", "status")["ok"]
+        assert daemon.stop() == 0
+    finally:
+        daemon.process = live
+    assert daemon.ended(workflow)["exit_code"] == 0
+    assert daemon.stop() == 0
