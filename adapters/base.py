@@ -57,11 +57,15 @@ class Capabilities:
         starts: it starts jobs itself when told to (as against releasing held ones).
         usage: it reports what jobs used.
         virtual_time: its clock is not the wall clock; `advance` moves it.
+        events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
+        resolution_s: times of jobs are whole multiples of this.
     """
 
     starts: bool = True
     usage: bool = False
     virtual_time: bool = False
+    events: bool = True
+    resolution_s: float = 0.0
 
 
 class Adapter(Protocol):
@@ -87,7 +91,10 @@ class Adapter(Protocol):
         ...
 
     def apply(self, action: Action) -> None:
-        """Carry out one action, idempotently. Raises AdapterError when it was refused or is not certain."""
+        """Carry out one action, idempotently. Raises AdapterError when it was refused or is not certain.
+
+        A Release where nothing can be pinned does nothing.
+        """
         ...
 
     def wait(self, timeout_s: float) -> bool:

@@ -15,7 +15,7 @@ from ..simulate.errors import ConfigError
 from ..simulate.platform import Cluster
 from .base import Adapter
 
-ADAPTERS = ("local", "simulated")
+ADAPTERS = ("local", "simulated", "slurm")
 
 
 def create(name: str, cluster: Cluster, **options: Any) -> Adapter:

@@ -40,11 +40,11 @@ def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
     states = dict(zip((node.name for node in snapshot.cluster.nodes), snapshot.node_states, strict=True))
     rejections = []
     for action in actions:
-        reason = (
-            _cancel_obstacle(action, views)
-            if isinstance(action, Cancel)
-            else _start_obstacle(action, views, states, taken)
-        )
+        reason = ""
+        if isinstance(action, Cancel):
+            reason = _cancel_obstacle(action, views)
+        elif isinstance(action, Start):
+            reason = _start_obstacle(action, views, states, taken)
         if reason:
             rejections.append(Rejection(action, reason))
         elif isinstance(action, Start):

@@ -138,6 +138,7 @@ class Job:
         command: argv (or None: only simulated). A shell line is ("/bin/sh", "-c", line).
         environment: variables added to the environment.
         directory: working directory; None = where the workflow was submitted.
+        allowed: names of the nodes that may run it; None = all that it fits.
     """
 
     id: str
@@ -150,6 +151,7 @@ class Job:
     environment: tuple[tuple[str, str], ...] = ()
     directory: str | None = None
     wait: Wait = Wait.YIELD
+    allowed: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,14 @@ class Cancel:
     key: str
 
 
-Action = Start | Cancel
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Take back the pin of the job known as `key`, which has not become a start: it is the resource manager's again."""
+
+    key: str
+
+
+Action = Start | Cancel | Release
 
 
 @dataclass(frozen=True, slots=True)

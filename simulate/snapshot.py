@@ -50,6 +50,9 @@ class JobView:
         usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
         reason: one sentence where the state needs one.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
+        offered: it came through the resource manager, whose user hands it to us to choose its nodes (restartable, too).
+        waits: why an offered job must not be started now, "" if it may be.
+        pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
     """
 
     key: str
@@ -64,6 +67,9 @@ class JobView:
     usage: tuple[tuple[str, float], ...] = ()
     reason: str = ""
     restartable: bool = False
+    offered: bool = False
+    waits: str = ""
+    pinned_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class LocalAdapter:
         self._writable()
         if isinstance(action, Start):
             self._start(action)
-        else:
+        elif isinstance(action, Cancel):
             self._cancel(action)
 
     def wait(self, timeout_s: float) -> bool:

@@ -80,7 +80,7 @@ class SimulatedAdapter:
             if view is not None and not view.state.ended:
                 self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
                 self._rebuild()
-        elif action.key not in self._jobs:
+        elif isinstance(action, Start) and action.key not in self._jobs:
             self._start(action)
 
     def wait(self, timeout_s: float) -> bool:

@@ -81,16 +81,19 @@ class AdapterContract:
         assert done.nodes == nodes[1:2]
         assert done.job == job
         assert done.submit_time is not None and done.start_time is not None and done.finish_time is not None
-        assert done.submit_time <= done.start_time < done.finish_time <= world.adapter.snapshot().time
+        assert done.submit_time <= done.start_time <= done.finish_time
+        tick = world.adapter.capabilities.resolution_s
+        assert tick or done.start_time < done.finish_time
+        assert done.finish_time <= world.adapter.snapshot().time + tick
 
     def test_a_started_job_never_looks_unstarted(self, world: World, nodes: tuple[str, ...]) -> None:
         world.adapter.apply(Start("k", world.job("a", 0.3), nodes[:1]))
-        seen = [view(world.adapter.snapshot(), "k").state]
-        while not seen[-1].ended and len(seen) < PATIENCE:
+        seen = [view(world.adapter.snapshot(), "k")]
+        while not seen[-1].state.ended and len(seen) < PATIENCE:
             world.step()
-            seen.append(view(world.adapter.snapshot(), "k").state)
-        assert set(seen) <= {JobState.RUNNING, JobState.COMPLETED}
-        assert seen[-1] is JobState.COMPLETED
+            seen.append(view(world.adapter.snapshot(), "k"))
+        assert not any(look.restartable for look in seen)
+        assert seen[-1].state is JobState.COMPLETED
 
     def test_a_failing_job_keeps_its_exit_code(self, world: World, nodes: tuple[str, ...]) -> None:
         world.adapter.apply(Start("k", world.job("a", 0.0, exit_code=7), nodes[:1]))
@@ -151,7 +154,8 @@ class AdapterContract:
     def test_a_wait_ends_when_a_job_does(self, world: World, nodes: tuple[str, ...]) -> None:
         assert world.adapter.wait(0.0) is False
         world.adapter.apply(Start("k", world.job("a", 0.2), nodes[:1]))
-        assert world.adapter.wait(60.0) is True
+        if world.adapter.capabilities.events:
+            assert world.adapter.wait(60.0) is True
         assert ended(world, "k").state is JobState.COMPLETED
 
     def test_jobs_outlive_the_adapter(self, world: World, nodes: tuple[str, ...]) -> None:

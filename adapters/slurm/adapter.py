@@ -1,0 +1,170 @@
+"""The Slurm adapter: reads the queue, places jobs that were handed over, and submits our own.
+
+Rule: three requests show the world; before a job is touched it is read again, alone; whatever is written is one
+command. An answer that did not come is not taken for a refusal: the next look at the queue tells.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...simulate.job import Job
+from ...simulate.plan import Action, Cancel, Release, Start
+from ...simulate.platform import Cluster
+from ...simulate.snapshot import JobState, Snapshot
+from ..base import AdapterError, Capabilities
+from . import places, submission, update, world
+from .clock import ControllerClock
+from .handover import Selection, Standing, standing
+from .records import SlurmJob, SlurmNode
+from .transport import Transport
+
+
+class SlurmAdapter:
+    """Slurm as a resource manager; `create` says the arguments."""
+
+    name = "slurm"
+    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0)
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        transport: Transport,
+        selection: Selection,
+        *,
+        submit_options: Sequence[str] = (),
+        output_dir: str | os.PathLike[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster, self.transport, self.selection = cluster, transport, selection
+        self._submit_options = tuple(submit_options)
+        self._output = None if output_dir is None else Path(output_dir).absolute()
+        self._clock = ControllerClock(transport.time, clock)
+        self._uid = os.getuid()
+        self._known: dict[str, Job] = {}
+        self._nodes: list[SlurmNode] = []
+        self._unwanted: dict[int, tuple[str, ...]] = {}
+        self._version = 0
+        self._awake = threading.Event()
+        self.notes: Sequence[str] = transport.notes
+
+    def snapshot(self) -> Snapshot:
+        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude."""
+        now = self._clock.now()
+        jobs = self.transport.jobs()
+        self._nodes = self.transport.nodes()
+        ours = [job for job in jobs if standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR]
+        self._unwanted = self.transport.excluded() if ours else {}
+        self._version += 1
+        return Snapshot(
+            now,
+            self._version,
+            self.cluster,
+            world.node_states(self.cluster, self._nodes),
+            world.views(jobs, self.selection, now, self._uid, self._known, self._places),
+        )
+
+    def apply(self, action: Action) -> None:
+        """Place, release, start or end a job; see `Adapter.apply`.
+
+        Raises:
+            AdapterError: `refused`: it must not be done or Slurm refuses it; transient: it is not certain.
+        """
+        if isinstance(action, Start):
+            number = world.id_in(action.key)
+            if number is None:
+                self._submit(action)
+            else:
+                self._place(number, action)
+        elif isinstance(action, Release):
+            self._release(action.key)
+        else:
+            self._cancel(action)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep until `wake`; Slurm tells nobody what happens."""
+        woken = self._awake.wait(max(0.0, timeout_s))
+        self._awake.clear()
+        return woken
+
+    def wake(self) -> None:
+        """Make `wait` return."""
+        self._awake.set()
+
+    def fileno(self) -> None:
+        """There is nothing to poll."""
+
+    def forget(self, key: str) -> None:
+        """Slurm forgets by itself."""
+        self._known.pop(key, None)
+
+    def close(self) -> None:
+        """Let go of connections; jobs go on."""
+        self.transport.close()
+
+    def _places(self, job: SlurmJob) -> frozenset[str]:
+        return places.allowed(job, self._nodes, self._unwanted.get(job.id, ()))
+
+    def _place(self, number: int, start: Start) -> None:
+        """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
+        job = self._fresh(number)
+        if job.state is not JobState.PENDING:
+            return  # it started, or ended, in between: nothing is left to do
+        now = self._clock.now()
+        what, why = standing(job, self.selection, now)
+        if what not in (Standing.HELD, Standing.FREE):
+            raise _refused(start, why or "it was not handed over")
+        if update.pin_in(job.admin_comment, job.id, job.uid) and set(job.wanted) == set(start.nodes):
+            return  # it is on its way
+        if problem := places.obstacle(job, self._places(job), start.nodes):
+            raise _refused(start, problem)
+        mark = update.Pin(int(now), job.id, job.uid, job.wanted)
+        self.transport.update(job.id, update.pin(start.nodes, mark, held=what is Standing.HELD))
+
+    def _release(self, key: str) -> None:
+        """Take back a pin of ours that has not become a start; a no-op where there is none."""
+        number = world.id_in(key)
+        job = self._fresh(number) if number is not None else None
+        mark = update.pin_in(job.admin_comment, job.id, job.uid) if job else None
+        if job and mark and job.state is JobState.PENDING:
+            self.transport.update(job.id, update.unpin(mark))
+
+    def _submit(self, start: Start) -> None:
+        job = start.job
+        unknown = [name for name in start.nodes if name not in self.cluster.index]
+        if unknown or not job.command:
+            raise _refused(start, f"there is no node {unknown[0]!r}" if unknown else "it has no command")
+        if self._find(start.key) is not None:
+            return
+        argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
+        self._known[start.key] = job
+        self.transport.submit(argv)
+
+    def _cancel(self, cancel: Cancel) -> None:
+        job = self._find(cancel.key)
+        if job is None or job.state.ended:
+            return
+        if job.uid != self._uid:
+            raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
+        self.transport.cancel(job.id)
+
+    def _fresh(self, number: int) -> SlurmJob:
+        found = self.transport.jobs([number])
+        if not found:
+            raise AdapterError(f"job {number} is not in the queue any more", kind="gone")
+        return found[0]
+
+    def _find(self, key: str) -> SlurmJob | None:
+        """The last job of ours that was submitted under this key."""
+        found = [job for job in self.transport.jobs() if world.key_of(job, self._uid) == key]
+        return max(found, key=lambda job: job.id, default=None)
+
+
+def _refused(start: Start, why: str) -> AdapterError:
+    return AdapterError(f"{start.key}: {why}", kind="refused")
+
+

@@ -1,0 +1,85 @@
+"""Which jobs were handed over to pilotfish, and what may be done with each now.
+
+Rule: only what a site's configuration names, and only within what the user asked for. A begin time is ours to move
+only if the job says that it was set for us (`pilotfish:hold=SECONDS` in its comment, and the begin time is that long
+after its submission); every other begin time is the user's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...simulate.snapshot import JobState
+from .records import SlurmJob
+
+_TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
+_HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
+_SLACK_S = 5.0  #: between a submission and the begin time that was counted from it
+#: reasons for which Slurm would start the job if it had the nodes
+_READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "BeginTime", "Cleaning"))
+
+
+class Standing(StrEnum):
+    """What a job of Slurm's is to us."""
+
+    NEIGHBOUR = "neighbour"  #: not ours; it is simulated, never touched
+    WAITING = "waiting"  #: ours, and not free to start yet
+    FREE = "free"  #: ours, and may be placed; Slurm may start it at any moment, too
+    HELD = "held"  #: ours, and waits for us until its begin time
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which jobs a site hands over: those of a partition, QOS or account, or with `pilotfish` in their comment."""
+
+    partitions: frozenset[str] = frozenset()
+    qos: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    comment: bool = True
+
+    def takes(self, job: SlurmJob) -> bool:
+        """Whether the job is one of them."""
+        return (
+            job.partition in self.partitions
+            or job.qos in self.qos
+            or job.account in self.accounts
+            or (self.comment and _TAG.search(job.comment) is not None)
+        )
+
+
+def hold_seconds(comment: str) -> int | None:
+    """For how long the job's begin time was set for us, seconds after its submission; None if it was not."""
+    tag = _TAG.search(comment)
+    hold = _HOLD.search(tag["rest"] or "") if tag else None
+    return int(hold[1]) if hold else None
+
+
+def is_held(job: SlurmJob, now: float) -> bool:
+    """Whether a begin time that was set for us, and none of the user's, keeps the job from starting."""
+    hold = hold_seconds(job.comment)
+    if hold is None or job.begin is None or job.submit is None or job.begin <= now:
+        return False
+    return job.submit <= job.begin <= job.submit + hold + _SLACK_S
+
+
+def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing, str]:
+    """What the job is to us at `now` (the controller's clock), and why it is left alone, if it is."""
+    if job.state is not JobState.PENDING or not selection.takes(job):
+        return Standing.NEIGHBOUR, ""
+    if job.part:
+        return Standing.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
+    if job.reservation:
+        return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
+    if job.dependency:
+        return Standing.WAITING, f"it depends on {job.dependency}"
+    if job.reason.split(",")[0] not in _READY:
+        return Standing.WAITING, f"Slurm says {job.reason}"
+    if is_held(job, now):
+        return Standing.HELD, ""
+    if job.begin is not None and job.begin > now:
+        return Standing.WAITING, "its user wants it to begin later"
+    if job.priority == 0:
+        return Standing.WAITING, "it is held"
+    return Standing.FREE, ""

@@ -1,0 +1,49 @@
+"""On which nodes Slurm would let a job run, as far as can be told.
+
+Rule: pure, and on the safe side: what is not understood (a feature expression with brackets, say) leaves no node, and
+the job is left to Slurm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .records import SlurmJob, SlurmNode
+
+_PLAIN = re.compile(r"[\w.-]+(?:[&|][\w.-]+)*")
+
+
+def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
+    """Names of the nodes that may take the job: of its partition, with its features, and none that its user excludes.
+
+    A node list of the user's is kept: with as many names as nodes asked for it is the only place.
+    """
+    partitions, forbidden = set(job.partition.split(",")), set(unwanted)
+    fitting = frozenset(
+        node.name
+        for node in nodes
+        if node.name not in forbidden and partitions & node.partitions and has_features(node, job.features)
+    )
+    if len(job.wanted) == job.nodes:
+        return fitting & frozenset(job.wanted)
+    return frozenset() if job.wanted else fitting
+
+
+def has_features(node: SlurmNode, expression: str) -> bool:
+    """Whether a node has what `a`, `a&b` or `a|b` asks for; False for what is not of this form."""
+    if not expression:
+        return True
+    if not _PLAIN.fullmatch(expression) or ("&" in expression and "|" in expression):
+        return False
+    if "|" in expression:
+        return any(word in node.features for word in expression.split("|"))
+    return all(word in node.features for word in expression.split("&"))
+
+
+def obstacle(job: SlurmJob, places: frozenset[str], nodes: tuple[str, ...]) -> str:
+    """Why the job must not be pinned to `nodes`, or ""."""
+    if len(set(nodes)) != job.nodes or len(nodes) != job.nodes:
+        return f"it asks for {job.nodes} nodes, not {len(nodes)}"
+    outside = sorted(set(nodes) - places)
+    return f"Slurm would not run it on {', '.join(outside)}" if outside else ""

@@ -1,0 +1,88 @@
+"""Running Slurm's commands: one at a time, never longer than a limit, and with errors that say who must act.
+
+Rule: a command that failed or took too long has done nothing as far as we know, and may still do it; whoever changes
+something looks before asking again. What Slurm says on stderr is judged even where it exits with 0.
+Source: behaviour of Slurm 22.05 with its controller, munge or accounting away.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from ..base import AdapterError
+
+Runner = Callable[[Sequence[str]], str]
+
+#: words on stderr of a controller that cannot be reached, or that cannot know who asks
+_AWAY = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Zero Bytes were transmitted",
+    "Protocol authentication error",
+    "Munge encode failed",
+    "Invalid authentication credential",
+    "Transport endpoint is not connected",
+    "Slurm temporarily unable to accept job",
+    "Slurm backup controller in standby",
+    "Resource temporarily unavailable",
+    "Unexpected message received",
+    "Message receive failure",
+)
+ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
+_MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
+
+
+class Commands:
+    """Runs commands; `last` is when the last one was answered.
+
+    Args:
+        timeout_s: seconds after which a command is ended; a controller that is down answers after 9 to 10.
+    """
+
+    def __init__(self, timeout_s: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.timeout_s, self.clock = timeout_s, clock
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(_MEANT_FOR_USERS)}
+        self._environment = {**kept, **ENVIRONMENT}
+
+    def __call__(self, argv: Sequence[str]) -> str:
+        """What the command printed. Raises AdapterError."""
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self.timeout_s,
+                env=self._environment,
+                errors="replace",
+                text=True,
+            )
+        except FileNotFoundError:
+            why = f"{argv[0]} is not installed here; the Slurm adapter needs Slurm's commands"
+            raise AdapterError(why, kind="missing", argv=argv) from None
+        except subprocess.TimeoutExpired:
+            why = f"{argv[0]} did not answer within {self.timeout_s:g} s"
+            raise AdapterError(why, transient=True, kind="timeout", argv=argv) from None
+        except OSError as error:
+            raise AdapterError(f"{argv[0]}: {error.strerror}", transient=True, kind="spawn", argv=argv) from None
+        if problem := _problem(argv, done.returncode, done.stderr):
+            raise problem
+        return done.stdout
+
+
+def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError | None:
+    away = next((words for words in _AWAY if words in stderr), "")
+    if exit_code == 0 and not away:
+        return None
+    said = " ".join(stderr.split())[-300:] or f"exit code {exit_code}"
+    return AdapterError(
+        f"{argv[0]}: {said}",
+        transient=bool(away),
+        kind="unreachable" if away else "refused",
+        argv=argv,
+        exit_code=exit_code,
+        stderr_tail=stderr[-500:],
+    )

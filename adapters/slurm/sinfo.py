@@ -1,0 +1,46 @@
+"""The nodes by `sinfo`: the command, and what it prints, read into nodes.
+
+Rule: pure; a node of several partitions is listed once for each, and is one node here.
+Source: sinfo(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..base import ParseError
+from .records import SlurmNode
+from .states import node_state
+from .table import format_of, rows
+from .values import count, size, word
+
+FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason")
+
+
+def command(mark: str) -> list[str]:
+    """The argv that lists every node."""
+    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={format_of(FIELDS, mark)}"]
+
+
+def parse(text: str, mark: str) -> list[SlurmNode]:
+    """The nodes, in Slurm's order. O(length). Raises ParseError."""
+    found: dict[str, SlurmNode] = {}
+    for row in rows(text, FIELDS, mark, ("sinfo",)):
+        name, partition = row["NodeList"], frozenset({row["PartitionName"]} - {""})
+        known = found.get(name) or _node(row)
+        found[name] = replace(known, partitions=known.partitions | partition)
+    return list(found.values())
+
+
+def _node(row: dict[str, str]) -> SlurmNode:
+    try:
+        return SlurmNode(
+            name=row["NodeList"],
+            state=node_state(row["StateComplete"]),
+            cpus=count(row["CPUs"]) or 0,
+            memory=size(row["Memory"]) or 0.0,
+            features=frozenset(filter(None, word(row["Features_act"]).split(","))),
+            reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
+        )
+    except ValueError as problem:
+        raise ParseError(f"sinfo: node {row['NodeList']}: {problem}", argv=("sinfo",)) from None

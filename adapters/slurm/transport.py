@@ -1,0 +1,115 @@
+"""What can be asked of Slurm, whichever way: a protocol, and the way by its commands.
+
+Rule: a transport knows how to ask and how to read the answer; it decides nothing. An answer that cannot be read whole
+is an error, never fewer jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from ..base import AdapterError, ParseError
+from . import sinfo, squeue, submission, update
+from .records import SlurmJob, SlurmNode
+from .runner import Runner
+from .table import draw_mark
+
+_TIME = re.compile(r"sdiag output at .*\((\d+)\)")
+
+
+class Transport(Protocol):
+    """A way to Slurm. Every call is one request and raises AdapterError."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person should know of it."""
+        ...
+
+    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+        """All jobs of the queue, or those of `ids` that are there."""
+        ...
+
+    def excluded(self) -> dict[int, tuple[str, ...]]:
+        """Nodes that waiting jobs must not run on, by job id."""
+        ...
+
+    def nodes(self) -> list[SlurmNode]:
+        """All nodes."""
+        ...
+
+    def time(self) -> float:
+        """The controller's clock, epoch seconds."""
+        ...
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        """Change allowed fields of a job, all at once."""
+        ...
+
+    def submit(self, argv: Sequence[str]) -> int:
+        """Submit a job, as the argv of an `sbatch`; returns its id."""
+        ...
+
+    def cancel(self, job: int) -> None:
+        """End a job."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class ByCommands:
+    """Slurm by its commands."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+        self.notes: Sequence[str] = ()
+
+    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+        """One `squeue`."""
+        mark = draw_mark()
+        try:
+            return squeue.parse(self._run(squeue.command(mark, ids)), mark)
+        except AdapterError as error:
+            if "Invalid job id" in error.stderr_tail:
+                return []  # asked for by id, and gone
+            raise
+
+    def excluded(self) -> dict[int, tuple[str, ...]]:
+        """One `squeue` of waiting jobs."""
+        mark = draw_mark()
+        return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
+
+    def nodes(self) -> list[SlurmNode]:
+        """One `sinfo`."""
+        mark = draw_mark()
+        return sinfo.parse(self._run(sinfo.command(mark)), mark)
+
+    def time(self) -> float:
+        """One `sdiag`, which says it."""
+        printed = self._run(["sdiag"])
+        found = _TIME.search(printed)
+        if not found:
+            raise ParseError("sdiag: it does not say the time", argv=("sdiag",), stderr_tail=printed[:200])
+        return float(found[1])
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        """One `scontrol update`."""
+        self._run(update.command(job, fields))
+
+    def submit(self, argv: Sequence[str]) -> int:
+        """One `sbatch`."""
+        printed = self._run(argv)
+        try:
+            return submission.job_id(printed)
+        except (ValueError, IndexError):
+            raise ParseError("sbatch: it does not say the job id", argv=argv, stderr_tail=printed[:200]) from None
+
+    def cancel(self, job: int) -> None:
+        """One `scancel`."""
+        self._run(["scancel", str(job)])
+
+    def close(self) -> None:
+        """Nothing is open."""

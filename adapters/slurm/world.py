@@ -1,0 +1,115 @@
+"""From Slurm's records to a snapshot.
+
+Rule: pure; every job that holds nodes is seen, ours or not, because it takes part in the contention; only those that
+were handed over are offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ...simulate.job import Job, Profile, Provenance, ThreadGroup
+from ...simulate.platform import Cluster
+from ...simulate.snapshot import JobState, JobView, NodeState
+from .handover import Selection, Standing, standing
+from .records import SlurmJob, SlurmNode
+from .submission import key_in
+from .update import pin_in
+
+PREFIX = "slurm/"
+#: run time that is assumed of a job without a time limit, seconds
+NO_LIMIT_S = 3600.0
+
+
+def key_of(job: SlurmJob, uid: int) -> str:
+    """The key of a job: that of its comment if we submitted it (`uid`), else `slurm/ID`. Users cannot forge ours."""
+    ours = key_in(job.comment) if job.uid == uid else None
+    return ours or f"{PREFIX}{job.id}"
+
+
+def id_in(key: str) -> int | None:
+    """Slurm's id in `slurm/ID`."""
+    number = key.removeprefix(PREFIX)
+    return int(number) if key.startswith(PREFIX) and number.isdigit() else None
+
+
+def job_of(job: SlurmJob) -> Job:
+    """What a job asks for, as far as Slurm knows: its cores are taken as busy until its time limit."""
+    threads = max(1, -(-job.cpus // max(1, job.nodes)))
+    demand = job.time_limit or NO_LIMIT_S
+    note = f"from Slurm: {threads} cores busy for the time limit"
+    profile = Profile((ThreadGroup(threads, demand),), name="slurm", provenance=Provenance("default", note=note))
+    return Job(
+        str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
+    )
+
+
+def views(
+    jobs: Iterable[SlurmJob],
+    selection: Selection,
+    now: float,
+    uid: int,
+    known: Mapping[str, Job],
+    allowed: Callable[[SlurmJob], frozenset[str] | None],
+) -> tuple[JobView, ...]:
+    """A view of every job but those of others that have ended. O(jobs).
+
+    Args:
+        known: what was asked for of the jobs that we submitted, by key.
+        allowed: names of the nodes on which a job may be placed.
+    """
+    seen: dict[str, JobView] = {}
+    for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
+        key = key_of(job, uid)
+        if not job.state.ended or selection.takes(job) or id_in(key) is None:
+            seen[key] = _view(key, job, selection, now, known, allowed)
+    return tuple(seen.values())
+
+
+def _view(
+    key: str,
+    job: SlurmJob,
+    selection: Selection,
+    now: float,
+    known: Mapping[str, Job],
+    allowed: Callable[[SlurmJob], frozenset[str] | None],
+) -> JobView:
+    begun = job.state is not JobState.PENDING
+    seen = JobView(
+        key=key,
+        job=known.get(key) or job_of(job),
+        state=job.state,
+        nodes=job.placed,
+        submit_time=job.submit,
+        start_time=job.start if begun and job.placed else None,
+        finish_time=job.end if job.state.ended else None,
+        exit_code=job.exit_code if job.state.ended and job.state is not JobState.CANCELLED else None,
+        signal=job.signal if job.state.ended else None,
+        reason=job.reason if job.reason != "None" else "",
+    )
+    if begun or key != f"{PREFIX}{job.id}":
+        return seen
+    mark, (what, why) = pin_in(job.admin_comment, job.id, job.uid), standing(job, selection, now)
+    if mark and job.wanted:
+        reason = "placed; Slurm is about to start it"
+        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), reason=reason)
+    if what is Standing.NEIGHBOUR:
+        return seen
+    return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
+
+
+def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
+    """The states of the cluster's nodes in its order; one that Slurm does not have is down."""
+    states = {node.name: node.state for node in nodes}
+    return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
+
+
+def _dependencies(text: str) -> tuple[str, ...]:
+    """Ids of the jobs in `afterok:12(unfulfilled),afterany:13:14`."""
+    ids: list[str] = []
+    for clause in text.replace("?", ",").split(","):
+        kind, _, rest = clause.partition(":")
+        if kind.startswith("after"):
+            ids += [part.partition("(")[0].partition("+")[0].partition("_")[0] for part in rest.split(":")]
+    return tuple(dict.fromkeys(filter(str.isdigit, ids)))

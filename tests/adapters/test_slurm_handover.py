@@ -1,0 +1,134 @@
+"""Which jobs are ours and what may be done with them: never more than the site and the user allowed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, is_held, standing
+from pilotfish.adapters.slurm.places import allowed, has_features, obstacle
+from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.update import ALLOWED, Pin, command, pin, pin_in, unpin
+from pilotfish.simulate.errors import InvariantError
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+NOW = 1_000_000.0
+OURS = SlurmJob(
+    7, JobState.PENDING, "BeginTime", uid=5, partition="shared", submit=NOW - 10, begin=NOW + 50, priority=1,
+    comment="pilotfish:hold=60",
+)  # fmt: skip
+BY_COMMENT = Selection()
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, Standing.HELD),
+        ({"comment": "pilotfish"}, Standing.WAITING),  # the begin time is the user's own
+        ({"comment": "pilotfish:hold=30"}, Standing.WAITING),  # so is one that is later than what was set for us
+        ({"comment": "my-pilotfish:hold=60"}, Standing.NEIGHBOUR),
+        ({"comment": ""}, Standing.NEIGHBOUR),
+        ({"begin": NOW - 1, "reason": "Resources"}, Standing.FREE),
+        ({"begin": NOW - 1, "reason": "ReqNodeNotAvail, UnavailableNodes:n1"}, Standing.FREE),
+        ({"begin": NOW - 1, "reason": "JobHeldUser", "priority": 0}, Standing.WAITING),
+        ({"reason": "QOSMaxJobsPerUserLimit"}, Standing.WAITING),
+        ({"reason": "Dependency", "dependency": "afterok:6(unfulfilled)"}, Standing.WAITING),
+        ({"part": True}, Standing.NEIGHBOUR),
+        ({"reservation": "maintenance"}, Standing.NEIGHBOUR),
+        ({"state": JobState.RUNNING}, Standing.NEIGHBOUR),
+        ({"state": JobState.UNKNOWN}, Standing.NEIGHBOUR),
+    ],
+)
+def test_standing(changed: dict[str, object], expected: Standing) -> None:
+    what, why = standing(replace(OURS, **changed), BY_COMMENT, NOW)  # type: ignore[arg-type]
+    assert what is expected
+    assert bool(why) is (expected is Standing.WAITING or "part" in changed or "reservation" in changed)
+
+
+@given(st.text(), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_a_begin_time_is_moved_only_if_it_is_as_long_as_the_job_says(comment: str, submit: float, begin: float) -> None:
+    job = replace(OURS, comment=comment, submit=NOW + submit, begin=NOW + begin)
+    if is_held(job, NOW):
+        hold = hold_seconds(comment)
+        assert hold is not None and submit <= begin <= submit + hold + 5.0 and begin > 0
+
+
+@pytest.mark.parametrize(
+    ("selection", "taken"),
+    [
+        (Selection(comment=False), False),
+        (Selection(comment=True), True),
+        (Selection(frozenset({"shared"}), comment=False), True),
+        (Selection(frozenset({"main"}), comment=False), False),
+        (Selection(qos=frozenset({""}), comment=False), True),
+    ],
+)
+def test_selection(selection: Selection, taken: bool) -> None:
+    assert selection.takes(OURS) is taken
+
+
+NODES = [
+    SlurmNode(f"n{i}", NodeState.UP, 4, 1e9, frozenset({"ssd"} if i < 3 else {"gpu"}), frozenset({"shared"}))
+    for i in (1, 2, 3)
+] + [SlurmNode("m1", NodeState.UP, 4, 1e9, frozenset({"ssd"}), frozenset({"main"}))]
+
+
+@pytest.mark.parametrize(
+    ("changed", "unwanted", "expected"),
+    [
+        ({}, (), {"n1", "n2", "n3"}),
+        ({}, ("n2",), {"n1", "n3"}),
+        ({"features": "ssd"}, (), {"n1", "n2"}),
+        ({"features": "ssd|gpu"}, (), {"n1", "n2", "n3"}),
+        ({"features": "ssd&gpu"}, (), set()),
+        ({"features": "[rack1|rack2]"}, (), set()),
+        ({"partition": "main,shared"}, (), {"n1", "n2", "n3", "m1"}),
+        ({"wanted": ("n2",)}, (), {"n2"}),
+        ({"wanted": ("n2",)}, ("n2",), set()),
+        ({"wanted": ("n1", "n2")}, (), set()),  # more names than nodes: which of them is Slurm's choice
+    ],
+)
+def test_places(changed: dict[str, object], unwanted: tuple[str, ...], expected: set[str]) -> None:
+    assert allowed(replace(OURS, **changed), NODES, unwanted) == expected  # type: ignore[arg-type]
+
+
+@given(st.text())
+def test_any_feature_expression_is_answered(expression: str) -> None:
+    assert has_features(NODES[0], expression) in (True, False)
+
+
+def test_a_pin_has_as_many_nodes_as_the_job_asks_for() -> None:
+    places = frozenset({"n1", "n2"})
+    assert obstacle(OURS, places, ("n1",)) == ""
+    assert "asks for 1" in obstacle(OURS, places, ("n1", "n2"))
+    assert "asks for 2" in obstacle(replace(OURS, nodes=2), places, ("n1", "n1"))
+    assert "n3" in obstacle(OURS, places, ("n3",))
+
+
+@given(st.integers(0, 2**40), st.integers(1, 2**31), st.integers(0, 2**31), st.sets(st.sampled_from(("n1", "n2"))))
+def test_a_pin_comes_back_for_its_own_job_only(time: int, job: int, uid: int, was: set[str]) -> None:
+    mark = Pin(time, job, uid, tuple(sorted(was)))
+    assert pin_in(f"noted by hand; {mark}", job, uid) == mark
+    assert pin_in(str(mark), job + 1, uid) is None and pin_in(str(mark), job, uid + 1) is None
+
+
+@given(st.text().map("pilotfish:pin=9:job=1:uid=1:was=n[{}".format) | st.text())
+def test_what_others_write_is_no_pin(text: str) -> None:
+    found = pin_in(text, 1, 1)
+    assert found is None or found.was == () or f"was={found.was[0][0]}" in text
+
+
+def test_updates_are_one_command_with_allowed_fields() -> None:
+    mark = Pin(9, 7, 5, ("n2",))
+    assert command(7, pin(("n1", "n2"), mark, held=True)) == [
+        "scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now",
+        "AdminComment=pilotfish:pin=9:job=7:uid=5:was=n2",
+    ]  # fmt: skip
+    assert "StartTime" not in pin(("n1",), mark, held=False)
+    assert unpin(mark) == {"ReqNodeList": "n2", "AdminComment": "pilotfish:unpinned=9"}
+    assert {*pin(("n1",), mark, held=True), *unpin(mark)} == ALLOWED
+    with pytest.raises(InvariantError, match="Priority"):
+        command(7, {"Priority": "9"})

@@ -1,0 +1,173 @@
+"""What Slurm's commands print, read: nothing a user wrote passes for a field, nothing unknown passes for a number."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import ParseError
+from pilotfish.adapters.slurm import sinfo, squeue
+from pilotfish.adapters.slurm.states import JOB_STATES, job_state, node_state
+from pilotfish.adapters.slurm.table import draw_mark, format_of, rows
+from pilotfish.adapters.slurm.values import count, moment, size, span, tres
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+MARK = "@00ff@"
+#: as Slurm 22.05 printed it, in the order of squeue.FIELDS
+PRINTED = {
+    "JobID": "309", "JobArrayID": "309", "HetJobID": "N/A", "State": "PENDING", "Reason": "BeginTime", "UserID": "5",
+    "Account": "research", "QOS": "normal", "Partition": "shared", "NumNodes": "1", "NumCPUs": "2",
+    "tres-alloc": "cpu=2,mem=512M,node=1,billing=2", "MinMemory": "256M", "TimeLimit": "10:00",
+    "SubmitTime": "2026-11-21T03:33:30", "EligibleTime": "2026-11-21T03:38:30", "StartTime": "2026-11-21T03:38:30",
+    "EndTime": "2026-11-21T03:48:30", "DeadLine": "N/A", "NodeList": "", "ReqNodes": "n2", "Dependency": "(null)",
+    "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "YES", "PriorityLong": "26187", "RestartCnt": "0",
+    "exit_code": "0", "Name": "wrap", "Comment": "pilotfish", "admin_comment": "(null)",
+}  # fmt: skip
+
+
+def printed(**changed: str) -> str:
+    """One row of the queue."""
+    return "".join(f"{value}{MARK}" for value in (PRINTED | changed).values()) + "\n"
+
+
+def test_the_recorded_row_has_every_field() -> None:
+    assert tuple(PRINTED) == squeue.FIELDS
+
+
+def test_a_waiting_job() -> None:
+    (job,) = squeue.parse(printed(), MARK)
+    assert (job.id, job.state, job.reason, job.uid, job.part) == (309, JobState.PENDING, "BeginTime", 5, False)
+    assert (job.nodes, job.cpus, job.memory, job.time_limit) == (1, 2, 512 * 2**20, 600.0)
+    assert (job.begin, job.submit) == (job.submit + 300.0 if job.submit else None, 1795232010.0)
+    assert (job.wanted, job.placed, job.dependency, job.deadline) == (("n2",), (), "", None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "value"),
+    [
+        ({"exit_code": "768", "State": "FAILED"}, "exit_code", 3),
+        ({"exit_code": "15", "State": "CANCELLED"}, "signal", 15),
+        ({"State": "CANCELLED by 5"}, "state", JobState.CANCELLED),
+        ({"JobArrayID": "309_4"}, "part", True),
+        ({"JobArrayID": "309_[1-9]"}, "part", True),
+        ({"HetJobID": "300"}, "part", True),
+        ({"NodeList": "n[1-2]"}, "placed", ("n1", "n2")),
+        ({"NumNodes": "2-4", "tres-alloc": "cpu=4,mem=1G,node=2"}, "memory", 2.0**29),
+        ({"tres-alloc": "", "MinMemory": "3G"}, "memory", 3 * 2.0**30),
+        ({"TimeLimit": "UNLIMITED"}, "time_limit", None),
+        ({"StartTime": "Unknown"}, "start", None),
+        ({"Dependency": "afterok:300(unfulfilled)"}, "dependency", "afterok:300(unfulfilled)"),
+    ],
+)
+def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
+    (job,) = squeue.parse(printed(**changed), MARK)
+    assert getattr(job, field) == value
+
+
+@pytest.mark.parametrize(
+    "changed", [{"JobID": "x"}, {"NodeList": "n[1-"}, {"TimeLimit": "soon"}, {"SubmitTime": "now"}]
+)
+def test_what_cannot_be_read_names_the_job(changed: dict[str, str]) -> None:
+    with pytest.raises(ParseError, match="squeue: job"):
+        squeue.parse(printed(**changed), MARK)
+
+
+@given(st.text(), st.text())
+def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
+    if MARK in name + comment:
+        return
+    found = squeue.parse(printed(Name=name, Comment=comment) + printed(JobID="310"), MARK)
+    assert [job.id for job in found] == [309, 310]
+    assert found[0].state is JobState.PENDING and found[0].admin_comment == ""
+
+
+@given(st.integers(1, len(printed()) - 2))
+def test_a_table_that_was_cut_off_is_an_error_or_whole_rows(cut: int) -> None:
+    text = printed() + printed(JobID="310")
+    with pytest.raises(ParseError):
+        squeue.parse(text[: len(printed()) + cut], MARK)
+
+
+def test_no_jobs_is_an_empty_text_only() -> None:
+    assert squeue.parse("", MARK) == [] and squeue.parse("\n", MARK) == []
+    with pytest.raises(ParseError, match="cut off or garbled"):
+        squeue.parse("slurm_load_jobs error: Unable to contact slurm controller\n", MARK)
+
+
+def test_marks_differ_and_mean_nothing_in_a_format() -> None:
+    assert draw_mark() != draw_mark() and not set(draw_mark()) & set(",:%.")
+    assert rows("1@2@", ("a", "b"), "@") == [{"a": "1", "b": "2"}]
+    assert format_of(("a", "b"), "@") == "a:0@,b:0@"
+
+
+def test_excluded_nodes() -> None:
+    text = f"309{MARK}n1{MARK}\n310{MARK}(null){MARK}\n311{MARK}{MARK}\n312{MARK}n[3-4]{MARK}\n"
+    assert squeue.parse_excluded(text, MARK) == {309: ("n1",), 312: ("n3", "n4")}
+
+
+def test_nodes_of_several_partitions_are_one() -> None:
+    row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE")
+    text = "".join("".join(v + MARK for v in (*row[:5], p, row[6])) + "\n" for p in ("main", "shared"))
+    (node,) = sinfo.parse(text, MARK)
+    assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
+    assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10:00", 600), ("30", 1800), ("1:00:00", 3600), ("1-00:00:00", 86400), ("2-12", 216000), ("1-1:30", 91800),
+     ("UNLIMITED", None), ("N/A", None), ("00:05", 5)],
+)  # fmt: skip
+def test_spans(text: str, seconds: float | None) -> None:
+    assert span(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("256M", 2.0**28), ("4G", 2.0**32), ("1.50T", 1.5 * 2**40), ("512", 2.0**29), ("128K", 2.0**17),
+                        ("256Mc", 2.0**28), ("N/A", None)]
+)  # fmt: skip
+def test_sizes(text: str, value: float | None) -> None:
+    assert size(text) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("4", 4), ("2-4", 2), ("2K", 2048), ("UNLIMITED", None), ("(null)", None)])
+def test_counts(text: str, value: int | None) -> None:
+    assert count(text) == value
+
+
+@pytest.mark.parametrize("read", [span, size, count, moment])
+@given(st.text())
+def test_numbers_or_nothing_or_a_value_error(read: object, text: str) -> None:
+    try:
+        value = read(text)  # type: ignore[operator]
+    except ValueError:
+        return
+    assert value is None or value >= 0 or read is moment
+
+
+def test_tres() -> None:
+    assert tres("cpu=2,gres/gpu:a100=1") == {"cpu": "2", "gres/gpu:a100": "1"} and tres("") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [(word, state) for word, state in JOB_STATES.items()]
+    + [("CANCELLED by 1000", JobState.CANCELLED), ("COMPLETED,COMPLETING", JobState.RUNNING),
+       ("RUNNING+CONFIGURING", JobState.RUNNING), ("PENDING,REQUEUED", JobState.PENDING), ("", JobState.UNKNOWN),
+       ("BRAND_NEW", JobState.UNKNOWN), ("RUNNING+BRAND_NEW", JobState.UNKNOWN), ("completed", JobState.COMPLETED)],
+)  # fmt: skip
+def test_states_of_jobs(words: str, state: JobState) -> None:
+    assert job_state(words) is state
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [("idle", NodeState.UP), ("mixed", NodeState.UP), ("allocated+planned", NodeState.UP), ("IDLE+CLOUD", NodeState.UP),
+     ("idle+drain", NodeState.DRAINED), ("drained*", NodeState.UNKNOWN), ("down*", NodeState.UNKNOWN),
+     ("down", NodeState.DOWN), ("idle~", NodeState.DOWN), ("idle#", NodeState.UP), ("unk*", NodeState.UNKNOWN),
+     ("idle+maint", NodeState.DRAINED), ("reserved", NodeState.DRAINED), ("never_seen", NodeState.UNKNOWN),
+     ("", NodeState.UNKNOWN), ("MIXED+NOT_RESPONDING", NodeState.UNKNOWN), ("reboot^", NodeState.DOWN)],
+)  # fmt: skip
+def test_states_of_nodes(words: str, state: NodeState) -> None:
+    assert node_state(words) is state

@@ -1,0 +1,244 @@
+"""A real Slurm on this machine, from Debian's packages, without systemd: munged, slurmctld, and a slurmd for each node.
+
+Rule: everything it makes is below one directory, everything listens on loopback only, and only processes that it
+started are ended. Needs root (slurmd runs jobs as their users).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "scancel", "sdiag")
+PATIENCE_S = 60.0
+CONFIG = """
+ClusterName=pilot
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser=slurm
+AuthType=auth/munge
+AuthInfo=socket={path}/munge/munged.sock
+CredType=cred/munge
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+StateSaveLocation={path}/controller
+SlurmdSpoolDir={path}/spool/%n
+SlurmctldPidFile={path}/run/slurmctld.pid
+SlurmdPidFile={path}/run/slurmd.%n.pid
+SlurmctldLogFile={path}/log/slurmctld.log
+SlurmdLogFile={path}/log/slurmd.%n.log
+MpiDefault=none
+SwitchType=switch/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+ReturnToService=2
+SlurmctldTimeout=30
+SlurmdTimeout=30
+InactiveLimit=0
+KillWait=2
+MinJobAge=300
+WaitTime=0
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=5,sched_min_interval=200000,default_queue_depth=500,bf_interval=5,bf_continue,batch_sched_delay=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SlurmdParameters=config_overrides
+PriorityType=priority/basic
+PropagateResourceLimits=NONE
+DefMemPerCPU=128
+{extra}
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory} Feature=virt State=UNKNOWN
+PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
+PartitionName=half Nodes=n[1-{half}] MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
+"""  # noqa: E501
+
+
+def missing() -> str:
+    """Why no Slurm can be started here, or ""."""
+    if os.geteuid() != 0:
+        return "not root: slurmd must run jobs as their users"
+    absent = [name for name in PROGRAMS if not shutil.which(name)]
+    return f"not installed: {', '.join(absent)} (packages slurmctld slurmd slurm-client munge)" if absent else ""
+
+
+class SlurmCluster:
+    """One Slurm below `path`; `up` and `down` may be called again."""
+
+    def __init__(self, path: Path, *, nodes: int = 4, cpus: int = 4, memory: int = 4096, extra: str = "") -> None:
+        self.path, self.nodes, self.cpus, self.memory, self.extra = path, nodes, cpus, memory, extra
+        self.config = path / "etc" / "slurm.conf"
+        self.environment = {"SLURM_CONF": str(self.config)}
+
+    def run(self, *argv: str, user: str = "", check: bool = True) -> str:
+        """Run a command of Slurm's, as a user if one is named; returns what it printed."""
+        as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        done = subprocess.run(
+            [*as_user, *argv], capture_output=True, text=True, timeout=60, env=os.environ | self.environment, cwd="/"
+        )
+        assert not check or done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def submit(self, line: str, *options: str, user: str = "games") -> int:
+        """Submit a shell line; returns the job's id."""
+        words = ("--parsable", "--output=/dev/null", "--chdir=/tmp", *options, f"--wrap={line}")
+        return int(self.run("sbatch", *words, user=user).split(";")[0])
+
+    def show(self, job: int) -> dict[str, str]:
+        """What the controller knows of a job."""
+        words = self.run("scontrol", "--oneliner", "show", "job", str(job)).split(" ")
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def up(self) -> None:
+        """Start what is not running, and wait until every node takes jobs."""
+        if not self.config.exists():
+            self._lay_out()
+        self.start_munge()
+        self.start_controller()
+        for number in range(1, self.nodes + 1):
+            self.start_node(f"n{number}")
+        self.until(self._ready, "every node to be idle")
+
+    def start_munge(self) -> None:
+        """Start munged."""
+        at = self.path / "munge"
+        if self.pid("munged"):
+            return
+        (at / "munged.sock").unlink(missing_ok=True)
+        self._start(
+            *("setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", f"--socket={at}/munged.sock"),
+            *(f"--key-file={at}/munge.key", f"--pid-file={at}/munged.pid", f"--log-file={at}/munged.log"),
+            *(f"--seed-file={at}/munged.seed", "--num-threads=4"),
+        )
+
+    def start_controller(self) -> None:
+        """Start slurmctld, and wait until it answers."""
+        if not self.pid("slurmctld"):
+            self._start("setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups", "slurmctld")
+        self.until(lambda: "is UP" in self.run("scontrol", "ping", check=False), "slurmctld")
+
+    def start_node(self, name: str) -> None:
+        """Start the slurmd of a node."""
+        if not self.pid(f"slurmd.{name}"):
+            (self.path / "spool" / name).mkdir(parents=True, exist_ok=True)
+            self._start("slurmd", "-N", name)
+
+    def signal(self, who: str, number: signal.Signals) -> None:
+        """Send a signal to `munged`, `slurmctld` or `slurmd.n1`; a fatal one is waited for."""
+        pid = self.pid(who)
+        assert pid, f"{who} does not run"
+        os.kill(pid, number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self.until(lambda: not self.pid(who), f"{who} to end")
+
+    def pid(self, who: str) -> int:
+        """The process of `munged`, `slurmctld` or `slurmd.n1` that we started, 0 if there is none."""
+        file = self.path / ("munge/munged.pid" if who == "munged" else f"run/{who}.pid")
+        with suppress(OSError, ValueError):
+            pid = int(file.read_text())
+            words = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+            return pid if os.fsencode(self.path) in words else 0
+        return 0
+
+    def down(self) -> None:
+        """End every job and every process of ours."""
+        if self.pid("slurmctld"):
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                self.run("scancel", "--partition=main,half", check=False)
+                self.until(lambda: not self.run("squeue", "--noheader", "--states=R,CG"), "jobs to end")
+        for who in ("slurmctld", *(f"slurmd.n{n}" for n in range(1, self.nodes + 1)), "munged"):
+            if pid := self.pid(who):
+                os.kill(pid, signal.SIGCONT)
+                self.signal(who, signal.SIGKILL)
+        for pid in self._steps():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def until(self, wanted: Callable[[], object], what: str) -> None:
+        """Wait for something."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not wanted():
+            assert time.monotonic() < deadline, f"waited in vain for {what}; logs are in {self.path / 'log'}"
+            time.sleep(0.1)
+
+    def _ready(self) -> bool:
+        states = self.run("sinfo", "--noheader", "--Node", "--partition=main", "--format=%t", check=False).split()
+        return len(states) == self.nodes and set(states) <= {"idle", "mix", "alloc"}
+
+    def _lay_out(self) -> None:
+        for name in ("etc", "run", "log", "spool", "munge", "controller"):
+            (self.path / name).mkdir(parents=True, exist_ok=True)
+        for parent in (self.path, *self.path.parents):  # the users of slurm and munge pass through
+            if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
+                with suppress(OSError):
+                    parent.chmod(parent.stat().st_mode | 0o111)
+        shutil.chown(self.path / "controller", "slurm", "slurm")
+        for name in ("run", "log"):
+            shutil.chown(self.path / name, "slurm", "slurm")
+        key = self.path / "munge" / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        for path in (self.path / "munge", key):
+            shutil.chown(path, "munge", "munge")
+        (self.path / "munge").chmod(0o755)
+        (self.path / "etc" / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        controller, *others = _free_ports(1 + self.nodes)
+        self.config.write_text(
+            CONFIG.format(
+                host=socket.gethostname().split(".")[0],
+                path=self.path,
+                controller=controller,
+                nodes=self.nodes,
+                half=max(1, self.nodes // 2),
+                first=others[0],
+                last=others[-1],
+                cpus=self.cpus,
+                memory=self.memory,
+                extra=self.extra,
+            )
+        )
+
+    def _start(self, *argv: str) -> None:
+        done = subprocess.run(
+            argv,
+            env=os.environ | self.environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            timeout=30,
+        )
+        assert done.returncode == 0, f"{argv}: {done.stderr!r}"
+
+    def _steps(self) -> list[int]:
+        """Step daemons that outlived their slurmd."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                program = os.readlink(f"/proc/{name}/exe")
+                if "slurmstepd" in program and os.fsencode(self.path) in Path(f"/proc/{name}/environ").read_bytes():
+                    found.append(int(name))
+        return found
+
+
+def _free_ports(count: int) -> Sequence[int]:
+    """One free port, and `count` - 1 that follow one another."""
+    for first in range(21000, 29000, 50):
+        ports = range(first, first + count)
+        if all(map(_is_free, ports)):
+            return ports
+    raise AssertionError("no free ports between 21000 and 29000")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
