@@ -24,10 +24,11 @@ from .layout import (
     RUNNING_JOBS,
     SIMPLE,
     WAITING,
+    ZERO,
 )
 from .mapping import choose, fits, note_end
 from .queues import heap_update, queue_pop, queue_push
-from .tables import INSTANT, charge, end_strand, phase_at, place, touch
+from .tables import INSTANT, charge, end_strand, note_waits, phase_at, place, touch
 
 FINISHED, STUCK, CUT = 0, 1, 2
 
@@ -38,12 +39,7 @@ def begin(world, scratch):
     scratch.touched[0] = 0
     scratch.row_class[:] = -1
     now = world.clock[0]
-    for job in range(len(world.jobs)):
-        j = world.jobs[job]
-        if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
-            j.blockers += 1
-            j.next_waiter = world.jobs[j.wait_for].waiter
-            world.jobs[j.wait_for].waiter = job
+    note_waits(world)
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if j.state == RUNNING:
