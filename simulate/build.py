@@ -164,6 +164,6 @@ def scratch_for(world: World) -> Scratch:
         "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
         "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
-        "keys": (jobs,), "queue_of": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
+        "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
         "places": (max(len(world.placed), nodes),), "answer": (2,),
     })  # fmt: skip

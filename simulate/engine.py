@@ -277,18 +277,24 @@ class Simulation:
         """Run a given mapping from the beginning: (makespan s, energy J), both inf when cut off or stuck.
 
         Args:
-            places: node index of every slot, i8 [sum of the jobs' nodes], in job order.
+            places: node index of every slot, i8 [sum of the jobs' nodes], in job order; a job's differ.
             keys: order of starting on a node, f8 [jobs]; the first in line blocks those behind it.
             wait_for: one more job to wait for, or -1, i8 [jobs].
             caps: threads that a node takes at most beside others, f8 [nodes].
             cutoff: makespan beyond which the run is not finished.
+
+        Raises:
+            InvariantError: a job is put on a node twice or on one that is not there, or waits for no job of these.
         """
         self.reset()
         scratch = self.scratch
         scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
-        scratch.places[: len(places)] = places
-        scratch.queue_of[:] = places[self.world.jobs["place0"]]
-        return self._ask(layout.EVALUATE, cutoff=cutoff)
+        scratch.places[: len(self.world.placed)] = places
+        makespan, energy = self._ask(layout.EVALUATE, cutoff=cutoff)
+        if math.isnan(makespan):
+            job = self.workflow.jobs[int(energy)].id
+            raise InvariantError(f"job {job!r} cannot run as mapped: its nodes, or the job it waits for, are wrong")
+        return makespan, energy
 
     def settle(self) -> None:
         """Start what is under way and rate it, so that `forecast` and `decide` can be asked of the present moment."""
@@ -329,7 +335,10 @@ class Simulation:
         return job
 
     def advance(self, until: float) -> None:
-        """Let the jobs that run go on until `until` (seconds); nothing new is started."""
+        """Let the jobs that run go on until `until` (seconds, not before now); nothing new is started."""
+        now = float(self.world.clock[0])
+        if not now <= until < math.inf:
+            raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
         self._ask(layout.ADVANCE, cutoff=until)
 
     @property

@@ -107,7 +107,6 @@ class Scratch(Block):
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
         # What a question carries, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
-        "queue_of": (INT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]
         "places": (INT, 1),  # [slots of all jobs, at least the nodes]
