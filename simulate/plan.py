@@ -36,7 +36,11 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best place for a job and by how many seconds it scored worse (policy's own score)."""
+    """The next best place for a job and by how many seconds it scored worse (policy's own score).
+
+    Of a searched plan: by how much the whole would end later. Below zero only where the search's budget ended before
+    it had asked about every job, or where it was not the makespan that it minimised.
+    """
 
     nodes: tuple[str, ...]
     cost_s: float
