@@ -23,7 +23,7 @@ import numpy as np
 from ..bounds import bottom_levels
 from ..engine import Simulation
 from ..objective import Objective
-from .moves import THROTTLES, Array, Candidate, Moves
+from .moves import MOST_OTHERS, THROTTLES, Array, Candidate, Moves
 
 PAPER = ("loadavg", "slf", "let", "mom")
 HISTORY = 40
@@ -183,11 +183,11 @@ class Search:
     def _order(self) -> list[int]:
         """Jobs that could run on another node, early ones first."""
         jobs = np.argsort(self.best.keys, kind="stable").tolist()
-        return [job for job in jobs if self.moves.others(self.best, job)]
+        return [job for job in jobs if job in self.moves.relocatable]
 
     def _set_aside(self) -> int:
         """Evaluations that polishing shall have: ROUNDS of it, at most its SHARE of the budget."""
-        each = sum(len(self.moves.others(self.best, job)) for job in self._order())
+        each = sum(min(len(nodes) - 1, MOST_OTHERS) for nodes in self.moves.relocatable.values())
         return min(ROUNDS * each, int(SHARE * self.budget))
 
     def _polish(self) -> None:

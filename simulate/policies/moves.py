@@ -44,6 +44,7 @@ class Moves:
         self.simulation, self.random = simulation, random
         self.movable = np.flatnonzero(simulation.world.jobs["state"] == layout.WAITING)
         self.fitting = self._fitting_nodes()
+        self.relocatable = self._relocatable()
 
     def chain(self) -> list[int]:
         """Jobs that decide the makespan of the run just made: from the last end back through what each waited for."""
@@ -85,18 +86,15 @@ class Moves:
         return trial
 
     def others(self, candidate: Candidate, job: int) -> list[int]:
-        """Up to MOST_OTHERS other nodes on which a job of one node may run, from the one behind its own on."""
-        first, last = self._slots(job)
-        fitting = self.fitting[job]
-        if fitting is None or last - first != 1:
-            return []
-        here, count = int(candidate.places[first]), len(self.simulation.world.nodes)
+        """Of the MOST_OTHERS nodes behind the one on which a relocatable job is, those on which it may run."""
+        fitting = self.relocatable[job]
+        here, count = int(candidate.places[self._slots(job)[0]]), len(self.simulation.world.nodes)
         behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
         at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
 
     def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
-        """A copy in which a job of one node runs on `node`."""
+        """A copy in which a relocatable job runs on `node`."""
         trial = candidate.copy()
         trial.places[self._slots(job)[0]] = node
         return trial
@@ -110,6 +108,12 @@ class Moves:
         ]
         movable = set(self.movable.tolist())
         return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
+
+    def _relocatable(self) -> dict[int, Array]:
+        """Jobs of one node that may run on others too, and their nodes."""
+        world = self.simulation.world
+        single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
+        return {i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1}
 
     def _slots(self, job: int) -> tuple[int, int]:
         row = self.simulation.world.jobs[job]
