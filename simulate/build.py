@@ -34,7 +34,7 @@ def _type_row(kind: NodeType, row: Any) -> None:
     row["contention"] = _CONTENTION[kind.contention]
     row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
     row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
-    row["queueing"] = kind.queueing
+    row["queueing"], row["inflating"] = kind.queueing, len(kind.co_run_inflation) > 0
     if kind.contention is Contention.PIECEWISE_LINEAR:
         if kind.piecewise is None:
             raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
@@ -51,6 +51,8 @@ def _type_row(kind: NodeType, row: Any) -> None:
 
 def _is_simple(kind: NodeType) -> bool:
     """Whether a node's type allows the short forecast: nothing couples, nothing ever speeds up by an arrival."""
+    if kind.co_run_inflation:
+        return False
     if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
         return False
     return kind.contention is Contention.NONE or kind.contending_threads is ContendingThreads.ALL
@@ -58,9 +60,12 @@ def _is_simple(kind: NodeType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Tables that depend on the cluster alone, built once a cluster."""
+    """Tables that depend on the cluster alone, built once a cluster. `names`: row of a profile in `inflation`; 0 is for
+    all that no pair names."""
 
     types: Array
+    names: dict[str, int]
+    inflation: Array
     nodes: Array
     domains: Array
     domain_nodes: Array
@@ -99,6 +104,7 @@ def template_of(cluster: Cluster) -> Template:
     split = max([1, *(t.sockets for t in cluster.types if t.contention is Contention.PIECEWISE_LINEAR)])
     template = Template(
         types,
+        *_inflation(cluster),
         nodes,
         domains,
         domain_nodes,
@@ -110,14 +116,27 @@ def template_of(cluster: Cluster) -> Template:
     return template
 
 
+def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
+    """Names of profiles in measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1]."""
+    pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
+    names = dict.fromkeys(name for _, pair in pairs for name in (pair.job, pair.beside))
+    rows = {name: i for i, name in enumerate(names, 1)}
+    factors = np.ones((len(cluster.types) * (len(rows) + 1), len(rows) + 1))
+    for t, pair in pairs:
+        if not 1.0 <= pair.factor < math.inf:
+            raise InvariantError(f"co-run inflation of {pair.job!r} beside {pair.beside!r} is {pair.factor:g}, below 1")
+        factors[t * (len(rows) + 1) + rows[pair.job], rows[pair.beside]] = pair.factor
+    return rows, factors
+
+
 class Shapes:
     """Distinct job shapes (classes), their groups and phases. Profiles are told apart by identity: readers intern
     them, and a profile given twice only costs memory."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+        self.cluster, self.names = cluster, template_of(cluster).names
         self.seen: dict[tuple[int, int, float, Wait], int] = {}
-        self.classes: list[tuple[float, float, int, int, int, int]] = []
+        self.classes: list[tuple[float, float, int, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
         self.fit: dict[tuple[float, float, int], int] = {}
@@ -146,7 +165,8 @@ class Shapes:
                 for rows in per_type:
                     self.phases.append(rows[phase])
         memory = max(job.memory, profile.memory)
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN))
+        name = self.names.get(profile.name, 0)
+        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN, name))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
         return len(self.classes) - 1
 

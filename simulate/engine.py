@@ -86,7 +86,7 @@ class Simulation:
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
                 "groups": np.array(shapes.groups, dtype=layout.GROUP),
                 "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
-                "isolated": np.zeros((len(classes), len(template.types))),
+                "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
             },
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),

@@ -4,7 +4,7 @@ Rule: the fluid engine decides and this world executes (DESiDE, Chahal et al., I
 cycle is a busy part (u*T, jittered by its group's utilisation_std, dilated by memory contention) and an idle
 part; it ends with the busy part that completes its service demand. Threads that start together with
 utilisation_std 0 stay in step: that is the model. Jobs on several nodes, memory shared between nodes and the
-piecewise-linear model have no interval form and are refused.
+piecewise-linear model have no interval form and are refused, as are measured co-run factors.
 """
 
 from __future__ import annotations
@@ -105,6 +105,9 @@ def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
                 where, f"node_types.{kind.name}.contention", "piecewise-linear has no interval form",
                 "none, equal-share or max-min with the interval engine",
             )  # fmt: skip
+        if kind.co_run_inflation:
+            raise ConfigError(where, f"node_types.{kind.name}.co_run_inflation", "has no interval form",
+                              "none with the interval engine")  # fmt: skip
     if len(domains) != len(set(domains)):
         shared = next(name for name in domains if domains.count(name) > 1)
         raise ConfigError(where, "nodes.memory_domain", f"nodes share the memory {shared!r}",

@@ -37,7 +37,7 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
         waiting += 1 if policy != LET or strands[s].candidate else 0
     clock = 0.0
     while waiting > 0:
-        solve(scratch, world.types, n_domains, n_parts, n_strands, tied)
+        solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         step = math.inf
         for s in range(n_strands):
             if strands[s].dead == 0:
