@@ -1,6 +1,7 @@
-"""From value types to tables: what of a simulation depends on the cluster alone, and on the shapes of its jobs.
+"""From value types to tables: what of a simulation depends on the cluster alone, on the shapes of its jobs, and on
+who waits for whom.
 
-Rule: this module writes tables and never runs anything. Building costs O(nodes) once a cluster, then O(jobs).
+Rule: this module writes tables and never runs anything. Building costs O(nodes) once a cluster, then O(jobs + edges).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InvariantError
-from .job import Job, Wait
+from .job import Job, Wait, Workflow
 from .kernels import layout
 from .kernels.layout import Scratch, World
 from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
@@ -114,6 +115,33 @@ def template_of(cluster: Cluster) -> Template:
     )
     cluster.__dict__["_template"] = template
     return template
+
+
+def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, Array] | None]:
+    """Successors of each job, and (how many it has, how many jobs it waits for), None where nobody waits.
+
+    Edges from the jobs at the positions `done` are dropped. Raises InvalidJobError for an unknown dependency.
+    """
+    index = workflow.index
+    before: list[int] = []
+    after: list[int] = []
+    try:
+        for i, job in enumerate(workflow.jobs):
+            for name in job.after:
+                before.append(index[name])
+                after.append(i)
+    except KeyError:
+        _ = workflow.dag  # names the unknown job
+        raise
+    if not before:
+        return np.zeros(0, np.int64), None
+    sources, targets = np.array(before), np.array(after)
+    if done:
+        keep = ~np.isin(sources, done)
+        sources, targets = sources[keep], targets[keep]
+    size = len(workflow.jobs)
+    successors = targets[np.argsort(sources, kind="stable")]
+    return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .admission import fitting
 from .engine import Outcome, Simulation, Underway
 from .errors import ConfigError, InvalidJobError, InvariantError
 from .job import Workflow
@@ -81,10 +82,11 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
     kept = world.placed, world.jobs["start"], world.jobs["wait_for"], world.nodes["cap"]
     placed, start, wait_for, cap = (table.copy() for table in kept)
     simulation.reset()
+    fits = [fitting(world, shape) for shape in world.classes]
     world.placed[:], world.jobs["wait_for"], world.nodes["cap"] = placed, wait_for, cap
     for i, job in enumerate(simulation.workflow.jobs):
         node = int(placed[world.jobs["place0"][i]])
-        if world.jobs["state"][i] == layout.WAITING and not simulation.may_run(i, node):
+        if world.jobs["state"][i] == layout.WAITING and not fits[world.jobs["cls"][i]][node]:
             name = simulation.cluster.nodes[node].name
             raise InvalidJobError(f"job {job.id!r} can never start on {name!r}: it is too large for it")
     own = _tables(simulation, start, seed)

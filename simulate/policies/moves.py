@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..admission import fitting
 from ..engine import Simulation
 from ..kernels import layout
 
@@ -102,10 +103,7 @@ class Moves:
     def _fitting_nodes(self) -> list[Array | None]:
         """For each job the nodes that it may ever run on; None for jobs that cannot be moved."""
         world = self.simulation.world
-        per_class = [
-            np.flatnonzero((world.nodes["limit"] >= c["threads"]) & (world.nodes["memory"] >= c["memory"]))
-            for c in world.classes
-        ]
+        per_class = [np.flatnonzero(fitting(world, shape)) for shape in world.classes]
         movable = set(self.movable.tolist())
         return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
 
