@@ -94,7 +94,7 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
         raise InvariantError("interval simulation stopped with jobs that never started")
     powered = bool(world.count[layout.POWERED])
     energy = float(world.nodes["energy"].sum()) if powered else math.nan
-    return Outcome(float(world.clock[0]), energy, world.jobs["start"], world.jobs["finish"], 1)
+    return Outcome(float(world.clock[0]), energy, world.jobs["start"].copy(), world.jobs["finish"].copy(), 1)
 
 
 def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
