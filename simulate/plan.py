@@ -50,7 +50,8 @@ class RunnerUp:
 class PlannedJob:
     """One job's place and forecast; times in seconds from the start of the plan.
 
-    contention_slowdown = run time / isolated_run_time on that node type.
+    contention_slowdown = run time / isolated_run_time on that node type, of a job under way that of what is left; at
+    least 1.
     """
 
     id: str

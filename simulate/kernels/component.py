@@ -61,7 +61,7 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
                 for k in range(n_starts):
                     if starts[k] == n:
                         n_parts, n_strands = _gather_candidate(
-                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands, stamp
+                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands
                         )
             scratch.nodes[n_nodes].last = n_parts
             n_nodes += 1
@@ -98,7 +98,7 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
 
 
 @inner
-def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands, stamp):
+def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands):
     """The candidate's parts on node `n`; its strands are made on its first node met and reused on the others."""
     cls = world.classes[cls_id]
     split = world.count[SPLIT]

@@ -43,7 +43,7 @@ def _advance(world, own, n, now):
     powered, each = world.count[POWERED] == 1, 0.0
     if powered:
         kind = world.types[node.type]
-        node.energy += watts(node, kind, node.busy) * span
+        node.energy += watts(kind, node.busy) * span
         each = kind.watts_slope + kind.watts_base / node.busy if node.busy > 0.0 else 0.0
     job = node.head
     while job >= 0:

@@ -255,9 +255,9 @@ def _coupled(domain, nodes, parts, segments, equal):
 
 
 @inner
-def _piecewise(kind, sockets, nodes, node, parts, segments):
+def _piecewise(kind, node, parts, segments):
     """Piecewise-linear model per socket (IRMaSim section IV, smoothstep as in the authors' code); rates in MB/s."""
-    for socket in range(sockets):
+    for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
         for p in range(node.first, node.last):
             if parts[p].socket == socket:
@@ -289,7 +289,7 @@ def solve_domain(domain, types, nodes, parts, segments):
         _dilate(domain, nodes, parts, math.inf, segments)
     elif kind.contention == PIECEWISE:
         for n in range(domain.first, domain.last):
-            _piecewise(kind, kind.sockets, nodes, nodes[n], parts, segments)
+            _piecewise(kind, nodes[n], parts, segments)
     elif kind.all_threads:
         equal = kind.contention == EQUAL_SHARE
         level = memory_level(parts, first, last, domain.bandwidth, equal, ONE)

@@ -16,7 +16,7 @@ INSTANT = 1e-9
 
 # --- accounting ---
 @inner
-def watts(node, kind, busy):
+def watts(kind, busy):
     """Power of a node with `busy` cores in use (models: IRMaSim section IV; Batsim's states)."""
     return kind.watts_base + kind.watts_slope * busy if busy > 0.0 else kind.watts_idle
 
@@ -34,7 +34,7 @@ def charge(world, n, now):
     if span <= 0.0 or world.count[POWERED] == 0:
         return
     kind = world.types[node.type]
-    node.energy += watts(node, kind, node.busy) * span
+    node.energy += watts(kind, node.busy) * span
     node.energy_time = now
     if node.busy > 0.0:
         each = kind.watts_slope + kind.watts_base / node.busy

@@ -5,7 +5,7 @@ node, a throttle per node and at most one extra wait per job, so it can make a j
 1. Rollouts: the paper's four policies; then `let`, `mom` and `slf` with critical-path priorities (bottom level) and
    with throttled nodes, because stacking jobs on a node wastes it.
 2. Local search from the best few (late-acceptance hill climbing, Burke & Bykov 2017): move, swap, reorder, wait,
-   throttle; half of the moves start from the chain of jobs that decides the makespan.
+   throttle; most of the moves start from the chain of jobs that decides the makespan.
 3. Polishing: each job in turn goes to its best other node where the whole gains by it, until a round of all jobs
    gains nothing. What that round has found is each job's next best node.
 One evaluation is one run of the workflow; the budget counts them, so a seed gives one plan on any machine.

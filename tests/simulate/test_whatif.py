@@ -19,7 +19,7 @@ from pilotfish.simulate.kernels import layout
 from pilotfish.simulate.platform import Cluster, Contention
 
 #: Columns that a kernel uses as scratch: nothing that is asked of the tables depends on what they hold between calls.
-SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end", "end_arrivals", "end_exact"}}
+SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end_exact"}}
 ANSWERS = {"jobs": {"alt", "alt_cost", "score"}}
 
 
