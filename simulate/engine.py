@@ -26,7 +26,7 @@ POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": i
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1)."""
+    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1]."""
 
     id: str
     nodes: tuple[str, ...]
@@ -126,18 +126,24 @@ class Simulation:
         self._isolated = False
 
     def _note_underway(self, underway: Sequence[Underway]) -> None:
-        world, nodes = self.world, self.cluster.index
         for u in underway:
-            row = world.jobs[self._position(u.id, "running")]
-            wanted, first = self.workflow.jobs[self.workflow.index[u.id]].nodes, int(row["place0"])
-            unknown = [name for name in u.nodes if name not in nodes]
-            if unknown or len(u.nodes) != wanted or not 0.0 <= u.progress <= 1.0:
-                raise InvalidJobError(
-                    f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                    f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, progress is from 0 to 1"
-                )
+            row = self.world.jobs[self._position(u.id, "running")]
+            if row["state"] != layout.WAITING:
+                raise InvalidJobError(f"{self._where}: job {u.id!r} is said to be running twice, or to be done as well")
+            first, places = int(row["place0"]), self._places_of(u)
             row["state"], row["progress"] = layout.RUNNING, u.progress
-            world.placed[first : first + wanted] = [nodes[name] for name in u.nodes]
+            self.world.placed[first : first + len(places)] = places
+
+    def _places_of(self, u: Underway) -> list[int]:
+        wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
+        places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
+        if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
+            raise InvalidJobError(
+                f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
+                f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, each once; "
+                "progress is from 0 to 1"
+            )
+        return places
 
     def _position(self, job_id: str, what: str) -> int:
         try:
