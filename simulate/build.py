@@ -21,6 +21,7 @@ from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeTy
 from .scaling import group_phases, measured_type
 
 Array = npt.NDArray[Any]
+_NO_INFLATION = np.ones((0, 0))
 _CONTENTION = {
     Contention.NONE: layout.NONE,
     Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
@@ -145,8 +146,11 @@ def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, A
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
-    """Names of profiles in measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1]."""
+    """Names of profiles in measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1],
+    empty where no pair was measured."""
     pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
+    if not pairs:
+        return {}, _NO_INFLATION
     names = dict.fromkeys(name for _, pair in pairs for name in (pair.job, pair.beside))
     rows = {name: i for i, name in enumerate(names, 1)}
     factors = np.ones((len(cluster.types) * (len(rows) + 1), len(rows) + 1))
@@ -193,7 +197,7 @@ class Shapes:
                 for rows in per_type:
                     self.phases.append(rows[phase])
         memory = max(job.memory, profile.memory)
-        name = self.names.get(profile.name, 0)
+        name = self.names.get(profile.name, 0) if self.names else 0
         self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN, name))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
         return len(self.classes) - 1
