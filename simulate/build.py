@@ -1,6 +1,7 @@
-"""From value types to tables: what of a simulation depends on the cluster alone, and on the shapes of its jobs.
+"""From value types to tables: what of a simulation depends on the cluster alone, on the shapes of its jobs, and on
+who waits for whom.
 
-Rule: this module writes tables and never runs anything. Building costs O(nodes) once a cluster, then O(jobs).
+Rule: this module writes tables and never runs anything. Building costs O(nodes) once a cluster, then O(jobs + edges).
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InvariantError
-from .job import Job, Wait
+from .job import Job, Wait, Workflow
 from .kernels import layout
 from .kernels.layout import Scratch, World
 from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
 from .scaling import group_phases, measured_type
 
 Array = npt.NDArray[Any]
+_NO_INFLATION = np.ones((0, 0))
 _CONTENTION = {
     Contention.NONE: layout.NONE,
     Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
@@ -34,7 +36,7 @@ def _type_row(kind: NodeType, row: Any) -> None:
     row["contention"] = _CONTENTION[kind.contention]
     row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
     row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
-    row["queueing"] = kind.queueing
+    row["queueing"], row["inflating"] = kind.queueing, len(kind.co_run_inflation) > 0
     if kind.contention is Contention.PIECEWISE_LINEAR:
         if kind.piecewise is None:
             raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
@@ -51,6 +53,8 @@ def _type_row(kind: NodeType, row: Any) -> None:
 
 def _is_simple(kind: NodeType) -> bool:
     """Whether a node's type allows the short forecast: nothing couples, nothing ever speeds up by an arrival."""
+    if kind.co_run_inflation:
+        return False
     if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
         return False
     return kind.contention is Contention.NONE or kind.contending_threads is ContendingThreads.ALL
@@ -58,9 +62,12 @@ def _is_simple(kind: NodeType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Tables that depend on the cluster alone, built once a cluster."""
+    """Tables that depend on the cluster alone, built once a cluster. `names`: row of a profile in `inflation`; 0 is for
+    all that no pair names."""
 
     types: Array
+    names: dict[str, int]
+    inflation: Array
     nodes: Array
     domains: Array
     domain_nodes: Array
@@ -99,6 +106,7 @@ def template_of(cluster: Cluster) -> Template:
     split = max([1, *(t.sockets for t in cluster.types if t.contention is Contention.PIECEWISE_LINEAR)])
     template = Template(
         types,
+        *_inflation(cluster),
         nodes,
         domains,
         domain_nodes,
@@ -110,14 +118,57 @@ def template_of(cluster: Cluster) -> Template:
     return template
 
 
+def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, Array] | None]:
+    """Successors of each job, and (how many it has, how many jobs it waits for), None where nobody waits.
+
+    Edges from the jobs at the positions `done` are dropped. Raises InvalidJobError for an unknown dependency.
+    """
+    index = workflow.index
+    before: list[int] = []
+    after: list[int] = []
+    try:
+        for i, job in enumerate(workflow.jobs):
+            for name in job.after:
+                before.append(index[name])
+                after.append(i)
+    except KeyError:
+        _ = workflow.dag  # names the unknown job
+        raise
+    if not before:
+        return np.zeros(0, np.int64), None
+    sources, targets = np.array(before), np.array(after)
+    if done:
+        keep = ~np.isin(sources, done)
+        sources, targets = sources[keep], targets[keep]
+    size = len(workflow.jobs)
+    successors = targets[np.argsort(sources, kind="stable")]
+    return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
+
+
+def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
+    """Names of profiles in measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1],
+    empty where no pair was measured."""
+    pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
+    if not pairs:
+        return {}, _NO_INFLATION
+    names = dict.fromkeys(name for _, pair in pairs for name in (pair.job, pair.beside))
+    rows = {name: i for i, name in enumerate(names, 1)}
+    factors = np.ones((len(cluster.types) * (len(rows) + 1), len(rows) + 1))
+    for t, pair in pairs:
+        if not 1.0 <= pair.factor < math.inf:
+            raise InvariantError(f"co-run inflation of {pair.job!r} beside {pair.beside!r} is {pair.factor:g}, below 1")
+        factors[t * (len(rows) + 1) + rows[pair.job], rows[pair.beside]] = pair.factor
+    return rows, factors
+
+
 class Shapes:
     """Distinct job shapes (classes), their groups and phases. Profiles are told apart by identity: readers intern
     them, and a profile given twice only costs memory."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+        self.cluster, self.names = cluster, template_of(cluster).names
         self.seen: dict[tuple[int, int, float, Wait], int] = {}
-        self.classes: list[tuple[float, float, int, int, int, int]] = []
+        self.classes: list[tuple[float, float, int, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
         self.fit: dict[tuple[float, float, int], int] = {}
@@ -146,7 +197,8 @@ class Shapes:
                 for rows in per_type:
                     self.phases.append(rows[phase])
         memory = max(job.memory, profile.memory)
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN))
+        name = self.names.get(profile.name, 0) if self.names else 0
+        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN, name))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
         return len(self.classes) - 1
 
@@ -164,6 +216,6 @@ def scratch_for(world: World) -> Scratch:
         "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
         "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
-        "keys": (jobs,), "queue_of": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
+        "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
         "places": (max(len(world.placed), nodes),), "answer": (2,),
     })  # fmt: skip

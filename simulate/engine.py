@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .build import Array, Shapes, scratch_for, template_of
+from .admission import check_fit
+from .build import Array, Shapes, edges_of, scratch_for, template_of
 from .errors import InvalidJobError, InvariantError
 from .job import Workflow
 from .kernels import layout, load
@@ -26,7 +26,7 @@ POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": i
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1)."""
+    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1]."""
 
     id: str
     nodes: tuple[str, ...]
@@ -80,13 +80,14 @@ class Simulation:
         rows = classes["group_count"][class_of] * template.split
         parts = rows * slots
         n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
-        successors, edges = self._edges(done)
+        gone = [self._position(name, "done") for name in done]
+        successors, edges = edges_of(workflow, gone)
         self.world = World(
             {
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
                 "groups": np.array(shapes.groups, dtype=layout.GROUP),
                 "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
-                "isolated": np.zeros((len(classes), len(template.types))),
+                "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
             },
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
@@ -102,8 +103,7 @@ class Simulation:
         if available is not None:
             out = [node.name not in available for node in cluster.nodes]
             world.nodes["limit"][out] = -1.0
-        self._settled = {u.id for u in underway} | set(done)
-        self._check_fit(class_of)
+        check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | set(done))
         jobs = world.jobs
         jobs[:] = _NEW_JOB
         jobs["cls"], jobs["key"] = class_of, np.arange(n_jobs)
@@ -115,7 +115,8 @@ class Simulation:
             jobs["succ_start"] = np.cumsum(edges[0]) - edges[0]
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
-        self._note_progress(underway, done)
+        jobs["state"][gone] = layout.DONE
+        self._note_underway(underway)
         count = world.count
         count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
         alike = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
@@ -124,21 +125,25 @@ class Simulation:
         self._fresh = world.buffer.copy()
         self._isolated = False
 
-    def _note_progress(self, underway: Sequence[Underway], done: Collection[str]) -> None:
-        world, nodes = self.world, self.cluster.index
-        for name in done:
-            world.jobs[self._position(name, "done")]["state"] = layout.DONE
+    def _note_underway(self, underway: Sequence[Underway]) -> None:
         for u in underway:
-            row = world.jobs[self._position(u.id, "running")]
-            wanted, first = self.workflow.jobs[self.workflow.index[u.id]].nodes, int(row["place0"])
-            unknown = [name for name in u.nodes if name not in nodes]
-            if unknown or len(u.nodes) != wanted or not 0.0 <= u.progress <= 1.0:
-                raise InvalidJobError(
-                    f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                    f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, progress is from 0 to 1"
-                )
+            row = self.world.jobs[self._position(u.id, "running")]
+            if row["state"] != layout.WAITING:
+                raise InvalidJobError(f"{self._where}: job {u.id!r} is said to be running twice, or to be done as well")
+            first, places = int(row["place0"]), self._places_of(u)
             row["state"], row["progress"] = layout.RUNNING, u.progress
-            world.placed[first : first + wanted] = [nodes[name] for name in u.nodes]
+            self.world.placed[first : first + len(places)] = places
+
+    def _places_of(self, u: Underway) -> list[int]:
+        wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
+        places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
+        if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
+            raise InvalidJobError(
+                f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
+                f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, each once; "
+                "progress is from 0 to 1"
+            )
+        return places
 
     def _position(self, job_id: str, what: str) -> int:
         try:
@@ -149,61 +154,6 @@ class Simulation:
     @property
     def _where(self) -> str:
         return self.workflow.source or self.workflow.name
-
-    def _edges(self, done: Collection[str]) -> tuple[Array, tuple[Array, Array] | None]:
-        """Successors of each job, and (how many it has, how many jobs it waits for); edges from done jobs dropped."""
-        index = self.workflow.index
-        before: list[int] = []
-        after: list[int] = []
-        try:
-            for i, job in enumerate(self.workflow.jobs):
-                for name in job.after:
-                    before.append(index[name])
-                    after.append(i)
-        except KeyError:
-            _ = self.workflow.dag  # names the unknown job
-            raise
-        if not before:
-            return np.zeros(0, np.int64), None
-        sources, targets = np.array(before), np.array(after)
-        if done:
-            keep = ~np.isin(sources, [self._position(name, "done") for name in done])
-            sources, targets = sources[keep], targets[keep]
-        size = len(self.workflow.jobs)
-        successors = targets[np.argsort(sources, kind="stable")]
-        return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
-
-    def _check_fit(self, class_of: Array) -> None:
-        """Every job must fit an empty cluster: one that can never fit is an error before the start."""
-        classes, limit, memory = self.world.classes, self.world.nodes["limit"], self.world.nodes["memory"]
-        if len(classes) == 0 or (
-            classes["threads"].max() <= limit.min()
-            and classes["memory"].max() <= memory.min()
-            and classes["nodes"].max() <= len(limit)
-        ):
-            return
-        misfits: dict[int, str] = {}
-        for c, row in enumerate(classes):
-            enough = int(((limit >= row["threads"]) & (memory >= row["memory"])).sum())
-            if enough < row["nodes"]:
-                misfits[c] = self._why_not(row, self.world.nodes, enough)
-        for job, c in zip(self.workflow.jobs, class_of.tolist(), strict=True):
-            if c in misfits and job.id not in self._settled:
-                never = f"job {job.id!r} can never start on {self.cluster.name!r}"
-                raise InvalidJobError(f"{self._where}: {never}: {misfits[c]}")
-
-    def _why_not(self, row: Any, nodes: Array, enough: int) -> str:
-        threads, memory, count = int(row["threads"]), float(row["memory"]), int(row["nodes"])
-        if threads > nodes["limit"].max():
-            most = max(float(nodes["limit"].max()), 0.0)
-            return (
-                f"it needs {threads} threads on a node and the largest takes {most:g} "
-                f"(oversubscription {self.cluster.oversubscription:g} threads per core)"
-            )
-        if memory > nodes["memory"].max():
-            largest = float(nodes["memory"].max())
-            return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {largest / 2**30:.3g} GiB"
-        return f"it needs {count} nodes of its size at once and there are {enough}"
 
     # --- asking ---
     def _ask(
@@ -277,18 +227,24 @@ class Simulation:
         """Run a given mapping from the beginning: (makespan s, energy J), both inf when cut off or stuck.
 
         Args:
-            places: node index of every slot, i8 [sum of the jobs' nodes], in job order.
+            places: node index of every slot, i8 [sum of the jobs' nodes], in job order; a job's differ.
             keys: order of starting on a node, f8 [jobs]; the first in line blocks those behind it.
             wait_for: one more job to wait for, or -1, i8 [jobs].
             caps: threads that a node takes at most beside others, f8 [nodes].
             cutoff: makespan beyond which the run is not finished.
+
+        Raises:
+            InvariantError: a job is put on a node twice or on one that is not there, or waits for no job of these.
         """
         self.reset()
         scratch = self.scratch
         scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
-        scratch.places[: len(places)] = places
-        scratch.queue_of[:] = places[self.world.jobs["place0"]]
-        return self._ask(layout.EVALUATE, cutoff=cutoff)
+        scratch.places[: len(self.world.placed)] = places
+        makespan, energy = self._ask(layout.EVALUATE, cutoff=cutoff)
+        if math.isnan(makespan):
+            job = self.workflow.jobs[int(energy)].id
+            raise InvariantError(f"job {job!r} cannot run as mapped: its nodes, or the job it waits for, are wrong")
+        return makespan, energy
 
     def settle(self) -> None:
         """Start what is under way and rate it, so that `forecast` and `decide` can be asked of the present moment."""
@@ -329,7 +285,10 @@ class Simulation:
         return job
 
     def advance(self, until: float) -> None:
-        """Let the jobs that run go on until `until` (seconds); nothing new is started."""
+        """Let the jobs that run go on until `until` (seconds, not before now); nothing new is started."""
+        now = float(self.world.clock[0])
+        if not now <= until < math.inf:
+            raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
         self._ask(layout.ADVANCE, cutoff=until)
 
     @property
@@ -376,15 +335,6 @@ class Simulation:
             left += float(works[int(strand["phase"]) + 1 :].sum())
             least = min(least, 1.0 - left / float(works.sum()))
         return least
-
-    def is_waiting(self, job: int) -> bool:
-        """Whether a job, by its position, was free to be placed when the simulation began."""
-        return self.workflow.jobs[job].id not in self._settled
-
-    def may_run(self, job: int, node: int) -> bool:
-        """Whether a job would fit on an empty node, both by position."""
-        cls, row = self.world.classes[self.world.jobs[job]["cls"]], self.world.nodes[node]
-        return bool(row["limit"] >= cls["threads"] and row["memory"] >= cls["memory"])
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
         """Names of the nodes of a placed job, by its position."""

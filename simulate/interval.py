@@ -4,7 +4,7 @@ Rule: the fluid engine decides and this world executes (DESiDE, Chahal et al., I
 cycle is a busy part (u*T, jittered by its group's utilisation_std, dilated by memory contention) and an idle
 part; it ends with the busy part that completes its service demand. Threads that start together with
 utilisation_std 0 stay in step: that is the model. Jobs on several nodes, memory shared between nodes and the
-piecewise-linear model have no interval form and are refused.
+piecewise-linear model have no interval form and are refused, as are measured co-run factors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .admission import fitting
 from .engine import Outcome, Simulation, Underway
 from .errors import ConfigError, InvalidJobError, InvariantError
 from .job import Workflow
@@ -81,10 +82,11 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
     kept = world.placed, world.jobs["start"], world.jobs["wait_for"], world.nodes["cap"]
     placed, start, wait_for, cap = (table.copy() for table in kept)
     simulation.reset()
+    fits = [fitting(world, shape) for shape in world.classes]
     world.placed[:], world.jobs["wait_for"], world.nodes["cap"] = placed, wait_for, cap
     for i, job in enumerate(simulation.workflow.jobs):
         node = int(placed[world.jobs["place0"][i]])
-        if world.jobs["state"][i] == layout.WAITING and not simulation.may_run(i, node):
+        if world.jobs["state"][i] == layout.WAITING and not fits[world.jobs["cls"][i]][node]:
             name = simulation.cluster.nodes[node].name
             raise InvalidJobError(f"job {job.id!r} can never start on {name!r}: it is too large for it")
     own = _tables(simulation, start, seed)
@@ -92,7 +94,7 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
         raise InvariantError("interval simulation stopped with jobs that never started")
     powered = bool(world.count[layout.POWERED])
     energy = float(world.nodes["energy"].sum()) if powered else math.nan
-    return Outcome(float(world.clock[0]), energy, world.jobs["start"], world.jobs["finish"], 1)
+    return Outcome(float(world.clock[0]), energy, world.jobs["start"].copy(), world.jobs["finish"].copy(), 1)
 
 
 def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
@@ -105,6 +107,9 @@ def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
                 where, f"node_types.{kind.name}.contention", "piecewise-linear has no interval form",
                 "none, equal-share or max-min with the interval engine",
             )  # fmt: skip
+        if kind.co_run_inflation:
+            raise ConfigError(where, f"node_types.{kind.name}.co_run_inflation", "has no interval form",
+                              "none with the interval engine")  # fmt: skip
     if len(domains) != len(set(domains)):
         shared = next(name for name in domains if domains.count(name) > 1)
         raise ConfigError(where, "nodes.memory_domain", f"nodes share the memory {shared!r}",

@@ -43,7 +43,11 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best place for a job and by how many seconds it scored worse (policy's own score)."""
+    """The next best place for a job and by how many seconds it scored worse (policy's own score).
+
+    Of a searched plan: by how much the whole would end later. Below zero only where the search's budget ended before
+    it had asked about every job, or where it was not the makespan that it minimised.
+    """
 
     nodes: tuple[str, ...]
     cost_s: float
@@ -53,7 +57,8 @@ class RunnerUp:
 class PlannedJob:
     """One job's place and forecast; times in seconds from the start of the plan.
 
-    contention_slowdown = run time / isolated_run_time on that node type.
+    contention_slowdown = run time / isolated_run_time on that node type, of a job under way that of what is left; at
+    least 1.
     """
 
     id: str

@@ -19,7 +19,7 @@ from .kernels import layout
 from .objective import Objective
 from .plan import Plan, PlannedJob, RunnerUp
 from .platform import Cluster
-from .policies.lookahead import Candidate, Search, default_budget
+from .policies.lookahead import LESS, Search, default_budget
 from .scaling import scaling_notes
 
 __all__ = ["POLICIES", "Objective", "Underway", "plan"]
@@ -27,7 +27,8 @@ __all__ = ["POLICIES", "Objective", "Underway", "plan"]
 POLICIES: tuple[str, ...] = ("loadavg", "slf", "let", "mom", "lookahead")
 ENGINES: tuple[str, ...] = ("fluid", "interval")
 
-#: Runner-ups cost a run without pruning, or one run for each job and node: for larger workflows nobody reads them.
+#: Runner-ups cost a run without pruning, or one for each job and node that a search has not asked about itself: for
+#: larger workflows nobody reads them.
 EXPLAINED_JOBS = 1000
 EXPLANATION_RUNS = 1000
 
@@ -88,7 +89,7 @@ def plan(
         found = search.run()
         evaluations, truncated = found.evaluations, found.truncated
         makespan, energy = found.makespan, found.energy_j
-        why = _alternatives(simulation, found.candidate, makespan) if explain else {}
+        why = _alternatives(simulation, search, makespan) if explain else {}
     else:
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
@@ -153,40 +154,14 @@ def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
     }
 
 
-def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan: float) -> dict[int, RunnerUp]:
-    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
-
-    At most EXPLANATION_RUNS runs: the jobs that start first are explained first.
-    """
-    world = simulation.world
-    if candidate is None:
-        candidate = Candidate(
-            world.placed.copy(), world.jobs["start"].copy(), np.full(len(world.jobs), -1),
-            np.full(len(world.nodes), math.inf),
-        )  # fmt: skip
-    keep = world.buffer.copy()
-    order = np.argsort(world.jobs["start"], kind="stable")
-    single = world.classes["nodes"][world.jobs["cls"]] == 1
-    movable = [int(i) for i in order if single[i] and simulation.is_waiting(int(i))]
-    others, why, used = min(len(world.nodes) - 1, 8), {}, 0
-    place0 = world.jobs["place0"].copy()
-    for job in movable:
-        if used >= EXPLANATION_RUNS:
-            break
-        here, best = int(candidate.places[place0[job]]), (math.inf, -1)
-        for step in range(1, others + 1):
-            node = (here + step) % len(world.nodes)
-            if not simulation.may_run(job, node):
-                continue
-            trial = candidate.places.copy()
-            trial[place0[job]] = node
-            value, _ = simulation.follow(trial, candidate.keys, candidate.wait_for, candidate.caps)
-            used += 1
-            best = min(best, (value, node))
-        if math.isfinite(best[0]):
-            why[job] = RunnerUp((simulation.cluster.nodes[best[1]].name,), best[0] - makespan)
-    np.copyto(world.buffer, keep)
-    return why
+def _alternatives(simulation: Simulation, search: Search, makespan: float) -> dict[int, RunnerUp]:
+    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds)."""
+    nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
+    costs = {job: (node, span - makespan) for job, (node, span) in search.alternatives(EXPLANATION_RUNS).items()}
+    return {
+        job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
+        for job, (node, cost) in costs.items()
+    }
 
 
 def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> tuple[str, ...]:

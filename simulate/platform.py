@@ -49,6 +49,16 @@ class PiecewiseLinear:
 
 
 @dataclass(frozen=True, slots=True)
+class CoRun:
+    """What company costs beyond bandwidth: a job of profile `job` beside one of profile `beside` needs `factor` >= 1
+    times as long on its cores (models, section 8: caches and latency; measured, pair by pair)."""
+
+    job: str
+    beside: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
 class Transition:
     """A change of machine state: the power it draws (W) and how long it takes (s)."""
 
@@ -105,6 +115,7 @@ class NodeType:
         queueing: strength of the wait that sleeping threads meet when they wake under per-job sharing
             (0 = none); the default 0.58 was fitted to one core shared by a u=0.5 and a CPU-bound job.
         power: None = unknown (energies are then None, never 0).
+        co_run_inflation: measured pairs, each once; any other pair has factor 1.
     """
 
     name: str
@@ -121,6 +132,7 @@ class NodeType:
     queueing: float = 0.58
     power: Power | None = None
     piecewise: PiecewiseLinear | None = None
+    co_run_inflation: tuple[CoRun, ...] = ()
 
     @property
     def relative_speed(self) -> float:

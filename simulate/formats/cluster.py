@@ -14,6 +14,7 @@ from ..platform import (
     Cluster,
     ContendingThreads,
     Contention,
+    CoRun,
     CpuSharing,
     Node,
     NodeType,
@@ -107,6 +108,20 @@ def _piecewise(value: Any) -> PiecewiseLinear:
     return constants
 
 
+_FACTOR = number(1, 1000)
+
+
+def _co_run(value: Any) -> tuple[CoRun, ...]:
+    """{job's profile: {neighbour's profile: factor}}."""
+
+    def pairs(job: str, beside: Any) -> list[CoRun]:
+        job = name(job)
+        return [CoRun(job, inside(shown(key), name, key), inside(shown(key), _FACTOR, part))
+                for key, part in mapping(beside).items()]  # fmt: skip
+
+    return tuple(pair for job, beside in mapping(value).items() for pair in inside(shown(job), pairs, job, beside))
+
+
 _NODE_TYPE: dict[str, Convert[Any]] = {
     "cores": whole(1, 100_000),
     "memory": above_zero(parse_size),
@@ -121,6 +136,7 @@ _NODE_TYPE: dict[str, Convert[Any]] = {
     "queueing": number(0, 1000),
     "power": _power,
     "piecewise": _piecewise,
+    "co_run_inflation": _co_run,
 }
 
 
@@ -253,6 +269,10 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
     for key in ("contention", "contending_threads", "cpu_sharing"):
         if key in given:
             given[key] = str(given[key])
+    if kind.co_run_inflation:
+        given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
+        for pair in kind.co_run_inflation:
+            pairs.setdefault(pair.job, {})[pair.beside] = pair.factor
     if kind.power and kind.power.states:
         given["power"]["states"] = {state.name: _dump(state, ("name",)) for state in kind.power.states}
     return given

@@ -1,7 +1,7 @@
 """Compiled kernels: the hot loops, over tables (structured arrays) that `engine` builds.
 
-Rule: numbers in, numbers out; no Python objects, no allocation inside a simulation. `library` hands out the one
-compiled function; the modules that hold the loops are imported only to compile it.
+Rule: numbers in, numbers out; no Python objects, no allocation inside a simulation. `library` hands out the compiled
+functions (`entry`, and `interval` for who asks for it); the modules that hold the loops are imported only to compile.
 """
 
 from __future__ import annotations

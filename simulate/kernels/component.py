@@ -61,7 +61,7 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
                 for k in range(n_starts):
                     if starts[k] == n:
                         n_parts, n_strands = _gather_candidate(
-                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands, stamp
+                            world, scratch, n, n_nodes, starts[0], cls_id, n_parts, n_strands
                         )
             scratch.nodes[n_nodes].last = n_parts
             n_nodes += 1
@@ -90,6 +90,7 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
         cell = scratch.parts[n_parts]
         cell.id, cell.strand, cell.k, cell.socket = p, strand.local, part.threads, part.socket
         cell.job, cell.node, cell.spin = strand.job, index, world.classes[world.jobs[strand.job].cls].spin
+        cell.name = world.classes[world.jobs[strand.job].cls].name
         fill_part(world, cell, scratch.strands[strand.local], node.type)
         n_parts += 1
         p = part.next
@@ -97,7 +98,7 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
 
 
 @inner
-def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands, stamp):
+def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands):
     """The candidate's parts on node `n`; its strands are made on its first node met and reused on the others."""
     cls = world.classes[cls_id]
     split = world.count[SPLIT]
@@ -122,7 +123,7 @@ def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strand
                 n_strands += 1
             cell = scratch.parts[n_parts]
             cell.id, cell.strand, cell.k, cell.socket = -1, at, threads, socket
-            cell.job, cell.node, cell.spin = -1, index, cls.spin
+            cell.job, cell.node, cell.spin, cell.name = -1, index, cls.spin, cls.name
             fill_part(world, cell, scratch.strands[at], world.nodes[n].type)
             n_parts += 1
         dealt += group.count
@@ -134,6 +135,7 @@ def fill_part(world, cell, strand, kind):
     """Utilisation, bandwidth and scale of a part, from its strand's phase on this node type."""
     here = world.phases[phase_at(world, strand.group, strand.phase, kind)]
     cell.u, cell.b, cell.m, cell.wake, cell.cap, cell.scale = here.utilisation, here.bandwidth, 1.0, 1.0, math.inf, 1.0
+    cell.inflation = 1.0
     if kind != strand.type:
         cell.scale = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work / here.work
 
@@ -146,7 +148,7 @@ def rerate(world, scratch, now):
         if world.nodes[n].touched == 0:
             continue
         n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NOBODY, now)
-        solve(scratch, world.types, n_domains, n_parts, n_strands, tied)
+        solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         for s in range(n_strands):
             row = scratch.strands[s]
             strand = world.strands[row.id]

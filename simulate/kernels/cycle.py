@@ -26,6 +26,7 @@ register(Intervals, IntervalsType)
 # --- heaps: a slice of (key, thread) each ---
 @inner
 def sift(keys, ids, base, size, i):
+    """Move entry `i` down to its place."""
     key, item = keys[base + i], ids[base + i]
     while True:
         child = 2 * i + 1
@@ -42,6 +43,7 @@ def sift(keys, ids, base, size, i):
 
 @inner
 def push(keys, ids, base, size, key, item):
+    """Add an entry to a heap of `size`."""
     i = size
     while i > 0 and key < keys[base + (i - 1) // 2]:
         keys[base + i], ids[base + i] = keys[base + (i - 1) // 2], ids[base + (i - 1) // 2]
@@ -87,6 +89,7 @@ def wants_core(world, own, t, kind, begin, interval):
 
 @inner
 def lane_of(world, own, thread):
+    """Row of the lane of a thread: its job's, for its phase."""
     first = world.groups[world.classes[world.jobs[thread.job].cls].group_start].phase_start
     return own.seats[thread.job].lane0 + world.groups[thread.group].phase_start + thread.phase - first
 
@@ -111,5 +114,6 @@ def leaves_core(world, own, thread, kind):
 
 @inner
 def demand(world, thread, kind):
+    """Core-seconds of a thread's phase."""
     row = world.phases[phase_at(world, thread.group, thread.phase, kind)]
     return row.work * row.utilisation

@@ -37,7 +37,7 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
         waiting += 1 if policy != LET or strands[s].candidate else 0
     clock = 0.0
     while waiting > 0:
-        solve(scratch, world.types, n_domains, n_parts, n_strands, tied)
+        solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         step = math.inf
         for s in range(n_strands):
             if strands[s].dead == 0:
@@ -214,16 +214,15 @@ def _sleepy_step(fast, size, per_byte, remote, cores):
 
 @inner
 def isolated(world, scratch):
-    """Isolated run time of every class on every node type: alone on an empty node, under its own models.
+    """Isolated run time of every class on every node type: alone on a node of an empty world, under its own models.
 
-    Fills world.isolated [classes, types] from the first empty node of each type (inf where there is none).
+    Fills world.isolated [classes, types] from the first node of each type; a cluster has one of each.
     """
     start = scratch.chosen
     for t in range(len(world.types)):
         n = 0
-        while n < len(world.nodes) and world.nodes[n].type != t:
+        while world.nodes[n].type != t:
             n += 1
         start[0] = n
         for c in range(len(world.classes)):
-            if n < len(world.nodes):
-                world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]
+            world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]

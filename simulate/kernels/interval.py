@@ -28,7 +28,7 @@ from .layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAI
 from .mapping import fits
 from .native import WorldType
 from .queues import heap_update
-from .tables import INSTANT, phase_at, watts
+from .tables import INSTANT, note_waits, phase_at, resume, watts
 
 
 # --- one node ---
@@ -43,7 +43,7 @@ def _advance(world, own, n, now):
     powered, each = world.count[POWERED] == 1, 0.0
     if powered:
         kind = world.types[node.type]
-        node.energy += watts(node, kind, node.busy) * span
+        node.energy += watts(kind, node.busy) * span
         each = kind.watts_slope + kind.watts_base / node.busy if node.busy > 0.0 else 0.0
     job = node.head
     while job >= 0:
@@ -235,28 +235,13 @@ def _start(world, own, job, now, interval):
         for _ in range(int(world.groups[g].count)):
             thread = own.threads[t]
             thread.job, thread.group = job, g
-            _skip(world, thread, node.type, j.progress)
+            thread.phase, left = resume(world, g, node.type, j.progress)
+            thread.rem = left * world.phases[phase_at(world, g, thread.phase, node.type)].utilisation
             own.lanes[lane_of(world, own, thread)].alive += 1
             wants_core(world, own, t, node.type, 0.0, interval)
             own.fresh[t - seat.thread0] = t
             t += 1
     _settle(world, own, seat.threads, n, now, True)
-
-
-@inner
-def _skip(world, thread, kind, progress):
-    """Put a thread where this share of its isolated run time is behind it."""
-    count, work = world.groups[thread.group].phase_count, 0.0
-    for p in range(count):
-        work += world.phases[phase_at(world, thread.group, p, kind)].work
-    done, thread.phase = progress * work, 0
-    while True:
-        row = world.phases[phase_at(world, thread.group, thread.phase, kind)]
-        if done < row.work or thread.phase + 1 == count:
-            thread.rem = max(row.work - done, 0.0) * row.utilisation
-            return
-        done -= row.work
-        thread.phase += 1
 
 
 @inner
@@ -284,12 +269,7 @@ def call(world, own, interval):
     """Run a fresh world in which every job has its node; the tables then hold times and energies.
     Returns how many jobs never started."""
     now, first = world.clock[0], 0
-    for job in range(len(world.jobs)):
-        j = world.jobs[job]
-        if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
-            j.blockers += 1
-            j.next_waiter = world.jobs[j.wait_for].waiter
-            world.jobs[j.wait_for].waiter = job
+    note_waits(world)
     for job in range(len(world.jobs)):
         if world.jobs[job].state == RUNNING:
             _start(world, own, job, now, interval)

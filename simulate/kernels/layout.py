@@ -28,14 +28,14 @@ def _dtype(floats: str, ints: str) -> np.dtype:
 
 TYPE = _dtype(
     "cores bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
-    "sockets contention all_threads per_job",
+    "sockets contention all_threads per_job inflating",
 )
 NODE = _dtype(
     "limit cap memory alloc used live load load_time busy next energy energy_time",
     "type domain head tail heap_pos ties touched end_exact",
 )
 DOMAIN = _dtype("", "start count mark")
-CLASS = _dtype("threads memory", "nodes group_start group_count spin")
+CLASS = _dtype("threads memory", "nodes group_start group_count spin name")
 GROUP = _dtype("count", "phase_start phase_count")
 PHASE = _dtype("work utilisation bandwidth", "")
 JOB = _dtype(
@@ -50,7 +50,7 @@ QUEUE = _dtype("", "start length blocked")
 LOCAL_DOMAIN = _dtype("bandwidth remote", "first last type")
 LOCAL_NODE = _dtype("cores queueing", "id type per_job first last")
 LOCAL_STRAND = _dtype("rem rate low second", "id group phase candidate type low_part dead")
-LOCAL_PART = _dtype("k u b m wake cap offer core scale", "strand job node socket spin id")
+LOCAL_PART = _dtype("k u b m wake cap offer core scale inflation", "strand job node socket spin id name lead")
 
 
 class World(Block):
@@ -77,6 +77,7 @@ class World(Block):
         "clock": (FLOAT, 1),
         "count": (INT, 1),
         "isolated": (FLOAT, 2),  # seconds [classes, types]
+        "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of a neighbour], see `build`
     }
 
 
@@ -108,7 +109,6 @@ class Scratch(Block):
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
         # What a question carries, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
-        "queue_of": (INT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]
         "places": (INT, 1),  # [slots of all jobs, at least the nodes]

@@ -2,7 +2,8 @@
 
 Rule: pure arithmetic on the scratch tables. Sources: CPU sharing and memory models of DESiDE (Chahal et al.,
 ICPE 2019, 4.3), the piecewise-linear model of IRMaSim (Herrera et al., CCGrid 2021), and their exact fluid limit:
-a thread with CPU share u, dilation m and stretch s progresses at 1 / (u*m*s + 1 - u).
+a thread with CPU share u, dilation m and stretch s progresses at 1 / (u*m*s + 1 - u). Where pairs of profiles were
+measured, co-run inflation multiplies m.
 Cost: O(parts) a domain and evaluation; the coupled models take about ten evaluations.
 """
 
@@ -172,13 +173,35 @@ def memory_level(parts, first, last, bandwidth, equal, everyone):
 
 
 @inner
+def inflate(domain, nodes, parts, factors):
+    """Set what a part's core time is multiplied by for the other jobs that share its memory: 1 + sum(factor - 1).
+
+    A factor is measured beside one such job, whatever its threads; excesses of several jobs add up (exact for one,
+    our choice for more). None is below 1: a job is only slowed, so bounds on isolated times hold. O(parts^2).
+    """
+    first, last = nodes[domain.first].first, nodes[domain.last - 1].last
+    row = domain.type * factors.shape[1]
+    for p in range(first, last):
+        parts[p].lead = 1
+        for q in range(first, p):
+            if parts[q].job == parts[p].job:
+                parts[p].lead = 0
+    for p in range(first, last):
+        excess = 0.0
+        for q in range(first, last):
+            if parts[q].lead == 1 and parts[q].job != parts[p].job:
+                excess += factors[row + parts[p].name, parts[q].name] - 1.0
+        parts[p].inflation = 1.0 + excess
+
+
+@inner
 def _dilate(domain, nodes, parts, level, segments):
-    """Set dilations m = 1 + max(0, b/level - 1) * remote, then share the cores of each node of the domain."""
+    """Set dilations m = (1 + max(0, b/level - 1) * remote) * inflation, then share the cores of each node."""
     for n in range(domain.first, domain.last):
         for p in range(nodes[n].first, nodes[n].last):
             part = parts[p]
             part.wake = 1.0
-            part.m = 1.0 + max(0.0, part.b / level - 1.0) * domain.remote
+            part.m = (1.0 + max(0.0, part.b / level - 1.0) * domain.remote) * part.inflation
         share_cores(nodes[n], parts, segments)
 
 
@@ -232,9 +255,9 @@ def _coupled(domain, nodes, parts, segments, equal):
 
 
 @inner
-def _piecewise(kind, sockets, nodes, node, parts, segments):
+def _piecewise(kind, node, parts, segments):
     """Piecewise-linear model per socket (IRMaSim section IV, smoothstep as in the authors' code); rates in MB/s."""
-    for socket in range(sockets):
+    for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
         for p in range(node.first, node.last):
             if parts[p].socket == socket:
@@ -245,13 +268,13 @@ def _piecewise(kind, sockets, nodes, node, parts, segments):
             part = parts[p]
             if part.socket != socket:
                 continue
-            part.wake, part.m = 1.0, 1.0
+            part.wake, part.m = 1.0, part.inflation
             if total >= kind.c:
                 x = (part.u * part.b * 1e-6 - (kind.da - others) * kind.db) / (kind.dc - others * kind.dd)
                 x = min(max(x, 0.0), 1.0)
                 smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
                 n = others * kind.d_weight
-                part.m = 1.0 / max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
+                part.m /= max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
     share_cores(node, parts, segments)
 
 
@@ -266,7 +289,7 @@ def solve_domain(domain, types, nodes, parts, segments):
         _dilate(domain, nodes, parts, math.inf, segments)
     elif kind.contention == PIECEWISE:
         for n in range(domain.first, domain.last):
-            _piecewise(kind, kind.sockets, nodes, nodes[n], parts, segments)
+            _piecewise(kind, nodes[n], parts, segments)
     elif kind.all_threads:
         equal = kind.contention == EQUAL_SHARE
         level = memory_level(parts, first, last, domain.bandwidth, equal, ONE)
@@ -276,11 +299,13 @@ def solve_domain(domain, types, nodes, parts, segments):
 
 
 @inner
-def solve(scratch, types, n_domains, n_parts, n_strands, multi):
+def solve(scratch, types, factors, n_domains, n_parts, n_strands, multi):
     """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
     other parts do not use they give back: iterated to 1e-9 (damped where it swings, at last the slowest of a swing)."""
     strands, parts = scratch.strands, scratch.parts
     for d in range(n_domains):
+        if types[scratch.domains[d].type].inflating:
+            inflate(scratch.domains[d], scratch.nodes, parts, factors)
         solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
     if multi:
         for turn in range(300):

@@ -24,10 +24,11 @@ from .layout import (
     RUNNING_JOBS,
     SIMPLE,
     WAITING,
+    ZERO,
 )
 from .mapping import choose, fits, note_end
 from .queues import heap_update, queue_pop, queue_push
-from .tables import INSTANT, charge, end_strand, phase_at, place, touch
+from .tables import INSTANT, charge, end_strand, note_waits, phase_at, place, touch
 
 FINISHED, STUCK, CUT = 0, 1, 2
 
@@ -38,12 +39,7 @@ def begin(world, scratch):
     scratch.touched[0] = 0
     scratch.row_class[:] = -1
     now = world.clock[0]
-    for job in range(len(world.jobs)):
-        j = world.jobs[job]
-        if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
-            j.blockers += 1
-            j.next_waiter = world.jobs[j.wait_for].waiter
-            world.jobs[j.wait_for].waiter = job
+    note_waits(world)
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if j.state == RUNNING:
@@ -211,15 +207,34 @@ def total_energy(world):
 
 
 @inner
+def _misplaced(world, scratch):
+    """First job that is put on a node twice, or on one that is not there, or waits for no job that is; -1: none."""
+    for job in range(len(world.jobs)):
+        j = world.jobs[job]
+        if scratch.wait_for[job] >= len(world.jobs):
+            return job
+        for i in range(j.place0, j.place0 + world.classes[j.cls].nodes):
+            if j.state != DONE and not 0 <= scratch.places[i] < len(world.nodes):
+                return job
+            for k in range(j.place0, i):
+                if j.state != DONE and scratch.places[k] == scratch.places[i]:
+                    return job
+    return -1
+
+
+@inner
 def evaluate(world, scratch, cutoff):
     """Run a fresh world with the mapping, order, extra waits and throttles that scratch holds. Returns (makespan,
-    joules), both inf when cut off or stuck. Used by searches: one call, no Python inside."""
+    joules), both inf when cut off or stuck; (nan, job) when that job's places or wait make no sense. Used by
+    searches: one call, no Python inside."""
+    misplaced = _misplaced(world, scratch)
+    if misplaced >= 0:
+        return math.nan, float(misplaced)
     world.count[EVALUATIONS] += 1
-    queues, queue_of = world.queues, scratch.queue_of
+    queues = world.queues
     for job in range(len(world.jobs)):
-        world.jobs[job].key = scratch.keys[job]
-        world.jobs[job].queue = queue_of[job]
-        world.jobs[job].wait_for = scratch.wait_for[job]
+        j = world.jobs[job]
+        j.key, j.wait_for, j.queue = scratch.keys[job], scratch.wait_for[job], max(ZERO, scratch.places[j.place0])
     for i in range(len(world.placed)):
         world.placed[i] = scratch.places[i]
     for n in range(len(world.nodes)):
@@ -227,7 +242,7 @@ def evaluate(world, scratch, cutoff):
     for q in range(len(queues)):
         queues[q].length, queues[q].start = 0, 0
     for job in range(len(world.jobs)):
-        queues[queue_of[job]].start += 1
+        queues[world.jobs[job].queue].start += 1
     at = 0
     for q in range(len(queues)):
         size = queues[q].start

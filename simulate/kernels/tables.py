@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 from .jit import inner
-from .layout import DONE, POWERED, RUNNING, RUNNING_JOBS, SPLIT
+from .layout import DONE, POWERED, RUNNING, RUNNING_JOBS, SPLIT, ZERO
 
 INSTANT = 1e-9
 
 
 # --- accounting ---
 @inner
-def watts(node, kind, busy):
+def watts(kind, busy):
     """Power of a node with `busy` cores in use (models: IRMaSim section IV; Batsim's states)."""
     return kind.watts_base + kind.watts_slope * busy if busy > 0.0 else kind.watts_idle
 
@@ -34,7 +34,7 @@ def charge(world, n, now):
     if span <= 0.0 or world.count[POWERED] == 0:
         return
     kind = world.types[node.type]
-    node.energy += watts(node, kind, node.busy) * span
+    node.energy += watts(kind, node.busy) * span
     node.energy_time = now
     if node.busy > 0.0:
         each = kind.watts_slope + kind.watts_base / node.busy
@@ -58,6 +58,17 @@ def touch(world, scratch, n, now):
 
 
 # --- placing and ending ---
+@inner
+def note_waits(world):
+    """Count each job's extra wait (`wait_for`) as one more blocker, and list it with the job that it waits for."""
+    for job in range(len(world.jobs)):
+        j = world.jobs[job]
+        if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
+            j.blockers += 1
+            j.next_waiter = world.jobs[j.wait_for].waiter
+            world.jobs[j.wait_for].waiter = job
+
+
 @inner
 def deal(world, scratch, n, count, socket, reserved):
     """How many of `count` threads dealt one by one to the socket of `n` with fewest land on `socket`.
@@ -134,25 +145,24 @@ def place(world, scratch, job, now):
             strand.parts += cls.nodes
             if own and (held > 0.0 or cls.nodes > 1):
                 j.left += 1
-                _set_progress(world, strand, j.progress)
+                strand.phase, strand.rem = resume(world, strand.group, first_type, j.progress)
         dealt += group.count
     _link(world, job)
 
 
 @inner
-def _set_progress(world, strand, progress):
-    group = world.groups[strand.group]
-    work = 0.0
-    for ph in range(group.phase_count):
-        work += world.phases[phase_at(world, strand.group, ph, strand.type)].work
-    done, strand.phase = progress * work, 0
+def resume(world, group, kind, progress):
+    """Where a thread group is that has done this share of its isolated run time: its phase, and the work left in it."""
+    count, work = world.groups[group].phase_count, 0.0
+    for phase in range(count):
+        work += world.phases[phase_at(world, group, phase, kind)].work
+    done, phase = progress * work, ZERO
     while True:
-        here = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
-        if done < here or strand.phase + 1 == group.phase_count:
-            strand.rem = max(here - done, 0.0)
-            return
+        here = world.phases[phase_at(world, group, phase, kind)].work
+        if done < here or phase + 1 == count:
+            return phase, max(here - done, 0.0)
         done -= here
-        strand.phase += 1
+        phase += 1
 
 
 @inner

@@ -5,7 +5,9 @@ node, a throttle per node and at most one extra wait per job, so it can make a j
 1. Rollouts: the paper's four policies; then `let`, `mom` and `slf` with critical-path priorities (bottom level) and
    with throttled nodes, because stacking jobs on a node wastes it.
 2. Local search from the best few (late-acceptance hill climbing, Burke & Bykov 2017): move, swap, reorder, wait,
-   throttle; half of the moves start from the chain of jobs that decides the makespan.
+   throttle; most of the moves start from the chain of jobs that decides the makespan.
+3. Polishing: each job in turn goes to its best other node where the whole gains by it, until a round of all jobs
+   gains nothing. What that round has found is each job's next best node.
 One evaluation is one run of the workflow; the budget counts them, so a seed gives one plan on any machine.
 """
 
@@ -15,45 +17,34 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..bounds import bottom_levels
 from ..engine import Simulation
 from ..objective import Objective
+from .moves import MOST_OTHERS, THROTTLES, Array, Candidate, Moves
 
-Array = npt.NDArray[Any]
 PAPER = ("loadavg", "slf", "let", "mom")
-THROTTLES = (1.0, 0.5, 0.7, 1.25, 0.35, 1.6, 2.0)
 HISTORY = 40
+#: Rounds of polishing that are set aside for, and the most of the budget that is.
+ROUNDS, SHARE = 2, 0.25
+#: A gain is more than rounding.
+LESS = 1.0 - 1e-9
 
 
-@dataclass(slots=True)
-class Candidate:
-    """A whole solution: see `Simulation.follow`."""
-
-    places: Array
-    keys: Array
-    wait_for: Array
-    caps: Array
-
-    def copy(self) -> Candidate:
-        """An independent copy."""
-        return Candidate(self.places.copy(), self.keys.copy(), self.wait_for.copy(), self.caps.copy())
+#: Value of the whole with a job on another node, that node, and (makespan, energy) then.
+NextBest = tuple[float, int, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of the search. `source` names where the best came from; its tables are in the simulation."""
+    """Result of the search; its tables are in the simulation."""
 
     makespan: float
     energy_j: float
     evaluations: int
     truncated: bool
-    source: str
-    candidate: Candidate | None
 
 
 def default_budget(jobs: int) -> int:
@@ -76,35 +67,47 @@ class Search:
         optimal: float = 0.0,
     ) -> None:
         self.simulation, self.objective, self.budget = simulation, objective, budget
-        self.random, self.stop = random.Random(seed), stop
+        self.moves, self.stop = Moves(simulation, random.Random(seed)), stop
         self.used, self.truncated = 0, False
         self.enough = optimal * (1.0 + 1e-12) if objective.kind == "makespan" else -math.inf
         self.reference = (1.0, 1.0)
-        self.best_value, self.best = math.inf, (math.inf, math.nan)
-        self.source = ""
-        self.best_run: tuple[str, Array | None, Array | None] = ("mom", None, None)
         self.starts: list[tuple[float, Candidate]] = []
-        world = simulation.world
-        self.movable = np.flatnonzero(world.jobs["state"] == 0)
-        self.fitting = self._fitting_nodes()
+        self.best: Candidate
+        self.best_value, self.best_end = math.inf, (math.inf, math.nan)
+        self.best_run: tuple[str, Array | None, Array | None] | None = None  # where the best is a rollout
+        self.next_best: dict[int, NextBest | None] = {}
 
     def run(self) -> Found:
         """Search until the budget is used or `stop` says so, and leave the best run's tables in the simulation."""
         self._rollouts()
-        best: Candidate | None = None
         starts = sorted(self.starts, key=lambda pair: pair[0])[:3]
+        aside = self._set_aside()
         for turn, (_, start) in enumerate(starts):
-            share = (self.budget - self.used) // (len(starts) - turn)
+            share = (self.budget - aside - self.used) // (len(starts) - turn)
             if share < 1 or self._cut():
                 break
-            found = self._climb(start, share)
-            best = found if found is not None else best
-        if best is None:
+            self._climb(start, share)
+        self._polish()
+        if self.best_run is not None:
             policy, keys, caps = self.best_run
             self.simulation.run(policy, keys=keys, caps=caps)
         else:
-            self.simulation.follow(best.places, best.keys, best.wait_for, best.caps)
-        return Found(*self.best, self.used, self.truncated, self.source, best)
+            self.simulation.follow(self.best.places, self.best.keys, self.best.wait_for, self.best.caps)
+        return Found(*self.best_end, self.used, self.truncated)
+
+    def alternatives(self, runs: int) -> dict[int, tuple[int, float]]:
+        """Each job's next best node, and the makespan with the job there, once `run` is over.
+
+        None is better than the plan where the search had the budget to polish it. What it left open is asked now,
+        beyond the budget, in about `runs` runs, early jobs first; the tables stay.
+        """
+        tables = self.simulation.world.buffer
+        keep, before = tables.copy(), self.used
+        for job in self._order():
+            if job not in self.next_best and self.used - before < runs:
+                self.next_best[job] = self._next_best(job, self.moves.others(self.best, job))
+        np.copyto(tables, keep)
+        return {job: (found[1], found[2][0]) for job, found in self.next_best.items() if found is not None}
 
     # --- rollouts ---
     def _rollouts(self) -> None:
@@ -132,11 +135,8 @@ class Search:
         value = self.objective.value(outcome.makespan, outcome.energy_j, self.reference)
         self.starts.append((value, self._candidate(caps)))
         if value < self.best_value:
-            self.best_value, self.best = value, (outcome.makespan, outcome.energy_j)
-            self.source = (
-                policy + ("" if keys is None else " by critical path") + ("" if caps is None else ", throttled")
-            )
-            self.best_run = (policy, keys, caps)
+            self.best_value, self.best_end = value, (outcome.makespan, outcome.energy_j)
+            self.best, self.best_run = self.starts[-1][1], (policy, keys, caps)
 
     def _candidate(self, caps: Array | None) -> Candidate:
         """The run that the tables hold, as a candidate: its mapping, its starts as order."""
@@ -150,36 +150,68 @@ class Search:
         )
 
     # --- local search ---
-    def _climb(self, start: Candidate, budget: int) -> Candidate | None:
-        """Late-acceptance hill climbing; returns a candidate better than all before, or None."""
+    def _climb(self, start: Candidate, budget: int) -> None:
+        """Late-acceptance hill climbing; the best is kept where it beats all before."""
         current, value = start, self._value(start, math.inf)
-        best: Candidate | None = None
-        if value < self.best_value * (1.0 - 1e-12):
-            best = self._keep(current, value)
-        if len(self.movable) == 0 or math.isinf(value):
-            return best
+        self._keep(current, value, self._last)
+        if len(self.moves.movable) == 0 or math.isinf(value):
+            return
         history = [value] * HISTORY
-        chain = self._chain()
+        chain = self.moves.chain()
         for step in range(budget - 1):
             if self._cut():
                 break
-            trial = self._move(current, chain)
+            trial = self.moves.neighbour(current, chain)
             threshold = max(history[step % HISTORY], value)
             trial_value = self._value(trial, threshold)
             if trial_value <= threshold:
                 better = trial_value < value
                 current, value = trial, trial_value
                 if better:
-                    chain = self._chain()
-                if value < self.best_value * (1.0 - 1e-12):
-                    best = self._keep(current, value)
+                    chain = self.moves.chain()
+                self._keep(current, value, self._last)
             history[step % HISTORY] = min(history[step % HISTORY], value)
-        return best
 
-    def _keep(self, candidate: Candidate, value: float) -> Candidate:
-        self.best_value, self.source = value, "local search"
-        self.best = self._last
-        return candidate.copy()
+    def _keep(self, candidate: Candidate, value: float, end: tuple[float, float]) -> bool:
+        """Take a candidate as the best if it is better than the best so far; True if so."""
+        if value >= self.best_value * LESS:
+            return False
+        self.best, self.best_value, self.best_end, self.best_run = candidate, value, end, None
+        return True
+
+    # --- polishing ---
+    def _order(self) -> list[int]:
+        """Jobs that could run on another node, early ones first."""
+        jobs = np.argsort(self.best.keys, kind="stable").tolist()
+        return [job for job in jobs if job in self.moves.relocatable]
+
+    def _set_aside(self) -> int:
+        """Evaluations that polishing shall have: ROUNDS of it, at most its SHARE of the budget."""
+        each = sum(min(len(nodes) - 1, MOST_OTHERS) for nodes in self.moves.relocatable.values())
+        return min(ROUNDS * each, int(SHARE * self.budget))
+
+    def _polish(self) -> None:
+        order, at, quiet = self._order(), 0, 0
+        while quiet < len(order) and not self._cut():
+            job = order[at % len(order)]
+            others, room = self.moves.others(self.best, job), self.budget - self.used
+            found = self._next_best(job, others[:room])
+            if found is not None and self._keep(self.moves.moved(self.best, job, found[1]), found[0], found[2]):
+                self.next_best.clear()
+                quiet = 0
+            elif len(others) <= room:
+                self.next_best[job] = found
+                quiet += 1
+            at += 1
+
+    def _next_best(self, job: int, others: list[int]) -> NextBest | None:
+        """The best that the whole can be with this job on one of the others; None: it can be on none."""
+        found = []
+        for node in others:
+            value = self._value(self.moves.moved(self.best, job, node), math.inf)
+            found.append((value, node, self._last))
+        best = min(found, default=None)
+        return None if best is None or math.isinf(best[0]) else best
 
     def _value(self, candidate: Candidate, threshold: float) -> float:
         cutoff = threshold * (1.0 + 1e-12) if self.objective.kind == "makespan" else math.inf
@@ -198,121 +230,3 @@ class Search:
             self.truncated = True
         return self.truncated
 
-    def _chain(self) -> list[int]:
-        """Jobs that decide the makespan of the run just made: from the last end back through what each waited for."""
-        jobs = self.simulation.world.jobs
-        start, finish = jobs["start"], jobs["finish"]
-        at = int(np.nanargmax(finish))
-        chain = [at]
-        while start[at] > 1e-9 and len(chain) < 200:
-            before = np.flatnonzero(np.abs(finish - start[at]) <= 1e-9 * (1.0 + start[at]))
-            before = before[before != at]
-            if len(before) == 0:
-                break
-            at = int(before[0])
-            chain.append(at)
-        return [j for j in chain if self.fitting[j] is not None]
-
-    def _move(self, current: Candidate, chain: list[int]) -> Candidate:
-        """A neighbour: one small change of a copy."""
-        pick, trial = self.random, current.copy()
-        if chain and pick.random() < 0.25:
-            self._relieve(trial, pick.choice(chain))
-            return trial
-        job = (
-            pick.choice(chain)
-            if chain and pick.random() < 0.5
-            else int(self.movable[pick.randrange(len(self.movable))])
-        )
-        kind = pick.random()
-        if kind < 0.35:
-            self._move_node(trial, job)
-        elif kind < 0.5:
-            self._swap(trial, job)
-        elif kind < 0.75:
-            self._reorder(trial, job)
-        elif kind < 0.92:
-            self._wait(trial, job)
-        else:
-            self._throttle(trial, job)
-        return trial
-
-    def _fitting_nodes(self) -> list[Array | None]:
-        """For each job the nodes that it may ever run on; None for jobs that cannot be moved."""
-        world = self.simulation.world
-        per_class = [
-            np.flatnonzero((world.nodes["limit"] >= c["threads"]) & (world.nodes["memory"] >= c["memory"]))
-            for c in world.classes
-        ]
-        movable = set(self.movable.tolist())
-        return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
-
-    def _slots(self, job: int) -> tuple[int, int]:
-        row = self.simulation.world.jobs[job]
-        first = int(row["place0"])
-        return first, first + int(self.simulation.world.classes[row["cls"]]["nodes"])
-
-    def _move_node(self, trial: Candidate, job: int) -> None:
-        first, last = self._slots(job)
-        fitting = self.fitting[job]
-        if fitting is None or len(fitting) <= last - first:
-            return
-        slot = self.random.randrange(first, last)
-        other = int(fitting[self.random.randrange(len(fitting))])
-        if other not in trial.places[first:last]:
-            trial.places[slot] = other
-
-    def _swap(self, trial: Candidate, job: int) -> None:
-        """Exchange the nodes of two jobs that may each take the other's, and half the time their order too."""
-        other = int(self.movable[self.random.randrange(len(self.movable))])
-        (a, a_end), (b, b_end) = self._slots(job), self._slots(other)
-        mine, theirs = self.fitting[job], self.fitting[other]
-        if mine is None or theirs is None or a_end - a != b_end - b:
-            return
-        one, two = trial.places[a:a_end].copy(), trial.places[b:b_end].copy()
-        if np.isin(two, mine).all() and np.isin(one, theirs).all():
-            trial.places[a:a_end], trial.places[b:b_end] = two, one
-            if self.random.random() < 0.5:
-                trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]
-
-    def _reorder(self, trial: Candidate, job: int) -> None:
-        other = int(self.movable[self.random.randrange(len(self.movable))])
-        nudge = 1e-6 * (1.0 + abs(trial.keys[other]))
-        trial.keys[job] = trial.keys[other] + (nudge if self.random.random() < 0.4 else -nudge)
-
-    def _wait(self, trial: Candidate, job: int) -> None:
-        """Wait for a job that starts no later in the present order (so it cannot be a descendant), mostly for one
-        that runs on the same node when this one starts; or stop waiting."""
-        if trial.wait_for[job] >= 0 and self.random.random() < 0.5:
-            trial.wait_for[job] = -1
-            return
-        jobs = self.simulation.world.jobs
-        start = jobs["start"]
-        other = int(self.movable[self.random.randrange(len(self.movable))])
-        if self.random.random() < 0.7:
-            here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
-            beside = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
-            other = int(beside[self.random.randrange(len(beside))]) if len(beside) else other
-        if other != job and start[other] <= start[job]:
-            trial.wait_for[job] = other
-
-    def _relieve(self, trial: Candidate, job: int) -> None:
-        """Send away a job that runs beside a deciding one: to wait for its end, or to another node."""
-        jobs = self.simulation.world.jobs
-        here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
-        beside = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
-        if len(beside) == 0:
-            return
-        other = int(beside[self.random.randrange(len(beside))])
-        if other == job or self.fitting[other] is None:
-            return
-        if self.random.random() < 0.6:
-            trial.wait_for[other] = job
-        else:
-            self._move_node(trial, other)
-
-    def _throttle(self, trial: Candidate, job: int) -> None:
-        node = int(trial.places[self._slots(job)[0]])
-        cores = float(self.simulation.world.types["cores"][self.simulation.world.nodes["type"][node]])
-        factor = self.random.choice((math.inf, *THROTTLES))
-        trial.caps[node] = max(1.0, cores * factor)

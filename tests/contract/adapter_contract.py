@@ -168,6 +168,19 @@ class AdapterContract:
         assert ended(world, "k").exit_code == 3
         assert world.runs("a") in (1, None)
 
-    def test_closing_twice_is_harmless(self, world: World) -> None:
+    def test_closing_ends_no_job_and_makes_room_for_another_adapter(
+        self, world: World, nodes: tuple[str, ...]
+    ) -> None:
+        world.adapter.apply(Start("long", world.job("a", 600.0), nodes[:1]))
+        world.adapter.apply(Start("short", world.job("b", 0.5, exit_code=3), nodes[1:2]))
+        before = view(until(world, lambda snapshot: view(snapshot, "long").start_time is not None), "long")
         world.adapter.close()
         world.adapter.close()
+        world.restart()
+        after = view(world.adapter.snapshot(), "long")
+        assert before.state is JobState.RUNNING
+        assert after == before
+        assert ended(world, "short").exit_code == 3
+        world.adapter.apply(Cancel("long"))
+        assert ended(world, "long").state is JobState.CANCELLED
+        assert (world.runs("a"), world.runs("b")) in ((1, 1), (None, None))

@@ -163,8 +163,9 @@ class State:
                 for p, (node, socket, k) in enumerate(s.places):
                     if node == n:
                         _, u, b = self.phases(s, n)[s.phase]
-                        spin = self.workflow.jobs[s.job].wait is Wait.SPIN
-                        demands.append(Demand(s.job, k, u, b, caps[i][p], spin, socket))
+                        job = self.workflow.jobs[s.job]
+                        spin = job.wait is Wait.SPIN
+                        demands.append(Demand(s.job, k, u, b, caps[i][p], spin, socket, job.profile.name))
                         back.append((i, p, self.phases(s, n)[s.phase][0]))
             inputs.append((self.cluster.nodes[n].type, tuple(demands)))
         change, flat = 0.0, [pair for rows in domain_rates(tuple(inputs)) for pair in rows]

@@ -27,6 +27,7 @@ class Demand:
     cap: float = math.inf
     spin: bool = False
     socket: int = 0
+    profile: str = ""
 
 
 def root(f: Callable[[float], float], low: float, high: float) -> float:
@@ -149,6 +150,13 @@ def piecewise(kind: NodeType, demands: Sequence[Demand]) -> list[float]:
     return result
 
 
+def inflation(kind: NodeType, demand: Demand, everyone: Sequence[Demand]) -> float:
+    """What the other jobs in the memory domain multiply core time by: one measured excess for each of them."""
+    measured = {(pair.job, pair.beside): pair.factor for pair in kind.co_run_inflation}
+    neighbours = {d.job: d.profile for d in everyone if d.job != demand.job}
+    return 1.0 + sum(measured.get((demand.profile, other), 1.0) - 1.0 for other in neighbours.values())
+
+
 @lru_cache(maxsize=200_000)
 def domain_rates(nodes: tuple[tuple[NodeType, tuple[Demand, ...]], ...]) -> tuple[tuple[tuple[float, float], ...], ...]:
     """(rate offered, cores held by one thread) of each demand on each node of one memory domain."""
@@ -157,7 +165,7 @@ def domain_rates(nodes: tuple[tuple[NodeType, tuple[Demand, ...]], ...]) -> tupl
     remote = 0.75 + 0.25 * kind.remote_access_penalty
 
     def dilation(d: Demand, level: float) -> float:
-        return 1.0 + max(0.0, d.bandwidth / level - 1.0) * remote
+        return (1.0 + max(0.0, d.bandwidth / level - 1.0) * remote) * inflation(kind, d, everyone)
 
     def at(level: float) -> tuple[tuple[tuple[float, float], ...], ...]:
         return tuple(tuple(share_cores(t, ds, [dilation(d, level) for d in ds])) for t, ds in nodes)
@@ -165,7 +173,11 @@ def domain_rates(nodes: tuple[tuple[NodeType, tuple[Demand, ...]], ...]) -> tupl
     if not everyone or kind.contention is Contention.NONE:
         return at(math.inf)
     if kind.contention is Contention.PIECEWISE_LINEAR:
-        return tuple(tuple(share_cores(t, ds, piecewise(t, ds))) for t, ds in nodes)
+        alone = [piecewise(t, ds) for t, ds in nodes]
+        return tuple(
+            tuple(share_cores(t, ds, [m * inflation(kind, d, everyone) for d, m in zip(ds, dilations, strict=True)]))
+            for (t, ds), dilations in zip(nodes, alone, strict=True)
+        )
     equal, most = kind.contention is Contention.EQUAL_SHARE, max(d.bandwidth for d in everyone)
     capacity, threads = kind.memory_bandwidth, sum(d.threads for d in everyone)
     if kind.contending_threads is ContendingThreads.ALL:

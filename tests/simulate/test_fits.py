@@ -2,8 +2,14 @@
 
 import math
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.engine import Simulation
+from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.fits import Occupancy, memory_need, never_fits
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 
 
@@ -45,3 +51,20 @@ def test_a_job_that_never_fits_says_how_many_nodes_would_do():
     assert "memory" in never_fits(job(1, 2000.0), cluster())
     assert "0 of 1 usable" in never_fits(job(8), cluster(), available={"s1"})
     assert never_fits(job(), cluster(), available=()) == "it needs 1 node and 0 of 0 usable ones fit it"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 10),
+    st.sampled_from([0.0, 99.0, 100.0, 100.5, 1000.0, 1001.0]),
+    st.integers(1, 4),
+    st.sampled_from([0.29, 1.0, 1.25, math.inf]),
+    st.sets(st.sampled_from(["s1", "s2", "b1"])),
+)
+def test_the_engine_refuses_what_never_fits_and_nothing_else(threads, memory, nodes, oversubscription, available):
+    wanted, site = job(threads, memory, nodes), cluster(oversubscription)
+    if never_fits(wanted, site, available) is None:
+        Simulation(Workflow("w", (wanted,)), site, available=available)
+    else:
+        with pytest.raises(InvalidJobError, match="'j' can never start on 'lab'"):
+            Simulation(Workflow("w", (wanted,)), site, available=available)

@@ -252,3 +252,13 @@ def test_wrong_placements_and_options() -> None:
         interval_run(SINGLE, lab, {"one": ("n1",)}, interval_s=0.0)
     with pytest.raises(ConfigError, match="fluid, interval"):
         plan(SINGLE, lab, engine="stepped")
+
+
+def test_an_outcome_of_intervals_stays_what_it_was() -> None:
+    jobs = tuple(Job(name, threads(1, demand)) for name, demand in {"a": 5.0, "b": 7.0}.items())
+    simulation = Simulation(Workflow("w", jobs), cluster(node_type(1), node_type(1)))
+    simulation.run("slf")
+    first = rerun(simulation, 0)
+    before = first.start.tolist(), first.finish.tolist()
+    simulation.run("loadavg")  # piles both on one node
+    assert (first.start.tolist(), first.finish.tolist()) == before

@@ -264,11 +264,18 @@ def test_a_job_that_can_never_start_is_named() -> None:
         ({"underway": [Underway("a", ("x9",))]}, "'x9'"),
         ({"underway": [Underway("a", ("n0", "n1"))]}, "'a'.*it runs on 1"),
         ({"underway": [Underway("a", ("n0",), 1.5)]}, "'a'.*progress"),
+        ({"underway": [Underway("a", ("n0",)), Underway("a", ("n1",))]}, "'a' is said to be running twice, or"),
+        ({"underway": [Underway("a", ("n0",))], "done": ["a"]}, "'a' is said to be running twice, or"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused_in_one_sentence(state: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidJobError, match=words):
         plan(flow(make_job("a")), make_cluster(2), **state)
+
+
+def test_a_job_cannot_be_running_on_one_node_twice() -> None:
+    with pytest.raises(InvalidJobError, match=r"'a' cannot be running on 'n0', 'n0' .* it runs on 2, each once"):
+        plan(flow(make_job("a", nodes=2)), make_cluster(2), underway=[Underway("a", ("n0", "n0"))])
 
 
 def test_nothing_left_is_an_empty_plan() -> None:

@@ -19,7 +19,7 @@ from pilotfish.simulate.kernels import layout
 from pilotfish.simulate.platform import Cluster, Contention
 
 #: Columns that a kernel uses as scratch: nothing that is asked of the tables depends on what they hold between calls.
-SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end", "end_arrivals", "end_exact"}}
+SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end_exact"}}
 ANSWERS = {"jobs": {"alt", "alt_cost", "score"}}
 
 
@@ -214,3 +214,41 @@ def test_what_would_spoil_the_tables_is_refused() -> None:
         with pytest.raises(InvariantError, match=r"cannot|already"):
             question()
     assert repr(photograph(simulation)) == before
+
+
+@pytest.mark.parametrize("until", [4.9, -1.0, math.inf, math.nan])
+def test_time_goes_neither_back_nor_to_the_end_of_days(until: float) -> None:
+    simulation = Simulation(flow(make_job("a")), make_cluster(), underway=[Underway("a", ("n0",))])
+    simulation.settle()
+    simulation.advance(5.0)
+    before = repr(photograph(simulation))
+    with pytest.raises(InvariantError, match=r"cannot advance to .* now is 5 s"):
+        simulation.advance(until)
+    assert repr(photograph(simulation)) == before
+    simulation.advance(5.0)
+    simulation.advance(10.0)
+    assert simulation.world.jobs["finish"].tolist() == [pytest.approx(10.0)]
+
+
+@pytest.mark.parametrize(
+    ("places", "waits"),
+    [
+        ([0, 1, 1], [-1, -1]),  # the wide job twice on one node
+        ([0, 1, 3], [-1, -1]),
+        ([-1, 1, 2], [-1, -1]),
+        ([0, 1, 2], [2, -1]),
+    ],
+)
+def test_a_mapping_that_makes_no_sense_is_not_followed(places: list[int], waits: list[int]) -> None:
+    simulation = Simulation(flow(make_job("narrow"), make_job("wide", nodes=2)), make_cluster(3))
+    keys, caps = np.zeros(2), np.full(3, math.inf)
+    name = "wide" if places[1:] != [1, 2] else "narrow"
+    with pytest.raises(InvariantError, match=f"'{name}' cannot run as mapped"):
+        simulation.follow(np.array(places), keys, np.array(waits), caps)
+    assert simulation.follow(np.array([0, 1, 2]), keys, np.array([-1, -1]), caps)[0] == pytest.approx(10.0)
+
+
+def test_a_mapping_says_nothing_of_what_is_done() -> None:
+    simulation = Simulation(flow(make_job("old"), make_job("new")), make_cluster(2), done=["old"])
+    makespan, _ = simulation.follow(np.array([-1, 1]), np.zeros(2), np.array([-1, 0]), np.full(2, math.inf))
+    assert makespan == pytest.approx(10.0)

@@ -16,6 +16,7 @@ from pilotfish.simulate.platform import (
     Cluster,
     ContendingThreads,
     Contention,
+    CoRun,
     CpuSharing,
     Node,
     NodeType,
@@ -40,6 +41,7 @@ node_types:
     cpu_sharing: per-thread
     remote_access_penalty: 1.3
     queueing: 0.2
+    co_run_inflation: {align: {stream: 1.25, align: 1.1}, stream: {align: 1.09}}
     power:
       idle: 95
       per_core: 1.7
@@ -78,6 +80,9 @@ def test_every_key_has_its_meaning(tmp_path):
     xeon, i5 = cluster.types
     assert (xeon.sockets, xeon.cores, xeon.frequency, xeon.memory) == (2, 56, 2.4e9, 256 * 2**30)
     assert (xeon.memory_bandwidth, xeon.remote_access_penalty, xeon.queueing) == (80e9, 1.3, 0.2)
+    assert xeon.co_run_inflation == (
+        CoRun("align", "stream", 1.25), CoRun("align", "align", 1.1), CoRun("stream", "align", 1.09)
+    )  # fmt: skip
     assert xeon.contention is Contention.EQUAL_SHARE
     assert xeon.contending_threads is ContendingThreads.ALL
     assert xeon.cpu_sharing is CpuSharing.PER_THREAD
@@ -122,6 +127,23 @@ def test_an_error_names_file_key_finding_and_what_is_allowed():
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"align": {"stream": 0.99}}, r"co_run_inflation\.align\.stream: found 0\.99 \(allowed: a number from 1"),
+        ({"align": 1.2}, r"co_run_inflation\.align: found 1\.2 \(allowed: a mapping"),
+        ([["align", "stream", 1.2]], r"co_run_inflation: found .* \(allowed: a mapping"),
+        ({"align": {" ": 1.2}}, r"co_run_inflation\.align\. : found ' ' \(allowed: printable text"),
+        ({"align": {"stream": True}}, r"co_run_inflation\.align\.stream: found"),
+    ],
+)
+def test_a_pair_that_makes_no_sense_is_refused(written, said):
+    data = parse_yaml(FULL, "f")
+    data["node_types"]["xeon56"]["co_run_inflation"] = written
+    with pytest.raises(ConfigError, match=said):
+        parse_cluster(data, "f")
+
+
 amount = st.floats(0.001, 1e12)
 watts = st.floats(0, 1e4)
 transition = st.none() | st.builds(Transition, watts, watts)
@@ -152,6 +174,11 @@ node_types = st.builds(
     remote_access_penalty=st.floats(1, 9),
     queueing=st.floats(0, 9),
     power=st.none() | by_cores | by_state,
+    co_run_inflation=st.lists(
+        st.builds(CoRun, state_names, state_names, st.floats(1, 1000)),
+        max_size=4,
+        unique_by=lambda pair: (pair.job, pair.beside),
+    ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair.job))),
 )
 
 

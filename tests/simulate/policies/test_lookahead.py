@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
 
 from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.objective import Objective
 from pilotfish.simulate.planner import plan
 from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
+from pilotfish.simulate.policies.lookahead import Search
+from pilotfish.simulate.policies.moves import Candidate
 
 
 def cluster_of(count: int, oversubscription: float) -> Cluster:
@@ -42,3 +46,58 @@ def test_it_makes_a_job_wait_on_purpose_where_stacking_wastes_the_node() -> None
     assert searched.makespan == pytest.approx(40.0)
     assert sorted(job.start_time for job in searched.jobs) == pytest.approx([0.0, 20.0])
     assert searched.makespan >= searched.lower_bound * (1 - 1e-9)
+
+
+def random_workflow(seed: int) -> Workflow:
+    """Six to fourteen jobs of four kinds, most of which wait for one or two others."""
+    draw = random.Random(seed)
+    kinds = []
+    for _ in range(4):
+        count, demand, utilisation = draw.randint(1, 4), draw.uniform(1.0, 20.0), draw.uniform(0.5, 1.0)
+        kinds.append(Profile((ThreadGroup(count, demand, utilisation, bandwidth=draw.uniform(0.0, 6e9)),)))
+    jobs: list[Job] = []
+    for i in range(draw.randint(6, 14)):
+        before = draw.sample(jobs[-6:], min(len(jobs[-6:]), draw.randint(0, 2)))
+        jobs.append(Job(f"j{i}", draw.choice(kinds), tuple(job.id for job in before)))
+    return Workflow("random", tuple(jobs))
+
+
+def test_no_move_of_one_job_would_have_been_better() -> None:
+    """A plan that leaves some of the budget has asked about every job; few leave none."""
+    spent, budget, found = 0, 300, 0
+    for seed in range(300):
+        site = cluster_of(2 + seed % 3, (1.0, 2.0, math.inf)[seed // 3 % 3])
+        made = plan(random_workflow(seed), site, seed=seed, budget=budget)
+        costs = [job.why.cost_s for job in made.jobs if job.why is not None]
+        assert made.evaluations <= budget
+        if made.evaluations < budget:
+            assert min(costs) >= 0.0, seed
+        found += len(costs)
+        spent += made.evaluations == budget
+    assert spent <= 15
+    assert found >= 2500
+
+
+def test_what_the_budget_leaves_open_is_explained_beyond_it() -> None:
+    """The same plan, explained or not; a search that had no budget to ask leaves no job without its next best node."""
+    workflow, site = random_workflow(1), cluster_of(3, 2.0)
+    told, untold = (plan(workflow, site, budget=4, explain=explain) for explain in (True, False))
+    assert (told.evaluations, told.makespan) == (untold.evaluations, untold.makespan) == (4, told.makespan)
+    assert all(job.why is not None for job in told.jobs)
+
+
+def test_polishing_moves_jobs_while_the_whole_gains_and_remembers_what_it_asked() -> None:
+    """Two long and two short jobs, all started on one node of two: the long ones part, then nothing else gains."""
+    demands = {"a": 8.0, "b": 8.0, "c": 3.0, "d": 3.0}
+    jobs = tuple(Job(name, Profile((ThreadGroup(1, demand),))) for name, demand in demands.items())
+    kind = NodeType("plain", 1, 8e9, 10e9, contention=Contention.NONE, cpu_sharing=CpuSharing.PER_THREAD)
+    simulation = Simulation(Workflow("four", jobs), Cluster("lab", (Node("n0", kind), Node("n1", kind)), math.inf))
+    search = Search(simulation, Objective(), seed=0, budget=100, stop=None)
+    search.best = Candidate(np.zeros(4, np.int64), np.arange(4.0), np.full(4, -1), np.full(2, math.inf))
+    search.best_value = simulation.follow(search.best.places, np.arange(4.0), np.full(4, -1), np.full(2, math.inf))[0]
+    assert search.best_value == pytest.approx(22.0)
+    search._polish()
+    assert search.best_value == search.best_end[0] == pytest.approx(11.0)
+    assert {job: (node, value) for job, (node, value) in search.alternatives(0).items()} == {
+        job: (1 - int(search.best.places[job]), pytest.approx(19.0 if job < 2 else 14.0)) for job in range(4)
+    }

@@ -1,0 +1,55 @@
+"""Whether the jobs of a workflow can run on a cluster at all, and the sentence for one that never can.
+
+Rule: a job that fits no empty node is an error before the start; one that fits later waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from .build import Array
+from .errors import InvalidJobError
+from .job import Workflow
+from .kernels.layout import World
+from .platform import Cluster
+
+
+def fitting(world: World, shape: Any) -> Array:
+    """Whether a job of that shape (a row of `classes`) fits each node when it is empty, bool [nodes]."""
+    fits: Array = (world.nodes["limit"] >= shape["threads"]) & (world.nodes["memory"] >= shape["memory"])
+    return fits
+
+
+def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Array, settled: Collection[str]) -> None:
+    """Raise InvalidJobError for the first job that can never start; those in `settled` need not. O(classes * nodes)."""
+    classes, nodes = world.classes, world.nodes
+    if len(classes) == 0 or (
+        classes["threads"].max() <= nodes["limit"].min()
+        and classes["memory"].max() <= nodes["memory"].min()
+        and classes["nodes"].max() <= len(nodes)
+    ):
+        return
+    misfits: dict[int, str] = {}
+    for c, shape in enumerate(classes):
+        enough = int(fitting(world, shape).sum())
+        if enough < shape["nodes"]:
+            misfits[c] = _why_not(shape, nodes, enough, cluster.oversubscription)
+    for job, c in zip(workflow.jobs, class_of.tolist(), strict=True):
+        if c in misfits and job.id not in settled:
+            never = f"job {job.id!r} can never start on {cluster.name!r}"
+            raise InvalidJobError(f"{workflow.source or workflow.name}: {never}: {misfits[c]}")
+
+
+def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> str:
+    threads, memory, count = int(shape["threads"]), float(shape["memory"]), int(shape["nodes"])
+    if threads > nodes["limit"].max():
+        most = max(float(nodes["limit"].max()), 0.0)
+        return (
+            f"it needs {threads} threads on a node and the largest takes {most:g} "
+            f"(oversubscription {oversubscription:g} threads per core)"
+        )
+    if memory > nodes["memory"].max():
+        largest = float(nodes["memory"].max())
+        return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {largest / 2**30:.3g} GiB"
+    return f"it needs {count} nodes of its size at once and there are {enough}"

@@ -1,0 +1,184 @@
+"""The neighbourhood that `lookahead` searches: whole solutions, and small changes of them.
+
+Rule: a change never touches what it is made from; it may lead to a solution that cannot run (a circle of waits),
+which the engine then tells. `chain`, and what is changed around it, look at the run that the tables hold.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..admission import fitting
+from ..engine import Simulation
+from ..kernels import layout
+
+Array = npt.NDArray[Any]
+THROTTLES = (1.0, 0.5, 0.7, 1.25, 0.35, 1.6, 2.0)
+#: Other nodes that are asked about for one job when the next best is looked for.
+MOST_OTHERS = 8
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A whole solution: see `Simulation.follow`."""
+
+    places: Array
+    keys: Array
+    wait_for: Array
+    caps: Array
+
+    def copy(self) -> Candidate:
+        """An independent copy."""
+        return Candidate(self.places.copy(), self.keys.copy(), self.wait_for.copy(), self.caps.copy())
+
+
+class Moves:
+    """Changes of solutions of one simulation, drawn from `random`."""
+
+    def __init__(self, simulation: Simulation, random: random.Random) -> None:
+        self.simulation, self.random = simulation, random
+        self.movable = np.flatnonzero(simulation.world.jobs["state"] == layout.WAITING)
+        self.fitting = self._fitting_nodes()
+        self.relocatable = self._relocatable()
+
+    def chain(self) -> list[int]:
+        """Jobs that decide the makespan of the run just made: from the last end back through what each waited for."""
+        jobs = self.simulation.world.jobs
+        start, finish = jobs["start"], jobs["finish"]
+        at = int(np.nanargmax(finish))
+        chain = [at]
+        while start[at] > 1e-9 and len(chain) < 200:
+            before = np.flatnonzero(np.abs(finish - start[at]) <= 1e-9 * (1.0 + start[at]))
+            before = before[before != at]
+            if len(before) == 0:
+                break
+            at = int(before[0])
+            chain.append(at)
+        return [j for j in chain if self.fitting[j] is not None]
+
+    def neighbour(self, current: Candidate, chain: list[int]) -> Candidate:
+        """A copy with one small change."""
+        pick, trial = self.random, current.copy()
+        if chain and pick.random() < 0.25:
+            self._relieve(trial, pick.choice(chain))
+            return trial
+        job = (
+            pick.choice(chain)
+            if chain and pick.random() < 0.5
+            else int(self.movable[pick.randrange(len(self.movable))])
+        )
+        kind = pick.random()
+        if kind < 0.35:
+            self._move_node(trial, job)
+        elif kind < 0.5:
+            self._swap(trial, job)
+        elif kind < 0.75:
+            self._reorder(trial, job)
+        elif kind < 0.92:
+            self._wait(trial, job)
+        else:
+            self._throttle(trial, job)
+        return trial
+
+    def others(self, candidate: Candidate, job: int) -> list[int]:
+        """Of the MOST_OTHERS nodes behind the one on which a relocatable job is, those on which it may run."""
+        fitting = self.relocatable[job]
+        here, count = int(candidate.places[self._slots(job)[0]]), len(self.simulation.world.nodes)
+        behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
+        at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
+        return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
+
+    def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
+        """A copy in which a relocatable job runs on `node`."""
+        trial = candidate.copy()
+        trial.places[self._slots(job)[0]] = node
+        return trial
+
+    def _fitting_nodes(self) -> list[Array | None]:
+        """For each job the nodes that it may ever run on; None for jobs that cannot be moved."""
+        world = self.simulation.world
+        per_class = [np.flatnonzero(fitting(world, shape)) for shape in world.classes]
+        movable = set(self.movable.tolist())
+        return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
+
+    def _relocatable(self) -> dict[int, Array]:
+        """Jobs of one node that may run on others too, and their nodes."""
+        world = self.simulation.world
+        single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
+        return {i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1}
+
+    def _slots(self, job: int) -> tuple[int, int]:
+        row = self.simulation.world.jobs[job]
+        first = int(row["place0"])
+        return first, first + int(self.simulation.world.classes[row["cls"]]["nodes"])
+
+    def _move_node(self, trial: Candidate, job: int) -> None:
+        first, last = self._slots(job)
+        fitting = self.fitting[job]
+        if fitting is None or len(fitting) <= last - first:
+            return
+        slot = self.random.randrange(first, last)
+        other = int(fitting[self.random.randrange(len(fitting))])
+        if other not in trial.places[first:last]:
+            trial.places[slot] = other
+
+    def _swap(self, trial: Candidate, job: int) -> None:
+        """Exchange the nodes of two jobs that may each take the other's, and half the time their order too."""
+        other = int(self.movable[self.random.randrange(len(self.movable))])
+        (a, a_end), (b, b_end) = self._slots(job), self._slots(other)
+        mine, theirs = self.fitting[job], self.fitting[other]
+        if mine is None or theirs is None or a_end - a != b_end - b:
+            return
+        one, two = trial.places[a:a_end].copy(), trial.places[b:b_end].copy()
+        if np.isin(two, mine).all() and np.isin(one, theirs).all():
+            trial.places[a:a_end], trial.places[b:b_end] = two, one
+            if self.random.random() < 0.5:
+                trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]
+
+    def _reorder(self, trial: Candidate, job: int) -> None:
+        other = int(self.movable[self.random.randrange(len(self.movable))])
+        nudge = 1e-6 * (1.0 + abs(trial.keys[other]))
+        trial.keys[job] = trial.keys[other] + (nudge if self.random.random() < 0.4 else -nudge)
+
+    def _wait(self, trial: Candidate, job: int) -> None:
+        """Wait for a job that starts no later in the present order (so it cannot be a descendant), mostly for one
+        that runs on the same node when this one starts; or stop waiting."""
+        if trial.wait_for[job] >= 0 and self.random.random() < 0.5:
+            trial.wait_for[job] = -1
+            return
+        jobs = self.simulation.world.jobs
+        start = jobs["start"]
+        other = int(self.movable[self.random.randrange(len(self.movable))])
+        if self.random.random() < 0.7:
+            here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+            beside = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
+            other = int(beside[self.random.randrange(len(beside))]) if len(beside) else other
+        if other != job and start[other] <= start[job]:
+            trial.wait_for[job] = other
+
+    def _relieve(self, trial: Candidate, job: int) -> None:
+        """Send away a job that runs beside a deciding one: to wait for its end, or to another node."""
+        jobs = self.simulation.world.jobs
+        here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+        beside = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
+        if len(beside) == 0:
+            return
+        other = int(beside[self.random.randrange(len(beside))])
+        if other == job or self.fitting[other] is None:
+            return
+        if self.random.random() < 0.6:
+            trial.wait_for[other] = job
+        else:
+            self._move_node(trial, other)
+
+    def _throttle(self, trial: Candidate, job: int) -> None:
+        node = int(trial.places[self._slots(job)[0]])
+        cores = float(self.simulation.world.types["cores"][self.simulation.world.nodes["type"][node]])
+        factor = self.random.choice((math.inf, *THROTTLES))
+        trial.caps[node] = max(1.0, cores * factor)
