@@ -21,7 +21,7 @@ def test_local_is_made_with_its_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, options, says",
     [
-        ("locl", {}, r"found 'locl'; did you mean 'local'\? \(allowed: local, simulated\)"),
+        ("locl", {}, r"found 'locl'; did you mean 'local'\? \(allowed: local, simulated, slurm\)"),
         ("", {}, "found ''"),
         ("local", {"state_dirr": "x"}, "adapter local: state_dirr: unknown option; did you mean 'state_dir'"),
         ("local", {}, "adapter local: state_dir: missing"),
