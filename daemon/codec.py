@@ -25,7 +25,7 @@ def _adapter() -> Any:
 
 def encode(workflow: Workflow) -> str:
     """Return `workflow` as JSON text."""
-    return json.dumps(dataclasses.asdict(workflow), separators=(",", ":"))
+    return json.dumps(dataclasses.asdict(workflow), separators=(",", ":"), default=sorted)
 
 
 def decode(text: str | bytes) -> Workflow:

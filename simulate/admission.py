@@ -18,7 +18,7 @@ from .platform import Cluster
 def fitting(world: World, shape: Any) -> Array:
     """Whether a job of that shape (a row of `classes`) fits each node when it is empty, bool [nodes]."""
     fits: Array = (world.nodes["limit"] >= shape["threads"]) & (world.nodes["memory"] >= shape["memory"])
-    return fits
+    return fits if shape["places"] < 0 else fits & (world.allowed[shape["places"]] == 1)
 
 
 def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Array, settled: Collection[str]) -> None:
@@ -28,6 +28,7 @@ def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Arra
         classes["threads"].max() <= nodes["limit"].min()
         and classes["memory"].max() <= nodes["memory"].min()
         and classes["nodes"].max() <= len(nodes)
+        and classes["places"].max() < 0
     ):
         return
     misfits: dict[int, str] = {}
@@ -52,4 +53,5 @@ def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> 
     if memory > nodes["memory"].max():
         largest = float(nodes["memory"].max())
         return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {largest / 2**30:.3g} GiB"
-    return f"it needs {count} nodes of its size at once and there are {enough}"
+    where = "of its size" if shape["places"] < 0 else "of its size among those that may run it"
+    return f"it needs {count} nodes {where} at once and there are {enough}"

@@ -167,17 +167,18 @@ class Shapes:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.names = cluster, template_of(cluster).names
-        self.seen: dict[tuple[int, int, float, Wait], int] = {}
-        self.classes: list[tuple[float, float, int, int, int, int, int]] = []
+        self.seen: dict[tuple[int, int, float, Wait, frozenset[str] | None], int] = {}
+        self.classes: list[tuple[float, float, int, int, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
-        self.fit: dict[tuple[float, float, int], int] = {}
+        self.fit: dict[tuple[float, float, int, int], int] = {}
+        self.places: dict[frozenset[str], int] = {}
         self.queue_of: list[int] = []
         self.phased = False
 
     def class_of(self, job: Job) -> int:
         """Index of the job's class. O(1) for a shape seen before."""
-        key = (id(job.profile), job.nodes, job.memory, job.wait)
+        key = (id(job.profile), job.nodes, job.memory, job.wait, job.allowed)
         found = self.seen.get(key)
         if found is None:
             found = self.seen[key] = self._add(job)
@@ -198,9 +199,17 @@ class Shapes:
                     self.phases.append(rows[phase])
         memory = max(job.memory, profile.memory)
         name = self.names.get(profile.name, 0) if self.names else 0
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), job.wait is Wait.SPIN, name))
-        self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes), len(self.fit)))
+        places = -1 if job.allowed is None else self.places.setdefault(job.allowed, len(self.places))
+        spins = job.wait is Wait.SPIN
+        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), spins, name, places))
+        self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes, places), len(self.fit)))
         return len(self.classes) - 1
+
+    def allowed(self) -> Array:
+        """Which nodes each list of nodes names, 0 or 1 [lists, nodes]."""
+        names = [node.name for node in self.cluster.nodes] if self.places else ()
+        rows = [[name in places for name in names] for places in self.places]
+        return np.array(rows, np.int64).reshape(len(rows), len(self.cluster.nodes))
 
 
 def scratch_for(world: World) -> Scratch:

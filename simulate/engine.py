@@ -88,6 +88,7 @@ class Simulation:
                 "groups": np.array(shapes.groups, dtype=layout.GROUP),
                 "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
                 "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
+                "allowed": shapes.allowed(),
             },
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),

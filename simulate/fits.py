@@ -48,6 +48,8 @@ class Occupancy:
         i = self.cluster.index.get(name)
         if i is None:
             return f"there is no node {name!r}"
+        if job.allowed is not None and name not in job.allowed:
+            return f"it may not run on {name}"
         node = self.cluster.nodes[i]
         limit = self.cluster.thread_limit(node)
         threads = self.threads[i] + job.profile.threads

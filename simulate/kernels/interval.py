@@ -257,7 +257,7 @@ def _offer(world, own, first, now, interval):
             first += i == first
         elif j.blockers == 0:
             node = world.nodes[world.placed[j.place0]]
-            if node.touched == 0 and fits(node, world.classes[j.cls]):
+            if node.touched == 0 and fits(world, world.placed[j.place0], world.classes[j.cls]):
                 _start(world, own, job, now, interval)
             else:
                 node.touched = 1

@@ -35,7 +35,7 @@ NODE = _dtype(
     "type domain head tail heap_pos ties touched end_exact",
 )
 DOMAIN = _dtype("", "start count mark")
-CLASS = _dtype("threads memory", "nodes group_start group_count spin name")
+CLASS = _dtype("threads memory", "nodes group_start group_count spin name places")
 GROUP = _dtype("count", "phase_start phase_count")
 PHASE = _dtype("work utilisation bandwidth", "")
 JOB = _dtype(
@@ -76,6 +76,7 @@ class World(Block):
         "bounds": (FLOAT, 1),  # [nodes]: the node is not empty before, if nothing arrives; -inf: not known
         "clock": (FLOAT, 1),
         "count": (INT, 1),
+        "allowed": (INT, 2),  # [lists, nodes]: 1 where jobs of a class with these `places` may run; -1: anywhere
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of a neighbour], see `build`
     }

@@ -20,10 +20,13 @@ AHEAD = 1.5  # how far past the incumbent a bound is looked for that later decis
 
 
 @inner
-def fits(node, cls):
-    """Whether a job of this class may be placed on the node now: threads, the search's throttle, memory."""
+def fits(world, n, cls):
+    """Whether a job of this class may be placed on node `n` now: threads, the search's throttle, memory, its list."""
+    node = world.nodes[n]
     threads = node.alloc + cls.threads
     if threads > node.limit + 1e-9 or node.used + cls.memory > node.memory * (1.0 + 1e-12):
+        return False
+    if cls.places >= 0 and world.allowed[cls.places, n] == 0:
         return False
     return node.alloc <= 0.0 or threads <= node.cap + 1e-9
 
@@ -82,7 +85,7 @@ def _first_guess(world, scratch, row, cls_id, now):
     """A good incumbent before the scan, where node ends are known bounds: the score of the node that ends first."""
     best, least, bounds = NOBODY, math.inf, world.bounds
     for n in range(len(bounds)):
-        if -math.inf < bounds[n] < least and fits(world.nodes[n], world.classes[cls_id]):
+        if -math.inf < bounds[n] < least and fits(world, n, world.classes[cls_id]):
             best, least = n, bounds[n]
     if best < 0:
         return math.inf
@@ -116,7 +119,7 @@ def choose(world, scratch, job, policy, now):
     for n in range(len(bounds)):
         if bounded and (bounds[n] - now >= cutoff or (known_version[n] == versions[n] and known[n] >= cutoff)):
             continue
-        if not fits(world.nodes[n], cls):
+        if not fits(world, n, cls):
             continue
         value = _score(world, scratch, row, n, j.cls, policy, now, cutoff)
         if best < 0 or value < incumbent * LESS:
@@ -153,7 +156,7 @@ def _choose_several(world, scratch, job, policy, now, row):
     fitting = 0
     for n in range(len(world.nodes)):
         values[n] = math.inf
-        if fits(world.nodes[n], cls):
+        if fits(world, n, cls):
             values[n] = _score(world, scratch, row, n, j.cls, policy, now, math.inf)
             fitting += 1
     if fitting < want:

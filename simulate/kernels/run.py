@@ -105,7 +105,7 @@ def offer_ready(world, scratch, policy, now):
         if policy == FORCED:
             possible = True
             for i in range(world.classes[j.cls].nodes):
-                possible = possible and fits(world.nodes[world.placed[j.place0 + i]], world.classes[j.cls])
+                possible = possible and fits(world, world.placed[j.place0 + i], world.classes[j.cls])
         else:
             possible = world.classes[j.cls].threads <= room and choose(world, scratch, job, policy, now)
         if possible:

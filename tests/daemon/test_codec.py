@@ -46,6 +46,7 @@ commands = st.none() | st.lists(st.text(st.characters(codec="utf-8", min_codepoi
             walltime=st.none() | positive,
             wait=st.sampled_from(Wait),
             environment=st.just((("A", "1"),)),
+            allowed=st.none() | st.frozensets(names),
         ),
         min_size=1,
         max_size=5,
