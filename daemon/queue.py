@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..simulate.fits import memory_need
 from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobState, JobView, Snapshot
 
@@ -35,7 +36,8 @@ class Forecast:
 
 @dataclass(slots=True)
 class Entry:
-    """A job on its way.
+    """A job on its way; `key` is the name under which the resource manager knows it, `shape` decides where it fits:
+    nodes, threads and bytes.
 
     Args:
         forecast: at the decision to start it; `promised` is the first forecast of its finish time,
@@ -65,11 +67,12 @@ class Entry:
     not_before: float = 0.0
     intent: int | None = None
     refused: str = ""
+    key: str = field(init=False)
+    shape: tuple[int, int, float] = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """The name under which the resource manager knows it."""
-        return f"{self.workflow}/{self.job.id}"
+    def __post_init__(self) -> None:
+        self.key = f"{self.workflow}/{self.job.id}"
+        self.shape = (self.job.nodes, self.job.profile.threads, memory_need(self.job))
 
     @property
     def waiting(self) -> bool:
@@ -136,9 +139,10 @@ class Queue:
         for submission in self.submissions.values():
             yield from submission.entries.values()
 
-    def active(self) -> Iterator[Entry]:
+    def active(self) -> list[Entry]:
         """The jobs that have not ended."""
-        return (entry for entry in self.entries() if not entry.state.ended)
+        pending = JobState.PENDING
+        return [entry for entry in self.entries() if entry.state is pending or not entry.state.ended]
 
     def find(self, key: str) -> Entry | None:
         """The job known as `key`."""
@@ -165,7 +169,7 @@ class Queue:
         """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs)."""
         views = {view.key: view for view in snapshot.jobs}
         events: list[Event] = []
-        for entry in list(self.active()):
+        for entry in self.active():
             view = views.get(entry.key)
             if view is None or view.restartable:
                 event = self._not_seen(entry, snapshot.time, view)
@@ -256,7 +260,7 @@ class Queue:
 
 def busy(entry: Entry) -> bool:
     """Whether the job holds its nodes: it runs, may run, or was handed over to run."""
-    return not entry.state.ended and (entry.handed or entry.state in _BUSY)
+    return (entry.handed or entry.state in _BUSY) and not entry.state.ended
 
 
 def outcome(entry: Entry) -> str:

@@ -45,6 +45,7 @@ def plan(
     done: Collection[str] = (),
     available: Collection[str] | None = None,
     explain: bool = True,
+    explanation_runs: int = EXPLANATION_RUNS,
     engine: str = "fluid",
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
@@ -60,6 +61,7 @@ def plan(
         engine: one of ENGINES. "interval": decided with the fluid what-ifs, then run in the paper's intervals, with
             `seed` for the jitter too.
         explain: find each job's runner-up node and what it would have cost; not done beyond EXPLAINED_JOBS jobs.
+        explanation_runs: the most simulations that this may take under `lookahead`.
 
     Raises:
         ConfigError: unknown policy or engine, an energy objective on nodes whose power is unknown, or something
@@ -88,7 +90,7 @@ def plan(
         found = search.run()
         evaluations, truncated = found.evaluations, found.truncated
         makespan, energy = found.makespan, found.energy_j
-        why = _alternatives(simulation, found.candidate, makespan) if explain else {}
+        why = _alternatives(simulation, found.candidate, makespan, explanation_runs) if explain else {}
     else:
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
@@ -153,10 +155,12 @@ def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
     }
 
 
-def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan: float) -> dict[int, RunnerUp]:
+def _alternatives(
+    simulation: Simulation, candidate: Candidate | None, makespan: float, runs: int
+) -> dict[int, RunnerUp]:
     """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
 
-    At most EXPLANATION_RUNS runs: the jobs that start first are explained first.
+    At most about so many `runs`: the jobs that start first are explained first.
     """
     world = simulation.world
     if candidate is None:
@@ -171,7 +175,7 @@ def _alternatives(simulation: Simulation, candidate: Candidate | None, makespan:
     others, why, used = min(len(world.nodes) - 1, 8), {}, 0
     place0 = world.jobs["place0"].copy()
     for job in movable:
-        if used >= EXPLANATION_RUNS:
+        if used >= runs:
             break
         here, best = int(candidate.places[place0[job]]), (math.inf, -1)
         for step in range(1, others + 1):
