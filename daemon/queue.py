@@ -1,7 +1,8 @@
 """The queue: what was handed to us and how far each job has come, in memory.
 
 Rule: only a snapshot (or a user's cancel) moves a job's state; a job that the resource manager no longer
-shows is UNKNOWN, never ended and never started again. Everything here is pure: no files, no clock.
+shows is UNKNOWN and never started again, and has failed only after it was missed for long, how it ended being not
+known. Everything here is pure: no files, no clock.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from ..simulate.snapshot import JobState, JobView, Snapshot
 
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
+#: Snapshots in a row, and seconds, without a job that was there: then it will not come back.
+MISSED, MISSED_S = 10, 30.0
 _BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 
@@ -46,6 +49,7 @@ class Entry:
         intent: row of the journalled intent that has no outcome yet, and `refused` what the manager said
             to it.
         not_before: time of the next attempt after a start that failed.
+        missed: in how many snapshots in a row it was not seen, of which the first was at `missed_since`.
     """
 
     workflow: str
@@ -67,6 +71,8 @@ class Entry:
     not_before: float = 0.0
     intent: int | None = None
     refused: str = ""
+    missed: int = 0
+    missed_since: float = 0.0
     key: str = field(init=False)
     shape: tuple[int, int, float] = field(init=False)
 
@@ -201,7 +207,7 @@ class Queue:
 
     def _seen(self, entry: Entry, view: JobView) -> Event | None:
         before = (entry.state, entry.nodes, entry.handed)
-        entry.handed, entry.refused, entry.reason = True, "", view.reason
+        entry.handed, entry.refused, entry.reason, entry.missed = True, "", view.reason, 0
         entry.state, entry.nodes = view.state, view.nodes or entry.nodes
         entry.start_time = view.start_time if view.start_time is not None else entry.start_time
         if view.state.ended:
@@ -220,13 +226,22 @@ class Queue:
             return self._start_failed(entry, now, left.reason if left else "")
         if not entry.handed:
             return None
+        entry.missed_since = entry.missed_since if entry.missed else now
+        entry.missed += 1
         if entry.state is not JobState.UNKNOWN:
             entry.state = JobState.UNKNOWN
             entry.reason = "the resource manager does not show it any more"
             return Event("lost", entry, entry.reason)
         if entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
+        if entry.missed >= MISSED and now - entry.missed_since >= MISSED_S:
+            return self._end_missed(entry, now)
         return None
+
+    def _end_missed(self, entry: Entry, now: float) -> Event:
+        entry.state, entry.finish_time = JobState.FAILED, now
+        entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
+        return Event("ended", entry, outcome(entry))
 
     def _start_failed(self, entry: Entry, now: float, why: str) -> Event:
         """A job that was to start and, as the snapshot shows, never began."""

@@ -173,6 +173,20 @@ def test_a_job_that_fails_while_the_daemon_is_dead_keeps_its_exit_code(daemon: D
     assert daemon.stop(signal.SIGTERM) == 0
 
 
+def test_a_job_that_removes_its_own_directory_ends_as_it_ended(daemon: Daemon) -> None:
+    daemon.start()
+    removal = 'echo $PILOTFISH_JOB_ID >> trail; rm -rf "$PILOTFISH_JOB_DIR"'
+    jobs = {"quick": job(removal), "slow": job(f"{removal}; sleep 1.5; exit 3"), "child": job("true", "quick")}
+    workflow = daemon.submit("removing", jobs)
+    eventually(lambda: "slow" in lines(daemon.folder / "trail"), "the start of the job")
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    daemon.start()
+    done = daemon.ended(workflow)
+    found = {one["id"]: (one["state"], one["exit_code"]) for one in done["jobs"]}
+    assert found == {"quick": ("completed", 0), "slow": ("failed", 3), "child": ("completed", 0)}
+    assert sorted(lines(daemon.folder / "trail")) == ["quick", "slow"]
+
+
 class Waiting:
     """`pilotfish submit --wait` in a process of its own, once the workflow is taken."""
 
