@@ -1,7 +1,8 @@
 """The command line: which commands there are, and what becomes of their errors.
 
 Rule: results go to stdout, diagnostics to stderr as one line. Exit codes: 0 done, 1 the thing asked for
-failed, 64 the command line was wrong (EX_USAGE of sysexits.h), 130 interrupted.
+failed, 64 the command line was wrong (EX_USAGE of sysexits.h), 75 the end that was waited for could not be learned
+(EX_TEMPFAIL), 130 interrupted.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from .ledger import Ledger
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .queue import Entry, Event, Queue, Submission, busy
 from .shadow import Seen, Shadow
+from .standing import Standing
 from .story import Story, sentence
 
 log = logging.getLogger("pilotfish.cycle")
@@ -34,7 +35,7 @@ LONGEST_RECHECK_S = 60.0
 
 @dataclass(slots=True)
 class Report:
-    """What a cycle did."""
+    """What a cycle did; `more`: once its starts have happened there is more to plan."""
 
     number: int
     events: list[Event] = field(default_factory=list)
@@ -42,6 +43,7 @@ class Report:
     policy: str = ""
     applied: list[Applied] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
+    more: bool = False
 
 
 class Cycle:
@@ -73,6 +75,7 @@ class Cycle:
         self.story = Story(self.queue, metrics, guard)
         self.ledger = Ledger(journal, self.queue, self.story)
         self.shadow = Shadow()
+        self.standing = Standing(adapter, clock)
         self.number = 0
         self.changed = True
         self.stopping: Callable[[], bool] = lambda: False
@@ -108,6 +111,8 @@ class Cycle:
         report.applied = carry_out(intended, self.applier)
         # 8. Journal the outcome.
         self.ledger.conclude(report.applied, dry=self.applier.dry)
+        started = not self.applier.dry and any(not applied.error for applied in report.applied)
+        self.changed = self.changed or (report.more and started)
         # 9. Report.
         self._report(report, snapshot, began)
         return report
@@ -115,12 +120,12 @@ class Cycle:
     def take(self, submission: Submission) -> None:
         """Take in a workflow that the journal has."""
         self.queue.add(submission)
-        self.changed = True
+        self._renew()
 
     def replace_guard(self, guard: Guard) -> None:
         """Judge forecasts by another bound from now on."""
         self.guard = self.story.guard = guard
-        self.changed = True
+        self._renew()
 
     @property
     def busy(self) -> bool:
@@ -135,8 +140,13 @@ class Cycle:
     def cancel(self, entries: list[Entry]) -> None:
         """Cancel jobs as a user asked; the next cycle ends those that run."""
         self.story.happened(self.queue.cancel(entries, self.now, "cancelled by a user"))
-        self.changed = True
+        self._renew()
         self.ledger.save()
+
+    def _renew(self) -> None:
+        """What the last plan was made for has changed."""
+        self.changed = True
+        self.standing.drop()
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
@@ -157,7 +167,9 @@ class Cycle:
         """Whether to plan: something changed, or the last plan has drifted; and there is something to
         start.
         """
-        news = self.changed or bool(events) or snapshot.node_states != self._nodes
+        if snapshot.node_states != self._nodes:
+            self._renew()
+        news = self.changed or bool(events)
         drifted = snapshot.time >= self._recheck_at
         self._nodes = snapshot.node_states
         if self.blocked or not (news or drifted):
@@ -171,7 +183,7 @@ class Cycle:
     def _pose(self, snapshot: Snapshot) -> Problem:
         """The planning problem of this moment, with running jobs as far along as their simulated twins."""
         self._follow(snapshot, [])
-        return pose(self.queue, snapshot, self.shadow.progress)
+        return pose(self.queue, snapshot, self.shadow.progress, self.options.window)
 
     def _follow(self, snapshot: Snapshot, events: list[Event]) -> None:
         running = seen_running(self.queue, snapshot)
@@ -199,8 +211,9 @@ class Cycle:
                 self.options, policy=policy, objective=objective, should_stop=self._limit(began)
             )
             try:
-                plan = self.planner(problem, snapshot.cluster, options)
+                plan = self._plan(problem, snapshot, options, report)
             except Exception as error:  # a policy must not take the daemon down
+                self.standing.drop()
                 log.error(
                     "cycle %d: policy %s failed: %s: %s",
                     self.number,
@@ -211,6 +224,8 @@ class Cycle:
                 )
                 self.metrics.decisions.labels(policy, "failed").inc()
                 continue
+            if plan is None:
+                return None
             self.metrics.planned(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
             due = min(next_due(plan, problem), self._backoff(snapshot.time))
@@ -219,9 +234,22 @@ class Cycle:
         self._recheck(snapshot.time, 0.0)
         return None
 
+    def _plan(self, problem: Problem, snapshot: Snapshot, options: Options, report: Report) -> Plan | None:
+        """The last plan where it serves, else a new one; None where news ended the search: the next cycle has it."""
+        if plan := self.standing.next(problem, snapshot.cluster, options, report.events):
+            report.more = True
+            return plan
+        plan = self.planner(problem, snapshot.cluster, options)
+        if self.standing.interrupted:
+            self.changed = True
+            return None
+        self.standing.keep(plan, problem)
+        report.more = problem.beyond
+        return plan
+
     def _limit(self, began: float) -> Callable[[], bool]:
         deadline = began + (self.options.time_limit or math.inf)
-        return lambda: self.stopping() or self.clock() > deadline
+        return lambda: self.stopping() or self.clock() > deadline or self.standing.news()
 
     def _forecast(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
         for planned in plan.jobs:
@@ -241,6 +269,7 @@ class Cycle:
         for rejection in rejected:
             self.story.rejected(rejection)
         if rejected:
+            self.standing.drop()
             self._recheck(self.now, 0.0)
         refused = {id(rejection.action) for rejection in rejected}
         return [action for action in actions if id(action) not in refused]
@@ -287,7 +316,7 @@ class Cycle:
 
     def _backoff(self, now: float) -> float:
         """Seconds until the next start that failed may be tried again."""
-        later = [e.not_before - now for e in self.queue.active() if e.waiting and e.not_before > now]
+        later = [e.not_before - now for e in self.queue.active() if e.not_before > now and e.waiting]
         return min(later, default=math.inf)
 
     def _recheck(self, now: float, due_s: float) -> None:

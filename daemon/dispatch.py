@@ -49,7 +49,7 @@ class Dispatch:
         self._clock = clock
         self._journal = Journal(Path(":memory:"), in_memory=True)
         guard = Guard(bound=math.inf, window=1, fallback=plan.policy, enabled=False)
-        planner = FixedPlan(run, plan, workflow, clock)
+        planner = FixedPlan(f"{run}/", plan, workflow, clock)
         options = Options(policy=plan.policy, seed=plan.seed)
         applier = Live(self._adapter)
         self.cycle = Cycle(

@@ -26,19 +26,28 @@ class FixedPlan:
     """Answers every planning problem of one workflow with `plan`, moved to the present.
 
     Args:
-        run: what the queue knows the workflow as; jobs of others are neighbours that take room.
+        prefix: of the plan's jobs in the queue; jobs without it are neighbours that take room.
         plan: of the whole workflow, made before the first job started.
         workflow: what it is a plan of.
         clock: seconds, of which differences count; read at the first question and at each later one.
+        began: what the clock showed when the plan began; None = at the first question.
     """
 
-    def __init__(self, run: str, plan: Plan, workflow: Workflow, clock: Callable[[], float]) -> None:
-        self.plan, self._prefix, self._clock = plan, f"{run}/", clock
+    def __init__(
+        self,
+        prefix: str,
+        plan: Plan,
+        workflow: Workflow,
+        clock: Callable[[], float],
+        *,
+        began: float | None = None,
+    ) -> None:
+        self.plan, self._prefix, self._clock = plan, prefix, clock
         self._released = {
             name: {job.id for job in jobs} for name, jobs in released_by(plan, workflow).items()
         }
         self._order = sorted(plan.jobs, key=lambda job: job.start_time)
-        self._began: float | None = None
+        self._began = began
 
     def __call__(self, problem: Problem, cluster: Cluster, options: Options) -> Plan:
         """Return the rest of the plan; start times of 0 are starts now. O(jobs log jobs)."""

@@ -1,8 +1,8 @@
 """From the queue and a snapshot to a planning problem, and back from the plan to starts.
 
-Rule: the planner is given what is not finished as one workflow, with what runs (ours or not) where it
-runs; a job that fits no usable node now is left out with its descendants and says why, so that it holds
-nobody else up.
+Rule: the planner is given what is not finished (of thousands of jobs those within the `window`) as one workflow,
+with what runs (ours or not) where it runs; a job that fits no usable node now is left out with its descendants and
+says why, so that it holds nobody else up.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from ..simulate.snapshot import JobView, NodeState, Snapshot
 from .check import holds_nodes
 from .queue import Entry, Queue, busy
 from .shadow import Seen
+from .window import within
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
 #: Progress of a job that has run for as long as foretold, or longer: it may end at any moment.
 ALMOST_DONE = 0.989
+#: Simulations x jobs spent on runner-ups: those that start now come first, and of them alone the story tells.
+EXPLANATION = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Running:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to plan, as in `simulate.planner.plan`; `time_limit` in seconds becomes a `should_stop` when it
-    begins.
+    begins; `window`: the most jobs to look at, None = all.
     """
 
     policy: str = "lookahead"
@@ -48,12 +51,13 @@ class Options:
     budget: int | None = None
     time_limit: float | None = None
     should_stop: Callable[[], bool] | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)
 class Problem:
     """What is to be planned. `startable` are the jobs that may start now; `stuck` those that cannot, and
-    why.
+    why; `beyond`: jobs are left for later, for their number.
     """
 
     workflow: Workflow
@@ -61,6 +65,7 @@ class Problem:
     available: tuple[str, ...]
     startable: dict[str, Entry]
     stuck: dict[str, str]
+    beyond: bool = False
 
 
 Planner = Callable[[Problem, Cluster, Options], Plan]
@@ -81,7 +86,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         should_stop=options.should_stop,
         underway=[Underway(job.id, job.nodes, job.progress) for job in problem.running],
         available=problem.available,
-        explain=True,
+        explanation_runs=EXPLANATION // max(len(problem.workflow.jobs), 1),
     )
 
 
@@ -90,7 +95,7 @@ def seen_running(queue: Queue, snapshot: Snapshot) -> dict[str, Seen]:
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     seen = {}
     for entry in queue.active():
-        view = views.pop(entry.key, None)
+        views.pop(entry.key, None)
         if busy(entry) and entry.start_time is not None and (nodes := _known(entry.nodes, snapshot.cluster)):
             seen[entry.key] = Seen(queue.as_planned(entry), nodes, entry.start_time)
     for view in views.values():
@@ -100,11 +105,17 @@ def seen_running(queue: Queue, snapshot: Snapshot) -> dict[str, Seen]:
     return seen
 
 
-def pose(queue: Queue, snapshot: Snapshot, progress: Callable[[str], float | None] = lambda key: None) -> Problem:
+def pose(
+    queue: Queue,
+    snapshot: Snapshot,
+    progress: Callable[[str], float | None] = lambda key: None,
+    window: int | None = None,
+) -> Problem:
     """Make the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
 
     Args:
         progress: how far a running job has come, [0, 1], by its key; None where it has to be guessed from time.
+        window: the most waiting jobs to look at, see `window`; None = all.
     """
     up = tuple(
         node.name
@@ -112,38 +123,41 @@ def pose(queue: Queue, snapshot: Snapshot, progress: Callable[[str], float | Non
         if state is NodeState.UP
     )
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
-    jobs: list[Job] = []
-    running: list[Running] = []
-    startable: dict[str, Entry] = {}
+    waiting: list[Entry] = []
+    placed: dict[str, Running] = {}
     stuck: dict[str, str] = {}
-    left_out = False
-    obstacles: dict[tuple[int, int, float, float], str | None] = {}
-    for entry in queue.active():
+    obstacles: dict[tuple[int, int, float], str | None] = {}
+    active = queue.active()
+    for entry in active:
         view = views.pop(entry.key, None)
         if busy(entry) or entry.intent is not None:
-            nodes = _known(entry.nodes, snapshot.cluster)
-            if nodes:
-                running.append(Running(entry.key, nodes, _progress(entry, view, snapshot.time, progress(entry.key))))
-                jobs.append(dataclasses.replace(queue.as_planned(entry), after=(), nodes=len(nodes)))
-            left_out = left_out or not nodes
+            if nodes := _known(entry.nodes, snapshot.cluster):
+                done = _progress(entry, view, snapshot.time, progress(entry.key))
+                placed[entry.key] = Running(entry.key, nodes, done)
             continue
-        shape = (entry.job.nodes, entry.job.profile.threads, entry.job.memory, entry.job.profile.memory)
-        if shape not in obstacles:
-            obstacles[shape] = never_fits(entry.job, snapshot.cluster, frozenset(up))
-        if reason := obstacles[shape]:
+        if entry.shape not in obstacles:
+            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, frozenset(up))
+        if reason := obstacles[entry.shape]:
             stuck[entry.key] = reason
-            left_out = True
-            continue
-        jobs.append(queue.as_planned(entry))
-        if queue.ready(entry) and entry.not_before <= snapshot.time:
-            startable[entry.key] = entry
+        else:
+            waiting.append(entry)
+    chosen, beyond = within(waiting, placed, queue, window)
+    startable = {e.key: e for e in chosen if queue.ready(e) and e.not_before <= snapshot.time}
+    planned = {entry.key for entry in chosen}
+    jobs = [_as_posed(queue, entry, placed) for entry in active if entry.key in planned or entry.key in placed]
+    running = list(placed.values())
     for view in views.values():
         if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
             jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
             running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time, progress(view.key))))
-    if left_out:
-        jobs = _without_descendants(jobs)
-    return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck)
+    return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck, beyond)
+
+
+def _as_posed(queue: Queue, entry: Entry, placed: dict[str, Running]) -> Job:
+    job = queue.as_planned(entry)
+    if entry.key not in placed:
+        return job
+    return dataclasses.replace(job, after=(), nodes=len(placed[entry.key].nodes))
 
 
 def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
@@ -170,16 +184,6 @@ def next_due(plan: Plan, problem: Problem) -> float:
 
 def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
     return tuple(name for name in nodes if name in cluster.index)
-
-
-def _without_descendants(jobs: list[Job]) -> list[Job]:
-    """Drop the jobs that wait, directly or not, for one that is left out."""
-    while True:
-        kept = {job.id for job in jobs}
-        left = [job for job in jobs if all(before in kept for before in job.after)]
-        if len(left) == len(jobs):
-            return jobs
-        jobs = left
 
 
 def _progress(entry: Entry, view: JobView | None, now: float, followed: float | None) -> float:

@@ -1,7 +1,8 @@
 """The queue: what was handed to us and how far each job has come, in memory.
 
 Rule: only a snapshot (or a user's cancel) moves a job's state; a job that the resource manager no longer
-shows is UNKNOWN, never ended and never started again. Everything here is pure: no files, no clock.
+shows is UNKNOWN and never started again, and has failed only after it was missed for long, how it ended being not
+known. Everything here is pure: no files, no clock.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..simulate.fits import memory_need
 from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobState, JobView, Snapshot
 
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
+#: Snapshots in a row, and seconds, without a job that was there: then it will not come back.
+MISSED, MISSED_S = 10, 30.0
 _BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 
@@ -35,7 +39,8 @@ class Forecast:
 
 @dataclass(slots=True)
 class Entry:
-    """A job on its way.
+    """A job on its way; `key` is the name under which the resource manager knows it, `shape` decides where it fits:
+    nodes, threads and bytes.
 
     Args:
         forecast: at the decision to start it; `promised` is the first forecast of its finish time,
@@ -44,6 +49,7 @@ class Entry:
         intent: row of the journalled intent that has no outcome yet, and `refused` what the manager said
             to it.
         not_before: time of the next attempt after a start that failed.
+        missed: in how many snapshots in a row it was not seen, of which the first was at `missed_since`.
     """
 
     workflow: str
@@ -65,11 +71,14 @@ class Entry:
     not_before: float = 0.0
     intent: int | None = None
     refused: str = ""
+    missed: int = 0
+    missed_since: float = 0.0
+    key: str = field(init=False)
+    shape: tuple[int, int, float] = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """The name under which the resource manager knows it."""
-        return f"{self.workflow}/{self.job.id}"
+    def __post_init__(self) -> None:
+        self.key = f"{self.workflow}/{self.job.id}"
+        self.shape = (self.job.nodes, self.job.profile.threads, memory_need(self.job))
 
     @property
     def waiting(self) -> bool:
@@ -136,9 +145,10 @@ class Queue:
         for submission in self.submissions.values():
             yield from submission.entries.values()
 
-    def active(self) -> Iterator[Entry]:
+    def active(self) -> list[Entry]:
         """The jobs that have not ended."""
-        return (entry for entry in self.entries() if not entry.state.ended)
+        pending = JobState.PENDING
+        return [entry for entry in self.entries() if entry.state is pending or not entry.state.ended]
 
     def find(self, key: str) -> Entry | None:
         """The job known as `key`."""
@@ -165,7 +175,7 @@ class Queue:
         """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs)."""
         views = {view.key: view for view in snapshot.jobs}
         events: list[Event] = []
-        for entry in list(self.active()):
+        for entry in self.active():
             view = views.get(entry.key)
             if view is None or view.restartable:
                 event = self._not_seen(entry, snapshot.time, view)
@@ -197,7 +207,7 @@ class Queue:
 
     def _seen(self, entry: Entry, view: JobView) -> Event | None:
         before = (entry.state, entry.nodes, entry.handed)
-        entry.handed, entry.refused, entry.reason = True, "", view.reason
+        entry.handed, entry.refused, entry.reason, entry.missed = True, "", view.reason, 0
         entry.state, entry.nodes = view.state, view.nodes or entry.nodes
         entry.start_time = view.start_time if view.start_time is not None else entry.start_time
         if view.state.ended:
@@ -216,13 +226,22 @@ class Queue:
             return self._start_failed(entry, now, left.reason if left else "")
         if not entry.handed:
             return None
+        entry.missed_since = entry.missed_since if entry.missed else now
+        entry.missed += 1
         if entry.state is not JobState.UNKNOWN:
             entry.state = JobState.UNKNOWN
             entry.reason = "the resource manager does not show it any more"
             return Event("lost", entry, entry.reason)
         if entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
+        if entry.missed >= MISSED and now - entry.missed_since >= MISSED_S:
+            return self._end_missed(entry, now)
         return None
+
+    def _end_missed(self, entry: Entry, now: float) -> Event:
+        entry.state, entry.finish_time = JobState.FAILED, now
+        entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
+        return Event("ended", entry, outcome(entry))
 
     def _start_failed(self, entry: Entry, now: float, why: str) -> Event:
         """A job that was to start and, as the snapshot shows, never began."""
@@ -256,7 +275,7 @@ class Queue:
 
 def busy(entry: Entry) -> bool:
     """Whether the job holds its nodes: it runs, may run, or was handed over to run."""
-    return not entry.state.ended and (entry.handed or entry.state in _BUSY)
+    return (entry.handed or entry.state in _BUSY) and not entry.state.ended
 
 
 def outcome(entry: Entry) -> str:

@@ -35,6 +35,7 @@ from .memory import Memory
 from .notify import notify, reloading
 from .planning import Options, Planner, simulate_plan
 from .requests import Requests
+from .window import WINDOW
 from .wire import Server
 
 log = logging.getLogger("pilotfish.service")
@@ -193,7 +194,8 @@ class Service:
         """Answer clients until the next cycle is due, something happened, or a signal came."""
         due, early = began + self.config.cycle_seconds, began + LEAST_GAP_S
         while not (self._stop or self._reload_wanted):
-            if self._server.serve() and self._cycle.changed:
+            self._server.serve()
+            if self._cycle.changed and not self._cycle.blocked:
                 due = early
             left = due - time.monotonic()
             if left <= 0:
@@ -269,7 +271,7 @@ def _options(config: DaemonConfig) -> Options:
     chosen: dict[str, Any] = {
         name: getattr(config, name) for name in ("policy", "objective", "seed", "budget", "time_limit")
     }
-    return Options(**chosen)
+    return Options(**chosen, window=WINDOW)
 
 
 def _check_objective(config: DaemonConfig, cluster: Cluster) -> None:

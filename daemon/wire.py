@@ -29,6 +29,10 @@ class WireError(PilotfishError):
     """The daemon could not be asked, or said no."""
 
 
+class AbsentError(WireError):
+    """Nobody listens, or nobody answered in time: asking again later may help."""
+
+
 def socket_path(endpoint: str) -> Path:
     """The file of an `ipc://` endpoint. Raises ConfigError for another kind, or a path too long for a
     socket.
@@ -156,7 +160,8 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
         timeout_s: how long to wait for the answer.
 
     Raises:
-        WireError: nobody listens, no answer came in time, or the daemon said no.
+        AbsentError: nobody listens, or no answer came in time.
+        WireError: the daemon said no, or may not be asked.
     """
     import zmq
 
@@ -164,7 +169,7 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
     if error := _answers(path):
         if isinstance(error, PermissionError):
             raise WireError(f"you may not talk to the daemon at {path} (permission denied)")
-        raise WireError(
+        raise AbsentError(
             f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)"
         )
     message = _encode({"v": VERSION, "do": do, **arguments})
@@ -175,7 +180,7 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
         channel.connect(endpoint)
         channel.send(message)
         if not channel.poll(int(timeout_s * 1000)):
-            raise WireError(f"the daemon at {path} did not answer within {timeout_s:g} s")
+            raise AbsentError(f"the daemon at {path} did not answer within {timeout_s:g} s")
         reply: dict[str, Any] = json.loads(channel.recv())
     if not reply.get("ok"):
         raise WireError(str(reply.get("error", "the daemon refused without a reason")))

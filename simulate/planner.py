@@ -46,6 +46,7 @@ def plan(
     done: Collection[str] = (),
     available: Collection[str] | None = None,
     explain: bool = True,
+    explanation_runs: int = EXPLANATION_RUNS,
     engine: str = "fluid",
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
@@ -61,6 +62,7 @@ def plan(
         engine: one of ENGINES. "interval": decided with the fluid what-ifs, then run in the paper's intervals, with
             `seed` for the jitter too.
         explain: find each job's runner-up node and what it would have cost; not done beyond EXPLAINED_JOBS jobs.
+        explanation_runs: the most simulations that this may take under `lookahead`.
 
     Raises:
         ConfigError: unknown policy or engine, an energy objective on nodes whose power is unknown, or something
@@ -89,7 +91,7 @@ def plan(
         found = search.run()
         evaluations, truncated = found.evaluations, found.truncated
         makespan, energy = found.makespan, found.energy_j
-        why = _alternatives(simulation, search, makespan) if explain else {}
+        why = _alternatives(simulation, search, makespan, explanation_runs) if explain else {}
     else:
         outcome = simulation.run(policy, explain=explain)
         makespan, energy = outcome.makespan, outcome.energy_j
@@ -154,10 +156,13 @@ def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
     }
 
 
-def _alternatives(simulation: Simulation, search: Search, makespan: float) -> dict[int, RunnerUp]:
-    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds)."""
+def _alternatives(simulation: Simulation, search: Search, makespan: float, runs: int) -> dict[int, RunnerUp]:
+    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
+
+    Takes at most about so many `runs` beyond those that the search made.
+    """
     nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
-    costs = {job: (node, span - makespan) for job, (node, span) in search.alternatives(EXPLANATION_RUNS).items()}
+    costs = {job: (node, span - makespan) for job, (node, span) in search.alternatives(runs).items()}
     return {
         job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
         for job, (node, cost) in costs.items()

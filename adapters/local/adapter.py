@@ -24,7 +24,7 @@ from ..base import AdapterError, Capabilities
 from . import keeper
 from .cgroups import ControlGroups, remove
 from .checks import check_cluster, check_options, check_start
-from .observe import Observer
+from .observe import Observer, kept
 from .processes import MARK
 from .records import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
 from .spec import Spec, directory_name, plain
@@ -62,6 +62,7 @@ class LocalAdapter:
         self.notes = list(self._groups.notes) if cgroups else []
         self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
         self._starting: list[subprocess.Popen[bytes]] = []
+        self._begun = kept(self._state.jobs)  # what must not run again, also where its directory was removed
         self._version = 0
         self._open = True
         self._events = self._open_events()
@@ -145,6 +146,7 @@ class LocalAdapter:
                 f"job {key!r} is {view.state}: only what has ended can be forgotten", kind="refused"
             )
         self._observer.forget(name)
+        self._begun.discard(name)
         try:
             self._state.forget(name)
         except FileNotFoundError:
@@ -163,21 +165,25 @@ class LocalAdapter:
 
     def _start(self, start: Start) -> None:
         check_start(start, self.cluster)
-        directory = str(self._state.jobs / directory_name(start.key))
+        name = directory_name(start.key)
+        directory = str(self._state.jobs / name)
         spec = None
         try:
             with suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
             fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                if not lock(fd) or any(
-                    os.path.exists(os.path.join(directory, n)) for n in (BEGIN, END, CANCEL)
-                ):
+                if not lock(fd):
+                    return
+                there = set(os.listdir(directory))
+                if there & {BEGIN, END, CANCEL} or (name in self._begun and SPEC not in there):
                     return
                 spec = self._spec(start, directory)
                 write_record(directory, SPEC, plain(spec))
                 self._spawn(directory, fd)
+                self._begun.add(name)
             except OSError:
+                self._begun.discard(name)
                 shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: nobody else is in it
                 remove(spec.cgroups if spec else ())
                 raise

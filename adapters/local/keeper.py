@@ -2,7 +2,8 @@
 
 Rule: a job is started by the holder of its lock, once: begin.json appears before the job's first instruction,
 and only where there was none; end.json appears when nothing of the job is left. Where begin.json is already
-there, an earlier keeper was killed: this one adopts the job, whose exit code nobody can learn any more.
+there, an earlier keeper was killed: this one adopts the job, whose exit code nobody can learn any more. A directory
+that is removed while the job runs is made again (`restore`).
 
 It runs as `python -I -S -E -c COMMAND ADAPTERS_DIR JOB_DIR LOCK_FD`, the lock taken and inherited; standard
 library only, so that it is up in milliseconds; it outlives whoever started it.
@@ -21,6 +22,7 @@ from .launch import become
 from .outcome import killed_for_memory, outcome, unknown_outcome, write_end
 from .processes import boot_id, descendants, is_alive, marked, start_ticks
 from .records import BEGIN, CANCEL, CONTROL, END, PROBLEM, SPEC, read_record, reserve_end, write_record
+from .restore import restore
 from .sampler import Sampler
 
 TYPE_CHECKING = False
@@ -32,14 +34,19 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 KILLS = 100  # after so many, 50 ms apart, what is left hangs in the kernel: the job ends without it
 ORPHANED = "its keeper was killed; exit code unknown"
 CANCELLED = ("cancelled", "cancelled")
+TRIES = 20  # to write the end down, 50 ms apart, while somebody removes or looks at the directory
+LOOK_S = 0.5  # the longest for which a directory that was removed stays away
+REMOVED = "its directory was removed while it ran"
 RESTARTED = "the machine was restarted while it ran; exit code unknown"
 
 
 class Keeper:
     """Keeps one job: `begin` or `adopt` it, `watch` it to its end, `record` how it ended."""
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
+    def __init__(self, directory: str, lock: int) -> None:
+        self.directory, self.lock = directory, lock
+        self.begun: dict[str, Any] = {}  # begin.json as it was written
+        self.removed = False
         self.spec = _spec(directory)
         self.walltime = _number(self.spec.get("job", {}).get("walltime"), None)
         self.grace_s = _number(self.spec.get("grace_s"), 5.0) or 0.0
@@ -57,9 +64,11 @@ class Keeper:
         self.sampler = Sampler()
         self.said = b""  # by the job's process before its first instruction
         self.poller = select.poll()
-        self.inputs = self._listen()
+        self.inputs = [self._listen(), self._control()]
+        for fd in self.inputs:
+            self.poller.register(fd, select.POLLIN)
 
-    def _listen(self) -> list[int]:
+    def _listen(self) -> int:
         wake, wakeup = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(wakeup, False)
@@ -68,13 +77,13 @@ class Keeper:
         signal.signal(signal.SIGTERM, self._told)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+        return wake
+
+    def _control(self) -> int:
         path = os.path.join(self.directory, CONTROL)
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path, 0o600)
-        inputs = [wake, os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)]
-        for fd in inputs:
-            self.poller.register(fd, select.POLLIN)
-        return inputs
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _told(self, *_: object) -> None:
         self.told = True
@@ -99,7 +108,8 @@ class Keeper:
         me = os.getpid()
         job = {"pid": self.pid, "start_ticks": self.ticks, "boot_id": self.boot, "start_time": time.time()}
         keeper = {"keeper_pid": me, "keeper_ticks": start_ticks(me) or 0}
-        write_record(self.directory, BEGIN, job | keeper, once=True)
+        self.begun = job | keeper
+        write_record(self.directory, BEGIN, self.begun, once=True)
         self.start_time, self.started = time.time(), time.monotonic()
         os.write(opener, b"!")
         os.close(opener)
@@ -109,7 +119,7 @@ class Keeper:
         self.adopted = True
         self.sampler.start()
         with contextlib.suppress(ValueError, TypeError, LookupError):  # unreadable: known by their mark alone
-            begun = read_record(self.directory, BEGIN) or {}
+            begun = self.begun = read_record(self.directory, BEGIN) or {}
             pid, ticks, self.start_time = (
                 int(begun["pid"]),
                 int(begun["start_ticks"]),
@@ -145,7 +155,8 @@ class Keeper:
                 kill_at = now + (0.05 if kills < KILLS else 1.0)
             if now >= self.sampler.due:
                 self.sampler.sample(self._members())
-            self._sleep(min(self.sampler.due, self._deadline() if kill_at is None else kill_at) - now)
+            self._hold()
+            self._sleep(min(self.sampler.due, self._deadline() if kill_at is None else kill_at, now + LOOK_S) - now)
 
     def _reap(self) -> bool:
         """Wait for whoever has ended; return whether anything of the job is left."""
@@ -215,6 +226,19 @@ class Keeper:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
+    def _hold(self) -> bool:
+        """Make the job's directory again if it was removed; False where its end cannot be written there."""
+        if not (self.spec and self.begun):
+            return os.path.isdir(self.directory)
+        lock = restore(self.directory, self.lock, self.spec, self.begun)
+        if lock is not None and lock != self.lock:
+            os.close(self.lock)
+            self.lock, self.removed = lock, True
+            with contextlib.suppress(OSError):
+                self.inputs.append(self._control())
+                self.poller.register(self.inputs[-1], select.POLLIN)
+        return lock is not None
+
     def _sleep(self, seconds: float) -> None:
         for fd, _ in self.poller.poll(int(max(0.0, min(seconds, 3600.0)) * 1000) + 1):
             if fd in self.inputs:
@@ -249,7 +273,17 @@ class Keeper:
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes
         finish_time = self.start_time + (self.finished or time.monotonic()) - self.started
-        write_end(self.directory, result, self.start_time, finish_time, usage)
+        for _ in range(TRIES):
+            if self._hold() and write_end(
+                self.directory, self._told_of_removal(result), self.start_time, finish_time, usage
+            ):
+                return
+            time.sleep(0.05)
+
+    def _told_of_removal(self, result: dict[str, Any]) -> dict[str, Any]:
+        if not self.removed:
+            return result
+        return result | {"reason": "; ".join(filter(None, (result["reason"], REMOVED)))}
 
 
 def _spec(directory: str) -> dict[str, Any]:
@@ -271,13 +305,13 @@ def _number(value: Any, otherwise: float | None) -> float | None:
     return float(value) if isinstance(value, (int, float)) else otherwise
 
 
-def keep(directory: str) -> None:
+def keep(directory: str, lock: int) -> None:
     """Keep the job in `directory` to its end, wherever an earlier keeper left off; the lock is held."""
     with contextlib.suppress(ValueError):
         if "state" in (read_record(directory, END) or {}):
             return
     reserve_end(directory)
-    keeper = Keeper(directory)
+    keeper = Keeper(directory, lock)
     begun = os.path.exists(os.path.join(directory, BEGIN))
     if not begun and keeper.cancelled():
         _release(keeper.groups)
@@ -301,7 +335,7 @@ def main(directory: str, lock: str) -> None:
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        keep(directory)
+        keep(directory, int(lock))
     except Exception as error:
         with contextlib.suppress(OSError), open(os.path.join(directory, PROBLEM), "w") as file:
             file.write(f"{type(error).__name__}: {error}")

@@ -16,6 +16,7 @@ from typing import TypeVar
 from ...simulate.job import DEFAULT_PROFILE, Job
 from ...simulate.snapshot import JobState, JobView
 from ..base import AdapterError
+from .keeper import COMMAND
 from .processes import is_alive, marked
 from .records import BEGIN, CANCEL, END, LOCK, PROBLEM, SPEC
 from .spec import Begin, End, Spec, key_of, load
@@ -186,9 +187,15 @@ class _Glance(_Look):
 
 def _has_keeper(directory: str) -> bool:
     """Whether a process was started to keep this job; O(processes)."""
-    argument = b"\0" + os.fsencode(directory) + b"\0"
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
-            if argument in file.read():
-                return True
-    return False
+    return os.path.basename(directory) in kept(Path(directory).parent)
+
+
+def kept(jobs: Path) -> set[str]:
+    """The names of the directories in `jobs`, there or not, that a process was started to keep. O(processes)."""
+    names = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            arguments = file.read().split(b"\0")
+            if os.fsencode(COMMAND) in arguments:
+                names |= {Path(os.fsdecode(path)) for path in arguments if path.startswith(b"/")}
+    return {path.name for path in names if path.parent == jobs}

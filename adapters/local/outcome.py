@@ -55,20 +55,21 @@ def write_end(
     start_time: float | None,
     finish_time: float,
     usage: dict[str, float],
-) -> None:
-    """Write end.json and wake the adapter; a full disk is waited for, until the directory is gone."""
+) -> bool:
+    """Write end.json and wake the adapter; a full disk is waited for. False where the directory is gone."""
     times = {"start_time": start_time, "finish_time": finish_time}
     while True:
         try:
             write_record(directory, END, result | times | {"usage": sorted(usage.items())})
             break
         except FileNotFoundError:
-            return
+            return False
         except OSError:
             time.sleep(RETRY_S)
     with contextlib.suppress(OSError):
         fd = os.open(os.path.join(directory, "..", "..", EVENTS), os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"e")
+    return True
 
 
 def killed_for_memory(groups: list[str]) -> bool:

@@ -1,7 +1,7 @@
 """`pilotfish daemon` and its clients: submit, status, cancel, explain.
 
 Rule: the clients only ask and show; every answer comes from the daemon, and a daemon that is not there is
-one line.
+one line. Who waits for a workflow's end outlasts a daemon that is started anew, and never takes its absence for an end.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ SOCKET = Annotated[
 ]
 JSON = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 _POLL_S = (0.2, 2.0)
+_ANSWER_S = 10.0
+#: The exit code of a wait whose end nobody could tell (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
+NOT_KNOWN = 75
 
 
 def daemon(
@@ -49,10 +52,17 @@ def submit(
         str | None, typer.Option("--key", help="The same key with the same workflow is taken only once.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit with its exit code.")] = False,
+    patience: Annotated[
+        float,
+        typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long --wait asks for an absent daemon."),
+    ] = 300.0,
     store: inputs.Store = None,
     socket: SOCKET = None,
 ) -> int:
     """Hand a workflow to the service, whole or not at all, and print the id that it got.
+
+    --wait ends with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. A daemon
+    that is started anew meanwhile is waited for.
 
     \b
     Examples:
@@ -69,7 +79,7 @@ def submit(
     text = encode(flow)
     reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=str(Path.cwd()), key=key)
     print(reply["id"], flush=True)
-    return _wait_for(socket, reply["id"]) if wait else 0
+    return _wait_for(socket, reply["id"], patience) if wait else 0
 
 
 def status(
@@ -145,16 +155,42 @@ def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: A
     return ask(endpoint, do, timeout_s=timeout_s, **arguments)
 
 
-def _wait_for(socket: str | None, workflow: str) -> int:
-    pause, longest = _POLL_S
-    while True:
-        reply = _ask(socket, "status", workflow=workflow)
-        (found,) = reply["workflows"]
-        if reply.get("mode") == "dry-run" and found["exit_code"] is None:
-            from ...simulate.errors import PilotfishError
+def _wait_for(socket: str | None, workflow: str, patience_s: float) -> int:
+    """The workflow's exit code once it has ended; NOT_KNOWN where the daemon cannot tell, or stays away."""
+    from ..wire import AbsentError, WireError
 
-            raise PilotfishError(f"{workflow} is submitted, but the daemon is in dry run: there is no end to wait for")
-        if found["exit_code"] is not None:
-            return int(found["exit_code"])
+    pause, longest = _POLL_S
+    away: float | None = None
+    while True:
+        try:
+            code = _exit_code(socket, workflow)
+            away = None
+        except AbsentError as error:
+            code, now = None, time.monotonic()
+            if away is None:
+                away = now
+                inputs.note(f"{error}; {workflow} is asked for again for {patience_s:g} s")
+            if now - away >= patience_s:
+                return _give_up(workflow, f"the daemon was away for {patience_s:g} s")
+        except WireError as error:
+            return _give_up(workflow, str(error))
+        if code is not None:
+            return code
         time.sleep(pause)
         pause = min(1.2 * pause, longest)
+
+
+def _exit_code(socket: str | None, workflow: str) -> int | None:
+    """None while the workflow goes on. Raises WireError as `ask`, and where it goes on for ever."""
+    reply = _ask(socket, "status", timeout_s=_ANSWER_S, workflow=workflow)
+    (found,) = reply["workflows"]
+    if reply.get("mode") == "dry-run" and found["exit_code"] is None:
+        from ..wire import WireError
+
+        raise WireError("the daemon is in dry run, and starts nothing")
+    return None if found["exit_code"] is None else int(found["exit_code"])
+
+
+def _give_up(workflow: str, why: str) -> int:
+    inputs.note(f"error: how {workflow} ends is not known: {why} (`pilotfish status {workflow}` asks again)")
+    return NOT_KNOWN

@@ -21,7 +21,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
     rooms = str(Path(local.__file__).parent.parent)
     command = [sys.executable, "-I", "-S", "-E", "-c", code, rooms]
     loaded = set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
-    parts = ("keeper", "launch", "outcome", "processes", "records", "sampler")
+    parts = ("keeper", "launch", "outcome", "processes", "records", "restore", "sampler")
     assert {name for name in loaded if name.startswith("local")} == {
         "local",
         *(f"local.{part}" for part in parts),

@@ -99,6 +99,37 @@ def test_a_job_that_is_not_shown_any_more_is_unknown_and_never_started_again(ben
     assert bench.manager.runs == {f"{workflow}/a": 1}
 
 
+def test_a_job_that_is_missed_for_long_has_failed_and_ends_its_workflow(bench, kit):
+    workflow = bench.submit(kit.job("a", seconds=500), kit.job("child", "a"), kit.job("free", seconds=5))
+    bench.run(2)
+    gone = bench.manager.views.pop(f"{workflow}/a")
+    bench.run(25)
+    bench.manager.views[gone.key] = gone  # seen once in between: it is missed from the start again
+    bench.run(1)
+    del bench.manager.views[gone.key]
+    bench.run(25)
+    assert bench.states(workflow)["a"] == "unknown"
+    bench.run(10)
+    assert bench.states(workflow) == {"a": "failed", "child": "cancelled", "free": "completed"}
+    done = bench.journal.find(workflow)
+    assert done.exit_code == 1 and "how it ended is not known" in done.entries["a"].reason
+    assert done.entries["a"].exit_code is None
+    assert bench.manager.runs == {f"{workflow}/a": 1, f"{workflow}/free": 1}
+
+
+def test_a_few_quick_looks_are_not_long(bench, kit):
+    workflow = bench.submit(kit.job("a", seconds=500))
+    bench.run(2)
+    bench.manager.views.pop(f"{workflow}/a")
+    bench.run(100, step_s=0.1)
+    assert bench.states(workflow) == {"a": "unknown"}
+    bench.manager.advance(1000.0)  # nor is one look after a long time
+    bench.kill()
+    bench.start()
+    bench.run(3)
+    assert bench.states(workflow) == {"a": "unknown"}
+
+
 def test_cancel_ends_what_runs_and_keeps_back_what_waits(bench, kit):
     workflow = bench.submit(kit.job("a", seconds=500), kit.job("b", "a"), kit.job("c", seconds=5))
     bench.run(8)

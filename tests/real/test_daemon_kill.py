@@ -32,17 +32,17 @@ class Daemon:
         kind = {"cores": 1, "memory": "1GiB", "memory_bandwidth": "10GB/s"}
         nodes = [{"names": name, "type": "cpu", "cpus": str(cpu)} for name, cpu in zip("ab", CPUS, strict=False)]
         cluster = {"schema": "pilotfish/cluster/v1", "name": "here", "node_types": {"cpu": kind}, "nodes": nodes}
-        self._write("cluster.yaml", cluster)
+        self.write("cluster.yaml", cluster)
         config = {
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "journal", "policy": "mom",
             "cycle_seconds": 0.2, "profiles": str(self.store), "socket": {"path": str(self.socket)},
             "metrics": {"enabled": False}, "adapter": {"name": "local", "options": {"cgroups": False}},
         }  # fmt: skip
-        self._write("pilotfish.yaml", config)
+        self.write("pilotfish.yaml", config)
         self.log, self.out = folder / "log", folder / "out"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def _write(self, name: str, document: dict[str, Any]) -> Path:
+    def write(self, name: str, document: dict[str, Any]) -> Path:
         path = self.folder / name
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         return path
@@ -68,7 +68,7 @@ class Daemon:
 
     def submit(self, name: str, jobs: dict[str, dict[str, Any]]) -> str:
         """Hand a workflow in; returns its id."""
-        flow = self._write(f"{name}.yaml", {"schema": "pilotfish/workflow/v1", "name": name, "jobs": jobs})
+        flow = self.write(f"{name}.yaml", {"schema": "pilotfish/workflow/v1", "name": name, "jobs": jobs})
         done = pilotfish("submit", flow, "--socket", self.socket)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -171,6 +171,73 @@ def test_a_job_that_fails_while_the_daemon_is_dead_keeps_its_exit_code(daemon: D
     }  # fmt: skip
     assert done["exit_code"] == 1 and sorted(lines(trail)) == ["bad", "free", "over"]
     assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_a_job_that_removes_its_own_directory_ends_as_it_ended(daemon: Daemon) -> None:
+    daemon.start()
+    removal = 'echo $PILOTFISH_JOB_ID >> trail; rm -rf "$PILOTFISH_JOB_DIR"'
+    jobs = {"quick": job(removal), "slow": job(f"{removal}; sleep 1.5; exit 3"), "child": job("true", "quick")}
+    workflow = daemon.submit("removing", jobs)
+    eventually(lambda: "slow" in lines(daemon.folder / "trail"), "the start of the job")
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    daemon.start()
+    done = daemon.ended(workflow)
+    found = {one["id"]: (one["state"], one["exit_code"]) for one in done["jobs"]}
+    assert found == {"quick": ("completed", 0), "slow": ("failed", 3), "child": ("completed", 0)}
+    assert sorted(lines(daemon.folder / "trail")) == ["quick", "slow"]
+
+
+class Waiting:
+    """`pilotfish submit --wait` in a process of its own, once the workflow is taken."""
+
+    def __init__(self, daemon: Daemon, command: str, *options: str) -> None:
+        flow = daemon.write("waited.yaml", {"schema": "pilotfish/workflow/v1", "jobs": {"a": job(command)}})
+        argv = [*COMMAND, "submit", str(flow), "--wait", "--socket", str(daemon.socket), *options]
+        self.errors = daemon.folder / "errors"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert self.process.stdout is not None
+        self.workflow = self.process.stdout.readline().strip()
+
+    def away(self) -> bool:
+        """Whether it has said that the daemon is away."""
+        return "no pilotfish daemon listens" in self.errors.read_text()
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (3, 1)])
+def test_who_waits_outlasts_a_daemon_that_is_killed_and_started_again(
+    daemon: Daemon, code: int, expected: int
+) -> None:
+    daemon.start()
+    waiting = Waiting(daemon, f"echo begun >> trail; sleep 2; exit {code}")
+    eventually(lambda: lines(daemon.folder / "trail"), "the start of the job")
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    eventually(waiting.away, "a word about the daemon that is away")
+    time.sleep(1.0)
+    daemon.start()
+    assert waiting.process.wait(PATIENCE_S) == expected
+    assert len(waiting.errors.read_text().splitlines()) == 1
+    assert lines(daemon.folder / "trail") == ["begun"]
+
+
+def test_who_waits_for_a_daemon_that_stays_away_does_not_know(daemon: Daemon) -> None:
+    daemon.start()
+    waiting = Waiting(daemon, "sleep 1", "--patience", "0.5")
+    assert waiting.workflow
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert waiting.process.wait(PATIENCE_S) == 75
+    said = waiting.errors.read_text().splitlines()
+    assert len(said) == 2 and "away for 0.5 s" in said[1] and waiting.workflow in said[1]
+
+
+def test_who_waits_for_a_workflow_that_the_daemon_forgot_does_not_know(daemon: Daemon) -> None:
+    daemon.start()
+    waiting = Waiting(daemon, "sleep 1")
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    (daemon.folder / "journal").rename(daemon.folder / "elsewhere")
+    daemon.start()
+    assert waiting.process.wait(PATIENCE_S) == 75
+    assert f"there is no workflow '{waiting.workflow}'" in waiting.errors.read_text()
 
 
 def test_a_clean_stop_leaves_jobs_alone(daemon: Daemon) -> None:

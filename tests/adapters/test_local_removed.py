@@ -1,0 +1,116 @@
+"""A job's directory is removed while the job runs: it is made again, and nothing runs twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from local_world import LocalWorld, gone, sh
+
+from pilotfish.adapters.local.records import BEGIN, END, SPEC, read_record, write_record
+from pilotfish.adapters.local.restore import restore
+from pilotfish.simulate.plan import Cancel
+from pilotfish.simulate.snapshot import JobState
+
+REMOVALS = ('rm -rf "$PILOTFISH_JOB_DIR"', 'rm -rf "$PILOTFISH_JOB_DIR"/*', 'rm "$PILOTFISH_JOB_DIR"/begin.json')
+
+
+def ended(world: LocalWorld, key: str = "j"):
+    """The job once it has ended, however long it was away."""
+    return world.wait_for(lambda: [v for v in world.adapter.snapshot().jobs if v.key == key and v.state.ended])[0]
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("then", ["", "sleep 1.2; "])
+def test_a_job_that_removes_its_directory_keeps_its_exit_code(world: LocalWorld, removal: str, then: str) -> None:
+    world.start(sh("j", f"echo ran >> {world.path}/j.runs; {removal}; {then}exit 3"), "b")
+    view = ended(world)
+    assert (view.state, view.exit_code, view.nodes) == (JobState.FAILED, 3, ("b",))
+    assert "exit code 3" in view.reason and ("was removed" in view.reason or removal == REMOVALS[2])
+    assert world.runs("j") == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_while_its_directory_is_away_it_is_not_started_again(world: LocalWorld, restart: bool) -> None:
+    job = sh("j", f"echo ran >> {world.path}/j.runs; sleep 1; exit 4")
+    world.start(job)
+    keeper = world.begun("j")["keeper_pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    shutil.rmtree(world.directory("j"))
+    if restart:
+        world.restart()
+    world.start(job)
+    assert world.adapter.snapshot().jobs == ()
+    os.kill(keeper, signal.SIGCONT)
+    assert ended(world).exit_code == 4
+    assert world.runs("j") == 1
+
+
+def test_a_directory_that_came_back_takes_a_cancel_and_is_forgotten_for_good(world: LocalWorld) -> None:
+    world.start(sh("j", "sleep 600"))
+    pid = world.begun("j")["pid"]
+    shutil.rmtree(world.directory("j"))
+    world.wait_for(lambda: [view for view in world.adapter.snapshot().jobs if view.nodes == ("a",)])
+    world.adapter.apply(Cancel("j"))
+    assert ended(world).state is JobState.CANCELLED and gone(pid)
+    world.adapter.forget("j")
+    world.wait_for(lambda: not world.keepers())
+    assert world.adapter.snapshot().jobs == () and not world.directory("j").exists()
+    assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED  # what is forgotten may run anew
+
+
+def test_without_its_keeper_it_is_away_and_stays_away(world: LocalWorld) -> None:
+    job = sh("j", f"echo ran >> {world.path}/j.runs; sleep 600")
+    world.start(job)
+    world.wait_for(lambda: world.runs("j"))
+    world.kill_keeper("j")
+    shutil.rmtree(world.directory("j"))
+    world.start(job)
+    assert world.adapter.snapshot().jobs == () and world.runs("j") == 1
+
+
+def test_a_state_directory_that_is_gone_is_not_made_again(world: LocalWorld) -> None:
+    world.start(sh("j", "sleep 0.8"))
+    world.begun("j")
+    shutil.rmtree(world.state / "jobs")
+    world.wait_for(lambda: not world.keepers())
+    assert not (world.state / "jobs").exists()
+    (world.state / "jobs").mkdir(0o700)
+
+
+MINE = {"pid": 7, "start_ticks": 1, "boot_id": "x", "start_time": 1.5, "keeper_pid": 6, "keeper_ticks": 2}
+
+
+@pytest.fixture
+def lock(tmp_path: Path):
+    fd = os.open(tmp_path / "first", os.O_RDWR | os.O_CREAT)
+    yield fd
+    os.close(fd)
+
+
+def test_another_jobs_records_and_an_end_are_left_alone(tmp_path: Path, lock: int) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    write_record(str(other), BEGIN, MINE | {"pid": 8})
+    assert restore(str(other), lock, {}, MINE) is None
+    assert read_record(str(other), BEGIN) == MINE | {"pid": 8}
+    over = tmp_path / "over"
+    over.mkdir()
+    write_record(str(over), END, {"state": "completed"})
+    assert restore(str(over), lock, {}, MINE) is None
+    assert not (over / BEGIN).exists() and not (over / SPEC).exists()
+
+
+def test_who_holds_the_lock_there_is_not_disturbed(tmp_path: Path, lock: int) -> None:
+    directory = str(tmp_path / "j")
+    held = restore(directory, lock, {"key": "j"}, MINE)
+    assert held not in (None, lock) and read_record(directory, BEGIN) == MINE
+    assert restore(directory, held, {"key": "j"}, MINE) == held
+    os.unlink(os.path.join(directory, BEGIN))
+    assert restore(directory, lock, {}, MINE) is None  # it is another's: ours is `first`
+    assert read_record(directory, BEGIN) is None
+    assert restore(directory, held, {}, MINE) == held
+    os.close(held)

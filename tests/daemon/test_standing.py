@@ -1,0 +1,125 @@
+"""Holding to the last plan: what a freed node gets at once, and when a search may be ended or not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pilotfish.daemon.planning import Options
+from pilotfish.simulate.plan import PlannedJob
+from pilotfish.simulate.snapshot import NodeState
+
+MANY = 24
+
+
+class Searching:
+    """A planner that searches as one that costs a lot: it asks whether to stop, and counts what it made."""
+
+    def __init__(self, first_fit) -> None:
+        self.first_fit, self.whole, self.ended = first_fit, 0, 0
+
+    def __call__(self, problem, cluster, options):
+        if options.should_stop():
+            self.ended += 1
+            return self.first_fit(problem, cluster, options)
+        self.whole += 1
+        plan = self.first_fit(problem, cluster, options)
+        at, jobs = dict.fromkeys(problem.available, 0.0), []
+        for job in plan.jobs:  # one after the other on each node, in turns
+            if job.start_time > 0.0:
+                node = min(at, key=lambda name: at[name])
+                job = PlannedJob(job.id, (node,), at[node], at[node] + 10.0, 10.0, 1.0)
+            at[job.nodes[0]] = job.finish_time
+            jobs.append(job)
+        return dataclasses.replace(plan, jobs=tuple(jobs))
+
+
+@pytest.fixture
+def busy(bench, kit, monkeypatch):
+    """A cycle with many waiting jobs of which two run, and a resource manager that may have news."""
+    bench.manager.news = False
+    monkeypatch.setattr(bench.manager, "wait", lambda timeout_s: bench.manager.news, raising=False)
+    monkeypatch.setattr(bench.manager, "fileno", lambda: 0, raising=False)
+    bench.search = bench.cycle.planner = Searching(kit.first_fit)
+    bench.submit(*(kit.job(f"j{i:02}", threads=2, seconds=10.0 if i else 4.0) for i in range(MANY)))
+    assert len(bench.run(1)[0].applied) == 2
+    assert not bench.run(1)[0].applied
+    return bench
+
+
+def started(report) -> list[str]:
+    return [applied.action.key for applied in report.applied]
+
+
+def test_a_freed_node_gets_the_last_plans_next_job_and_the_search_follows(busy):
+    busy.manager.advance(10.0)
+    made = busy.search.whole
+    report = busy.cycle.run()
+    assert len(started(report)) == 2 and busy.search.whole == made
+    assert report.plan.evaluations == 0 and busy.cycle.changed
+    assert not started(busy.cycle.run()) and busy.search.whole == made + 1
+    assert not busy.cycle.changed
+
+
+def test_news_ends_the_search_after_such_a_start_once_and_it_is_thrown_away(busy):
+    busy.manager.advance(10.0)
+    busy.cycle.run()
+    busy.manager.news = True
+    report = busy.cycle.run()
+    assert report.plan is None and busy.search.ended == 1 and busy.cycle.changed
+    made = busy.search.whole
+    report = busy.cycle.run()
+    assert report.plan is not None and (busy.search.ended, busy.search.whole) == (1, made + 1)
+
+
+def test_without_such_a_start_news_does_not_end_a_search(busy, kit):
+    busy.manager.news = True
+    busy.submit(kit.job("more", threads=2))
+    busy.cycle.run()
+    assert busy.search.ended == 0
+
+
+@pytest.mark.parametrize("what", ["submission", "failure", "node", "policy", "few"])
+def test_the_last_plan_is_void_when_something_else_happened(busy, kit, what):
+    made = busy.search.whole
+    if what == "submission":
+        busy.submit(kit.job("more"))
+    elif what == "failure":
+        busy.manager.exits["j01"] = 3
+    elif what == "node":
+        busy.manager.states[0] = NodeState.DRAINED
+    elif what == "policy":
+        busy.cycle.options = Options(policy="slf")
+    else:
+        busy.cycle.cancel([entry for entry in busy.cycle.queue.active() if entry.waiting][4:])
+        busy.cycle.run()
+        made = busy.search.whole
+    busy.manager.advance(10.0)
+    busy.cycle.run()
+    assert busy.search.whole == made + 1
+
+
+def test_every_job_of_many_runs_once_beyond_the_window_too(busy, kit):
+    busy.cycle.options = Options(policy="mom", window=3)
+    busy.run(140, step_s=2.0)
+    assert set(busy.manager.runs.values()) == {1} and len(busy.manager.runs) == MANY
+
+
+def test_what_is_beyond_the_window_is_planned_as_soon_as_the_window_has_started(bench, kit):
+    bench.cycle.options = Options(policy="mom", window=1)
+    bench.submit(*(kit.job(f"j{i}") for i in range(4)))
+    counts = []
+    while bench.cycle.changed:
+        counts.append(len(bench.cycle.run().applied))
+    assert sum(counts) == 4 and len(counts) <= 5
+
+
+def test_a_dry_run_does_not_go_round_and_round(bench, kit):
+    from pilotfish.daemon.apply import Recording
+
+    bench.cycle.applier = Recording(lambda line: None)
+    bench.cycle.options = Options(policy="mom", window=1)
+    bench.submit(*(kit.job(f"j{i}") for i in range(4)))
+    bench.cycle.run()
+    assert not bench.cycle.changed
