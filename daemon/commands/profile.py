@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...simulate.errors import ConfigError
+from . import inputs
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
@@ -77,12 +78,12 @@ def run(
                 command, cpus=allowed, node_type=node_type, stdout=sys.stderr if as_json else None
             )
         except CommandError as error:
-            _note(str(error))
+            inputs.note(str(error))
             raise typer.Exit(error.exit_code) from None
         runs.append(replace(measured, bandwidth=rate))
         profile = keep.record(chosen, runs[-1])
         if code:
-            _note(
+            inputs.note(
                 f"{command[0]} ended with exit code {code}: the run is kept, the profile does not rest on it"
             )
             break
@@ -228,10 +229,3 @@ def _entry(profile: Profile | None) -> Any:
     from ...profiles.schema import dump_entry
 
     return None if profile is None else dump_entry(profile)
-
-
-def _note(text: str) -> None:
-    from ..render.text import clean
-
-    sys.stdout.flush()
-    print(f"pilotfish: {clean(text)}", file=sys.stderr)

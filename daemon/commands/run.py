@@ -22,6 +22,7 @@ from ...simulate.errors import InvalidJobError
 from ...simulate.job import Workflow
 from ...simulate.plan import Plan
 from ...simulate.platform import Cluster
+from ..streams import unheard
 from . import inputs
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def run(
     """Plan a workflow, run its commands on this machine, and compare the forecast with what happened.
 
     Jobs run pinned to their nodes' CPUs, in the plan's order. A job that fails cancels what waits for it.
-    Ctrl-C ends the running jobs (TERM, then KILL). The exit code is 0 if every job exited with 0, else 1.
+    Ctrl-C ends the running jobs (TERM, then KILL); once more, and they go on without us. The exit code is
+    0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
     The jobs' output is kept for the latest 20 runs, or where --state-dir says.
 
     \b
@@ -91,12 +93,13 @@ def run(
     name = _run_id(flow.name)
     home = (state_dir or _runs() / name).absolute()
     outcome, outputs, interrupted = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
-    if as_json:
-        from ..outcome import outcome_to_dict
+    with unheard():
+        if as_json:
+            from ..outcome import outcome_to_dict
 
-        print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
-    else:
-        _show(outcome, flow, site, everything)
+            print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
+        else:
+            _show(outcome, flow, site, everything)
     _tell_failures(outcome, outputs, home)
     if state_dir is None:
         _prune(_runs())

@@ -6,7 +6,6 @@ Rule: it shows what the queue says and nothing else; a reader who has gone away 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +14,7 @@ from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState
 from ..cycle import Report
 from ..queue import Entry, Submission
+from ..streams import tell
 from .text import clean, count, fit, pad, seconds, width
 
 if TYPE_CHECKING:
@@ -78,12 +78,7 @@ class Lines:
         return f"{entry.job.id} on {', '.join(entry.nodes)}: {how}"
 
     def _say(self, kind: str, text: str) -> None:
-        try:
-            print(
-                f"{self._clock() - self._began:8.2f} s  {kind:5}  {clean(text)}", file=sys.stderr, flush=True
-            )
-        except BrokenPipeError:
-            self._say = lambda kind, text: None  # type: ignore[method-assign]
+        tell(f"{self._clock() - self._began:8.2f} s  {kind:5}  {text}")
 
     def close(self) -> None:
         """Nothing to restore."""

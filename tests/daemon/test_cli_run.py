@@ -142,6 +142,22 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
     assert "0 of 2 completed, 2 cancelled" in out and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(("command", "code"), [("touch ran", 0), ("touch ran; exit 3", 1)])
+def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
+    flow = write(tmp_path / "dag.yaml", f"one: {{command: '{command}', {SHORT}}}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
+    done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60)
+    os.close(writer)
+    assert done.returncode == code and (tmp_path / "ran").exists()
+
+
+def test_the_help_says_what_a_signal_does_to_the_exit_code(capsys):
+    assert main(["run", "--help"]) == 0
+    assert "130 after Ctrl-C, 143 after TERM" in " ".join(capsys.readouterr().out.split())
+
+
 def test_metrics_are_served_while_it_runs(tmp_path, capsys):
     probe = (
         "import urllib.request, pathlib; "
