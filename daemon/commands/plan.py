@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,14 +19,7 @@ if TYPE_CHECKING:
     from ..render.chart import Chart
 
 _PICTURES = (".svg", ".html", ".png")
-
-
-class Export(StrEnum):
-    """Forms in which another scheduler can follow the mapping."""
-
-    SLURM = "slurm"
-    OAR = "oar"
-    JSON = "json"
+_FORMS = ("slurm", "oar", "json")
 
 
 def plan(
@@ -56,7 +48,8 @@ def plan(
         typer.Option(metavar="FILE", help="Also draw the Gantt chart into FILE.svg, .html or .png."),
     ] = None,
     export: Annotated[
-        Export | None, typer.Option(help="Print the mapping for another scheduler to follow.")
+        str | None,
+        typer.Option(metavar="FORM", help="Print the mapping for another scheduler to follow: slurm, oar or json."),
     ] = None,
     store: inputs.Store = None,
 ) -> None:
@@ -87,8 +80,8 @@ def plan(
     made = drawn.plan if drawn else wishes.plan(flow, site)
     if gantt is not None:
         _draw(made, flow, site, gantt)
-    if export is not None and export is not Export.JSON:
-        print(_exporter(export)(made, flow), end="")
+    if export in ("slurm", "oar"):
+        print(_exporter(export)(made, flow, site), end="")
     elif as_json or export:
         print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
     else:
@@ -97,12 +90,14 @@ def plan(
         inputs.warn(warning)
 
 
-def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export: Export | None) -> None:
+def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export: str | None) -> None:
+    if export is not None and export not in _FORMS:
+        raise inputs.not_among("--export", export, "a form", _FORMS)
     if compare and (gantt or export):
         raise inputs.bad(
             "--compare", f"it makes several plans, and {'--gantt' if gantt else '--export'} takes one"
         )
-    if as_json and export in (Export.SLURM, Export.OAR):
+    if as_json and export in ("slurm", "oar"):
         raise inputs.bad("--json", f"stdout can hold JSON or --export {export}, not both")
     if gantt and gantt.suffix.lower() not in _PICTURES:
         raise inputs.bad("--gantt", f"{gantt.name!r} has no known ending (allowed: {', '.join(_PICTURES)})")
@@ -162,7 +157,7 @@ def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
     target.write_text(draw(picture, subtitle), encoding="utf-8")
 
 
-def _exporter(form: Export) -> Callable[[Plan, Workflow], str]:
+def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:
     from ...simulate.formats.mapping import export_oar, export_slurm
 
-    return export_slurm if form is Export.SLURM else export_oar
+    return export_slurm if form == "slurm" else export_oar

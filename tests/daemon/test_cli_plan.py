@@ -147,6 +147,8 @@ def test_gantt_goes_into_the_file_and_the_tables_to_stdout(ending, dag, lab, tmp
     ("options", "said"),
     [
         (["--policy", "mum"], "did you mean 'mom'"),
+        (["--export", "pbs"], "'pbs' is not a form (allowed: slurm, oar, json)"),
+        (["--engine", "fuild"], "did you mean 'fluid'? (allowed: fluid, interval)"),
         (["--objective", "speed"], "--objective"),
         (["--time-limit", "0"], "--time-limit"),
         (["--time-limit", "nan"], "--time-limit"),
