@@ -7,6 +7,7 @@ happens here and nowhere else.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection
 from ..simulate.snapshot import JobState
 from .apply import Applied, describe
+from .endings import ending
 from .exporter import Metrics
 from .guard import Guard, forecast_error
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
-from .render.text import count
+from .render.text import count, seconds
 
 if TYPE_CHECKING:
     from .cycle import Report
@@ -52,9 +54,10 @@ class Story:
         """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed."""
         for event in events:
             entry = event.entry
-            self._tell(entry.key, event.kind, event.text)
+            text = _ending(entry) if entry.state.ended else event.text
+            self._tell(entry.key, event.kind, text)
             if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
-                log.warning("%s %s", entry.key, event.text, extra={"job": entry.key, "cycle": self.cycle})
+                log.warning("%s %s", entry.key, text, extra={"job": entry.key, "cycle": self.cycle})
             if entry.state is JobState.COMPLETED:
                 self._measure(entry)
 
@@ -83,13 +86,12 @@ class Story:
             "contention_slowdown": planned.contention_slowdown,
             "evaluations": plan.evaluations,
         }
-        text = (
-            f"{plan.policy} chose {where}: forecast {entry.forecast.run_time:.4g} s,"
-            f" {planned.contention_slowdown:.3g} times its isolated run time"
-        )
+        slowed = planned.contention_slowdown
+        text = f"{plan.policy} chose {where}: forecast {seconds(entry.forecast.run_time)}, "
+        text += "no slowdown" if slowed < 1.005 else f"slowdown {slowed:.2f}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
-            text += f"; runner-up {', '.join(planned.why.nodes)}, {planned.why.cost_s:.4g} s worse"
+            text += f"; runner-up {', '.join(planned.why.nodes)}, {_worse(planned.why.cost_s)}"
         self._tell(entry.key, "chosen", text, data)
 
     def applied(self, applied: Applied, entry: Entry, *, intent: int, dry: bool) -> None:
@@ -148,6 +150,17 @@ class Story:
             )
         elif not self.guard.tripped:
             log.warning("forecasts are good again: the configured policy decides")
+
+
+def _ending(entry: Entry) -> str:
+    return ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+
+
+def _worse(cost_s: float) -> str:
+    """What the runner-up would have cost; inf where the job would never have fit there."""
+    if math.isinf(cost_s):
+        return "would never fit"
+    return f"{seconds(cost_s)} worse" if cost_s >= 5e-4 else "as good"
 
 
 def sentence(report: Report, states: Counter[JobState], seconds: float) -> str:

@@ -48,7 +48,7 @@ class JobView:
         nodes: where it runs or ran.
         exit_code: of the job's process, None while unknown; `signal` if one ended it.
         usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
-        reason: one sentence where the state needs one.
+        reason: one sentence where the state, the code and the signal do not say it all.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
     """
 

@@ -142,8 +142,9 @@ def import_(
     """Take the profiles of a file into the store, all or none."""
     names = _store(store).import_file(file)
     from ..render.profiles import lines
+    from ..render.text import count
 
-    lines(f"{len(names)} profiles: {', '.join(names)}")
+    lines(f"{count(len(names), 'profile')}: {', '.join(names)}")
 
 
 @app.command()

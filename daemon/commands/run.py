@@ -136,7 +136,7 @@ def _adapter(site: Cluster, home: Path) -> Adapter:
     from ...adapters import registry
 
     adapter = registry.create("local", site, state_dir=home)
-    for note in getattr(adapter, "notes", ()):
+    for note in adapter.notes:
         inputs.note(note)
     return adapter
 
@@ -184,13 +184,10 @@ def _carry_out(
 
 
 def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, str]]:
-    """Job id -> files of its stdout and stderr, for the jobs that began, where the adapter keeps such."""
-    output = getattr(adapter, "output", None)
-    if output is None:
-        return {}
+    """Job id -> files of its stdout and stderr, for the jobs that began, where the adapter knows them."""
     began = [entry for entry in submission.entries.values() if entry.start_time is not None]
-    files = {entry.job.id: output(entry.key) for entry in began}
-    return {job: (str(stdout), str(stderr)) for job, (stdout, stderr) in files.items()}
+    files = {entry.job.id: adapter.output(entry.key) for entry in began}
+    return {job: (str(pair[0]), str(pair[1])) for job, pair in files.items() if pair}
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def _cores(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
 def _script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
     about = f"{workflow.name} on {plan.cluster}, mapped by pilotfish with {plan.policy}"
     head = ["#!/bin/sh", f"# {''.join(c if c.isprintable() else '?' for c in about)}"]
-    head.append("# Nodes, cores and dependencies are the plan's; waits on purpose and sharing of cores are not expressed.")
+    head.append("# Nodes, cores and dependencies are the plan's; waits on purpose and shared cores are not expressed.")
     idle = sum(workflow.jobs[workflow.index[planned.id]].command is None for planned in plan.jobs)
     if idle:
         head.append(f"# {idle} of its jobs have no command: they are submitted as no-ops")

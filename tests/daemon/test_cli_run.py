@@ -64,7 +64,7 @@ def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, cap
     assert document["jobs"][0]["exit_code"] == 3 and document["exit_code"] == 1
     assert Path(document["jobs"][0]["stderr"]).read_text() == "why\n"
     assert not (tmp_path / "ran").exists()
-    assert "job 'bad' failed, exit 3" in said.err
+    assert "job 'bad' failed: exit code 3; stderr: /" in said.err
 
 
 def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):

@@ -210,4 +210,4 @@ def test_the_story_tells_choice_runner_up_and_outcome(bench, kit):
     story = bench.journal.story(f"{workflow}/a")
     assert [record["kind"] for record in story] == ["chosen", "applied", "ended"]
     assert story[0]["data"]["runner_up"] == {"nodes": ["n2"], "cost_s": 1.5}
-    assert "exit code 0" in story[-1]["text"]
+    assert story[-1]["text"] == "completed"

@@ -219,15 +219,17 @@ def test_the_commands_submit_show_explain_and_cancel(daemon, capsys):
         assert "Traceback" not in printed.err
         return code, printed.out, printed.err
 
-    code, workflow, _ = pilotfish("submit", str(flow), "--wait", "--key", "k")
+    code, workflow, err = pilotfish("submit", str(flow), "--wait", "--key", "k")
+    assert "job 'bad' failed: exit code 3; stderr: /" in err and err.count("\n") == 1
     workflow = workflow.strip()
     assert code == 1 and workflow.startswith("flow.")
     assert pilotfish("submit", str(flow), "--key", "k")[:2] == (0, f"{workflow}\n")
     code, out, _ = pilotfish("status", workflow)
-    assert code == 0 and "failed (3)" in out and "completed" in out
+    assert code == 0 and "failed (exit 3)" in out and "completed" in out
     assert json.loads(pilotfish("status", "--json")[1])["workflows"][0]["id"] == workflow
     code, out, _ = pilotfish("explain", "bad")
-    assert code == 0 and "chose a" in out and "exit code 3" in out and "runner-up" in out
+    assert code == 0 and "chose a" in out and "failed: exit code 3\n" in out and "runner-up" in out
+    assert f"stderr           {daemon.folder}/state/local/jobs/{workflow}%2Fbad/stderr" in out
     code, _, err = pilotfish("cancel", workflow)
     assert code == 1 and err.count("\n") == 1 and "ended already" in err
     assert daemon.stop() == 0
