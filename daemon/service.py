@@ -152,6 +152,9 @@ class Service:
 
         name, options = self.config.adapter.name, dict(self.config.adapter.options)
         if name == "local":
+            for option in {"state_dir", "output_dir"} & options.keys():
+                if isinstance(options[option], str):  # like every path of the file, relative to it
+                    options[option] = self._file.absolute().parent / Path(options[option]).expanduser()
             options.setdefault("state_dir", self.config.journal.parent / "local")
             if self._dry:
                 options["read_only"] = True

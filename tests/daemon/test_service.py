@@ -237,6 +237,17 @@ def test_the_commands_submit_show_explain_and_cancel(daemon, capsys):
     assert code == 1 and err.count("\n") == 1 and "no pilotfish daemon listens" in err
 
 
+def test_folders_of_the_adapter_are_relative_to_the_configuration(daemon, kit):
+    (daemon.folder / "said").mkdir()
+    wanted = "options: {state_dir: mine, output_dir: said, "
+    daemon.config.write_text(daemon.config.read_text().replace("options: {", wanted))
+    daemon.start()
+    workflow = daemon.submit(shell(kit, "a", "echo here"))
+    (job,) = daemon.ended(workflow)["jobs"]
+    assert job["stdout"] == str(daemon.folder / "said" / f"{workflow}%2Fa.out")
+    assert Path(job["stdout"]).read_text() == "here\n" and (daemon.folder / "mine").is_dir()
+
+
 def test_a_config_that_is_not_there_is_one_line(tmp_path, capsys):
     assert main(["daemon", "--config", str(tmp_path / "none.yaml")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
