@@ -150,11 +150,12 @@ def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
         from ..render.png import png
 
         png(picture, target, subtitle)
-        return
-    from ..render import svg
+    else:
+        from ..render import page, svg
 
-    draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else svg.html
-    target.write_text(draw(picture, subtitle), encoding="utf-8")
+        draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else page.html
+        target.write_text(draw(picture, subtitle), encoding="utf-8")
+    inputs.note(f"the Gantt chart is in {target}")
 
 
 def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:

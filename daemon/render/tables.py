@@ -63,8 +63,10 @@ def header(plan: Plan, workflow: Workflow, cluster: Cluster, *, several: bool = 
 
 def subtitle(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
     """One line for a picture."""
+    idle = len(cluster.nodes) - len({name for job in plan.jobs for name in job.nodes})
     size = f"{count(len(workflow.jobs), 'job')} on {count(len(cluster.nodes), 'node')}"
-    return f"policy {plan.policy} · {size} · makespan {seconds(plan.makespan)}, {bound(plan)}"
+    unused = f" ({idle:,} idle)" if idle else ""
+    return f"policy {plan.policy} · {size}{unused} · makespan {seconds(plan.makespan)}, {bound(plan)}"
 
 
 def plan_table(plan: Plan, cells: int = 80, *, ascii_only: bool = False, everything: bool = False) -> Table:
@@ -135,12 +137,12 @@ def bound(plan: Plan) -> str:
     """How far the makespan is from the proven lower bound."""
     if plan.lower_bound <= 0:
         return "no lower bound"
-    gap = plan.makespan / plan.lower_bound - 1
+    gap, least = plan.makespan / plan.lower_bound - 1, seconds(plan.lower_bound, decimals(plan.lower_bound))
     if gap < -1e-6:  # times of the interval engine, the bound of the fluid model
-        return f"below the fluid model's lower bound of {seconds(plan.lower_bound)}"
+        return f"below the fluid model's lower bound of {least}"
     if gap < 5e-4:
-        return f"optimal: it meets the proven lower bound of {seconds(plan.lower_bound)}"
-    return f"within {percent(gap)} of the proven lower bound of {seconds(plan.lower_bound)}"
+        return f"optimal: it meets the proven lower bound of {least}"
+    return f"within {percent(gap)} of the proven lower bound of {least}"
 
 
 def summary(plan: Plan, cluster: Cluster) -> list[str]:

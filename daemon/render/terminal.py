@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from rich.style import Style
 from rich.text import Text
 
+from ...simulate.formats.hostlist import fold
 from .chart import Bar, Chart, Row, colour_at, ink_on, ticks
 from .text import clean, count, fit, pad, seconds, width
 
@@ -90,6 +91,10 @@ def gantt(chart: Chart, cells: int, *, ascii_only: bool = False, colour: bool = 
             head = pad(name if i == 0 else "", margin, ascii_only=ascii_only)
             lines.append(canvas.append_to(Text(f"{head} {glyphs.side}")))
     lines += _axis(chart, plot, margin, glyphs)
+    if len(chart.rows) <= _COUNTED_ROWS and any(row.lanes > limit for row in chart.rows):
+        lines.append(Text(fit("digits: how many more jobs run there at that time; + stands for 10 or more", cells)))
+    if chart.idle:
+        lines.append(Text(fit(f"idle: {clean(fold(chart.idle), ascii_only=ascii_only)}", cells, ascii_only=ascii_only)))
     if missing := _missing(chart, limit):
         lines.append(Text(fit(f"not drawn: {missing}; --gantt FILE.svg shows all", cells)))
     if colour:
