@@ -11,6 +11,9 @@ from ..outcome import JobOutcome, RunOutcome
 from .tables import Column, grid, with_gap
 from .text import clean, decimals, fit, percent, seconds, times
 
+#: From this error on, and this share of the CPUs' time that others took, the one is put down to the other.
+_MISSED, _BUSY = 0.1, 0.1
+
 
 def outcome_table(
     outcome: RunOutcome, cells: int = 80, *, ascii_only: bool = False, everything: bool = False
@@ -87,6 +90,14 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
     rest = "".join(f", {number} {state}" for state, number in others.items() if number)
     lines.append(f"jobs      {done} of {len(outcome.jobs):,} completed{rest}")
     return lines
+
+
+def busy_hint(outcome: RunOutcome, others: float) -> str:
+    """Why forecasts missed, where others were seen to take the CPUs' time (a share of it); "" where not."""
+    missed = max(outcome.makespan_error or 0.0, outcome.median_error or 0.0)
+    if missed < _MISSED or others < _BUSY:
+        return ""
+    return f"other processes took {percent(others)} of these CPUs' time meanwhile: forecasts assume that they are free"
 
 
 def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[str]:

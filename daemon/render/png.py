@@ -96,7 +96,7 @@ def _bars(axes: Axes, chart: Chart) -> None:
         top += row.lanes + 0.4
     axes.set_ylim(top, 0)
     step = max(1, len(middles) // 80)
-    names = [fit(clean(row.node), 18) for row in chart.rows]
+    names = [fit(clean(row.node), 14) for row in chart.rows]
     axes.set_yticks(middles[::step], names[::step], fontsize=9, parse_math=False)
 
 
@@ -129,7 +129,7 @@ def _head(figure: Figure, chart: Chart, subtitle: str) -> None:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
     high = figure.get_figheight()
-    title = f"{fit(clean(chart.plan.workflow), 60)} on {fit(clean(chart.plan.cluster), 30)}"
+    title = f"{fit(clean(chart.plan.workflow), 44)} on {fit(clean(chart.plan.cluster), 20)}"
     figure.text(0.02, 1 - 0.36 / high, title, fontsize=15, weight="bold", color="#1f2a37", parse_math=False)
     figure.text(0.02, 1 - 0.66 / high, clean(subtitle), fontsize=9.5, color="#5b6878", parse_math=False)
     colours = LinearSegmentedColormap.from_list("heat", [_rgb(colour_at(i / 20)) for i in range(21)])

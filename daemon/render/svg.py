@@ -42,7 +42,7 @@ class _Layout:
     @cached_property
     def left(self) -> float:
         cells = max((min(24, width(row.node)) for row in self.chart.rows), default=1)
-        return 30.0 + 6.9 * cells
+        return 30.0 + 7.8 * cells
 
     @cached_property
     def tops(self) -> list[float]:
@@ -84,7 +84,7 @@ def svg(chart: Chart, subtitle: str = "") -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PAGE_WIDTH:g} {layout.height:.1f}" '
         f'width="{PAGE_WIDTH:g}" height="{layout.height:.1f}" role="img">'
     )
-    title = f"{fit(clean(chart.plan.workflow), 60)} on {fit(clean(chart.plan.cluster), 30)}"
+    title = f"{fit(clean(chart.plan.workflow), 44)} on {fit(clean(chart.plan.cluster), 20)}"
     parts = [head, f"<style>{_STYLE}</style>", f"<title>{escape(title)}</title>"]
     parts.append('<rect class="bg" width="100%" height="100%"/>')
     parts.append(f'<text class="title" x="24" y="38">{escape(title)}</text>')
@@ -201,6 +201,8 @@ def _links(layout: _Layout) -> Iterator[str]:
 def _legend(chart: Chart) -> Iterator[str]:
     left, size = PAGE_WIDTH - _RIGHT - 200, 200.0
     chain = f"critical chain ({count(len(chart.chain), 'job')})"
+    # over the end of a title that is too wide
+    yield f'<rect class="bg" x="{left - 14:.1f}" y="8" width="{size + 14 + _RIGHT:g}" height="72"/>'
     yield '<defs><linearGradient id="heat">'
     for i in range(11):
         red, green, blue = colour_at(i / 10)

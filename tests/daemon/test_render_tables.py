@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pilotfish.daemon.outcome import JobOutcome, RunOutcome, relative_error
-from pilotfish.daemon.render.outcome import failures, outcome_summary, outcome_table, signed
+from pilotfish.daemon.render.outcome import busy_hint, failures, outcome_summary, outcome_table, signed
 from pilotfish.daemon.render.screen import Screen
 from pilotfish.daemon.render.tables import (
     bound,
@@ -148,6 +148,14 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
 def test_an_error_can_be_read_whatever_its_size(actual, shown):
     error = relative_error(10.0, actual)
     assert signed(error) == shown and signed(-1e300).endswith("x shorter") and signed(1.0).endswith("x longer")
+
+
+def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
+    late, good = outcome({}), outcome({"finish_time": 10.0})
+    assert busy_hint(late, 0.48) == (
+        "other processes took 48 % of these CPUs' time meanwhile: forecasts assume that they are free"
+    )
+    assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
 
 
 def test_what_failed_is_named_with_its_output(shown):
