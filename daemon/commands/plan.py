@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...simulate.errors import ConfigError
 from ...simulate.job import Workflow
 from ...simulate.plan import Plan
 from ...simulate.platform import Cluster
@@ -78,14 +79,14 @@ def plan(
         return
     drawn = wishes.replicated(flow, site) if replicates else None
     made = drawn.plan if drawn else wishes.plan(flow, site)
-    if gantt is not None:
-        _draw(made, flow, site, gantt)
     if export in ("slurm", "oar"):
         print(_exporter(export)(made, flow, site), end="")
     elif as_json or export:
         print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
     else:
         _show(made, flow, site, everything, drawn)
+    if gantt is not None:
+        _draw(made, flow, site, gantt)
     for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
         inputs.warn(warning)
 
@@ -101,6 +102,8 @@ def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export:
         raise inputs.bad("--json", f"stdout can hold JSON or --export {export}, not both")
     if gantt and gantt.suffix.lower() not in _PICTURES:
         raise inputs.bad("--gantt", f"{gantt.name!r} has no known ending (allowed: {', '.join(_PICTURES)})")
+    if gantt and not gantt.parent.is_dir():  # found now, not after a long search
+        raise ConfigError(str(gantt), "", "cannot be written: there is no such folder")
     if gantt and gantt.suffix.lower() == ".png":
         from ..render.png import demand_matplotlib
 
