@@ -11,8 +11,9 @@ from ..outcome import JobOutcome, RunOutcome
 from .tables import Column, grid, with_gap
 from .text import clean, decimals, fit, percent, seconds, times
 
-#: From this error on, and this share of the CPUs' time that others took, the one is put down to the other.
-_MISSED, _BUSY = 0.1, 0.1
+#: From this error on, and this share of the CPUs' time that others took, the one is put down to the other; in a run
+#: of less than some seconds the start of our keepers would count as others.
+_MISSED, _BUSY, _LEAST_S = 0.1, 0.1, 3.0
 
 
 def outcome_table(
@@ -62,6 +63,10 @@ def signed(error: float) -> str:
     return ("+" if error > 0 else "") + percent(error)
 
 
+def _magnitude(error: float) -> str:
+    return f"error {percent(error)}" if error < 1 else f"off {times(1 + error)}"
+
+
 def _error(error: float) -> str:
     return f"{'error ' if -1 < error < 0.5 else ''}{signed(error)}"
 
@@ -78,7 +83,7 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
     if outcome.median_error is not None and worst is not None and worst.error is not None:
         name = fit(clean(worst.planned.id), 24)
         lines.append(
-            f"run time  error {percent(outcome.median_error)} in the median,"
+            f"run time  {_magnitude(outcome.median_error)} in the median,"
             f" at worst {signed(worst.error)} ({name})"
         )
     done = sum(job.state is JobState.COMPLETED for job in outcome.jobs)
@@ -94,8 +99,7 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
 
 def busy_hint(outcome: RunOutcome, others: float) -> str:
     """Why forecasts missed, where others were seen to take the CPUs' time (a share of it); "" where not."""
-    missed = max(outcome.makespan_error or 0.0, outcome.median_error or 0.0)
-    if missed < _MISSED or others < _BUSY:
+    if (outcome.makespan_error or 0.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
     return f"other processes took {percent(others)} of these CPUs' time meanwhile: forecasts assume that they are free"
 

@@ -156,6 +156,11 @@ def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
         "other processes took 48 % of these CPUs' time meanwhile: forecasts assume that they are free"
     )
     assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
+    assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""
+
+
+def test_a_median_error_of_thousands_of_percent_is_a_factor():
+    assert "run time  off 1,000x in the median, at worst 1,000x shorter" in outcome_summary(outcome({"finish_time": 0.01}))[1]
 
 
 def test_what_failed_is_named_with_its_output(shown):
