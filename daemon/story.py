@@ -36,6 +36,8 @@ class Story:
         self._queue, self._metrics, self.guard = queue, metrics, guard
         self.cycle, self.now = 0, 0.0
         self.records: list[tuple[Any, ...]] = []
+        self._choices: dict[str, str] = {}
+        self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
         self.errors: list[float] = []
 
@@ -92,6 +94,7 @@ class Story:
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
             text += f"; runner-up {', '.join(planned.why.nodes)}, {_worse(planned.why.cost_s)}"
+        self._choices[entry.key] = text
         self._tell(entry.key, "chosen", text, data)
 
     def applied(self, applied: Applied, entry: Entry, *, intent: int, dry: bool) -> None:
@@ -115,12 +118,17 @@ class Story:
         if applied.error:
             log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
         self._tell(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
+        choice = self._choices.pop(entry.key, "")
+        if dry:
+            self._foretold |= {(entry.key, "chosen"): choice, (entry.key, "dry-run"): text}
 
     def rejected(self, rejection: Rejection) -> None:
         """Note an action that the check dropped."""
         self._tell(rejection.action.key, "rejected", f"{describe(rejection.action)}: {rejection.reason}")
 
     def _tell(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        if self._foretold.get((key, kind)) == text:
+            return
         self.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
 

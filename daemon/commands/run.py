@@ -82,8 +82,8 @@ def run(
     wishes = inputs.wishes(policy, objective, seed, budget, time_limit)
     profiles = inputs.Profiles(store)
     flow = profiles.read_workflow(workflow)
-    site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
     _demand_commands(flow)
+    site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
     inputs.load_simulator()
     plan = wishes.plan(flow, site)
     for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):

@@ -109,7 +109,7 @@ def test_a_workflow_without_commands_cannot_be_run(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", f"one: {{{SHORT}}}")
     assert main(["run", flow]) == 1
     said = capsys.readouterr()
-    assert said.out == "" and "job 'one' has no command" in said.err
+    assert said.out == "" and "job 'one' has no command" in said.err and said.err.count("\n") == 1
 
 
 def test_a_bad_node_list_is_one_line(tmp_path, capsys):

@@ -177,11 +177,14 @@ def test_a_dry_run_prints_what_live_does_and_touches_nothing(tmp_path, kit):
     before = (tmp_path / "dry.sqlite").read_bytes()
     dry.start(in_memory=True, applier=Recording(printed.append))
     live = kit.Bench(tmp_path / "live.sqlite", kit.Manager(kit.cluster()))
-    dry.submit(*jobs)
+    workflow = dry.submit(*jobs)
     live.submit(*jobs)
+    dry.run(5)
+    dry.submit(kit.job("other", seconds=1))  # decided anew, with the same result for those that wait
     dry.run(5)
     live_starts = [describe(applied.action) for applied in live.run(1)[0].applied]
     assert printed == live_starts and len(printed) == 2
+    assert [record["kind"] for record in dry.journal.story(f"{workflow}/a")] == ["chosen", "dry-run"]
     assert not dry.manager.runs
     assert (tmp_path / "dry.sqlite").read_bytes() == before
     assert dry.cycle.mode == "dry-run"

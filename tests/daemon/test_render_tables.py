@@ -160,7 +160,8 @@ def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
 
 
 def test_a_median_error_of_thousands_of_percent_is_a_factor():
-    assert "run time  off 1,000x in the median, at worst 1,000x shorter" in outcome_summary(outcome({"finish_time": 0.01}))[1]
+    said = outcome_summary(outcome({"finish_time": 0.01}))[1]
+    assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
 
 
 def test_what_failed_is_named_with_its_output(shown):
