@@ -55,6 +55,8 @@ class ControlGroups:
         """One sentence on the controllers that cannot be used, if there are such."""
         had = frozenset().union(*self.parents.values())
         missing = [name for name in CONTROLLERS if name not in had]
+        if len(missing) == len(CONTROLLERS):
+            return ("no writable control groups: pinning and memory limits are not enforced",)
         if not missing:
             return ()
         which = f"{', '.join(missing)} control group{'s' if missing[1:] else ''}"
