@@ -149,8 +149,11 @@ def summary(plan: Plan, cluster: Cluster) -> list[str]:
     """The lines under the chart: makespan, energy, time to decide."""
     effort = f", {count(plan.evaluations, 'simulation')}" if plan.evaluations else ""
     cut = ", cut short by the time limit" if plan.truncated else ""
+    first = f"makespan  {seconds(plan.makespan)}, {bound(plan)}"
+    if len(first) > 80:  # without hours and minutes
+        first = f"makespan  {seconds(plan.makespan, decimals(plan.makespan))}, {bound(plan)}"
     return [
-        f"makespan  {seconds(plan.makespan)}, {bound(plan)}",
+        first,
         f"energy    {energy(plan, cluster)}",
         f"decided   in {duration(plan.simulated_in)}{effort}{cut}",
     ]

@@ -101,6 +101,8 @@ def test_the_summary_has_bound_energy_and_effort():
         "energy    unknown: node type xeon gives no power",
         "decided   in 2.1 ms, 412 simulations, cut short by the time limit",
     ]
+    for makespan in (3600.5, 123_456.7, 98_765_432.1):
+        assert all(width(line) <= 80 for line in summary(make_plan(makespan=makespan), cluster()))
     assert energy(make_plan(energy_j=56789.0), cluster(Power(95.0))) == "56.8 kJ"
     assert bound(make_plan(lower_bound=123.4)).startswith("optimal")
     assert bound(make_plan(lower_bound=0.0)) == "no lower bound"
