@@ -152,13 +152,18 @@ def wishes(
     try:
         objective = Objective.parse(goal)
     except ConfigError as error:
-        raise bad("--objective", str(error)) from None
+        raise bad_value("--objective", error) from None
     return Wishes(policy, goal, objective, seed, budget, time_limit, engine, replicates)
 
 
 def bad(option: str, problem: str) -> typer.BadParameter:
     """A usage error about `option`."""
     return typer.BadParameter(problem, param_hint=f"'{option}'")
+
+
+def bad_value(option: str, error: ConfigError) -> typer.BadParameter:
+    """A usage error about the value of `option`, as what reads such values found it."""
+    return bad(option, error.problem + (f" (allowed: {error.allowed})" if error.allowed else ""))
 
 
 def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typer.BadParameter:

@@ -26,6 +26,8 @@ app = typer.Typer(
     help="Measure what jobs need; list, show, import and export profiles.",
 )
 
+_ENDINGS = (".yaml", ".yml", ".json")
+
 Store = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
@@ -155,6 +157,8 @@ def export(
     store: Store = None,
 ) -> None:
     """Write the store's own profiles as a file that `profile import` reads."""
+    if file is not None and file.suffix not in _ENDINGS:
+        raise inputs.bad("[FILE]", f"{file.name!r} has no known ending (allowed: {', '.join(_ENDINGS)})")
     text = _store(store).export_text(as_json=file is not None and file.suffix == ".json")
     if file is None:
         print(text, end="")
@@ -180,7 +184,7 @@ def _cpus(written: str | None) -> tuple[int, ...] | None:
     try:
         cpus = parse_cpus(written)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--cpus'") from None
+        raise inputs.bad_value("--cpus", error) from None
     ours = os.sched_getaffinity(0)
     if not set(cpus) <= ours:
         raise typer.BadParameter(
@@ -196,7 +200,7 @@ def _rate(written: str | None) -> float | None:
     try:
         return None if written is None else parse_rate(written)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--bandwidth'") from None
+        raise inputs.bad_value("--bandwidth", error) from None
 
 
 def _checked(name: str) -> str:
@@ -206,7 +210,7 @@ def _checked(name: str) -> str:
     try:
         check_name(name)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--name'") from None
+        raise inputs.bad_value("--name", error) from None
     return name
 
 
