@@ -56,7 +56,7 @@ class ControlGroups:
         had = frozenset().union(*self.parents.values())
         missing = [name for name in CONTROLLERS if name not in had]
         if len(missing) == len(CONTROLLERS):
-            return ("no writable control groups: pinning and memory limits are not enforced",)
+            return ("without control groups pinning and memory limits are not enforced",)
         if not missing:
             return ()
         which = f"{', '.join(missing)} control group{'s' if missing[1:] else ''}"

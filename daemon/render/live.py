@@ -50,7 +50,7 @@ def view(
 
 
 class Lines:
-    """A line for each start and end: `12.5 s  end  align on a: completed after 4.1 s (forecast 4.0 s)`."""
+    """A line for each start and end: `12.5 s  end  align on a: completed in 4.1 s (forecast 4.0 s)`."""
 
     def __init__(self, submission: Submission, plan: Plan, clock: Callable[[], float]) -> None:
         self._clock, self._began = clock, clock()
@@ -75,11 +75,11 @@ class Lines:
             return f"{_name(entry.job.id)}: {entry.reason or entry.state}"
         planned = self._planned[entry.job.id]
         run_time, forecast = entry.finish_time - entry.start_time, planned.finish_time - planned.start_time
-        how = f"{entry.state} after {seconds(run_time)} (forecast {seconds(forecast)})"
+        how = f"{entry.state} in {seconds(run_time)} (forecast {seconds(forecast)})"
         return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {how}"
 
     def _say(self, kind: str, text: str) -> None:
-        tell(f"{self._clock() - self._began:8.2f} s  {kind:5}  {text}")
+        tell(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
 
     def close(self) -> None:
         """Nothing to restore."""

@@ -73,7 +73,7 @@ def test_no_limit_is_none(tmp_path: Path) -> None:
 def test_without_groups_there_is_one_note_and_no_error(mounts: str, membership: str) -> None:
     groups = ControlGroups(mounts, membership)
     (note,) = groups.notes
-    assert note == "no writable control groups: pinning and memory limits are not enforced"
+    assert note == "without control groups pinning and memory limits are not enforced"
     assert groups.make("j", (0,), 1.0) == ()
 
 
