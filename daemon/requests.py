@@ -113,6 +113,7 @@ class Requests:
             "cluster": self._cluster.name,
             "time": self._cycle.now,
             "blocked": self._cycle.blocked,
+            "guard": {"median_error": self._cycle.guard.median, "bound": self._cycle.guard.bound},
             "workflows": [self._workflow(submission) for submission in found],
         }
 

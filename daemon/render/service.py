@@ -19,7 +19,7 @@ from ..outcome import relative_error
 from .outcome import failure, signed
 from .screen import Screen
 from .tables import Column, grid
-from .text import clean, count, seconds
+from .text import clean, count, percent, seconds, times
 
 _COLUMNS = (
     Column("JOB"),
@@ -43,6 +43,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen.put(Text(f"{clean(reply['cluster'])}: {reply['mode']}, policy {reply['policy']}, {known}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
+    if reply["mode"] == "fallback":
+        screen.put(_why_fallback(**reply["guard"]))
     left = _Budget(len(workflows), sum(len(flow["jobs"]) for flow in workflows)) if everything else _Budget()
     ended = [flow for flow in workflows if flow["finish_time"] is not None]
     alive = [flow for flow in workflows if flow["finish_time"] is None]
@@ -61,6 +63,11 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
             screen.put(Text(f"{more:,} more: --all", style="dim"))
     if more := len(alive[left.workflows :]):
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
+
+
+def _why_fallback(median_error: float, bound: float) -> str:
+    missed = percent(median_error) if median_error < 1 else times(1 + median_error)
+    return f"fallback: forecasts missed by {missed} in the median; the bound is {percent(bound)}"
 
 
 @dataclass

@@ -67,6 +67,12 @@ def test_a_long_list_is_cut_and_says_so(shown):
     assert len(everything) > 800 and "--all" not in "\n".join(everything)
 
 
+@pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
+def test_a_fallback_says_why(shown, error, missed):
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5}})
+    assert lines[1] == f"fallback: forecasts missed by {missed} in the median; the bound is 50 %"
+
+
 def test_nothing_to_show_is_one_line(shown):
     assert shown(status()) == ["lab: live, policy mom, 0 workflows"]
 
