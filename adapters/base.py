@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from ..simulate.errors import PilotfishError
@@ -107,6 +108,10 @@ class Adapter(Protocol):
 
     def forget(self, key: str) -> None:
         """Let go of what is kept of a job that has ended; a no-op where that happens by itself."""
+        ...
+
+    def output(self, key: str) -> tuple[Path, Path] | None:
+        """Files of a job's stdout and stderr; None where they are not known here."""
         ...
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 Rule: results go to stdout, diagnostics to stderr as one line. Exit codes: 0 done, 1 the thing asked for
 failed, 64 the command line was wrong (EX_USAGE of sysexits.h), 75 the end that was waited for could not be learned
-(EX_TEMPFAIL), 130 interrupted.
+(EX_TEMPFAIL), 130 interrupted, 141 the reader of stdout went away.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import typer
 
 from ..simulate.errors import InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
+from .streams import forget, tell
 
-FAILED, USAGE, INTERRUPTED = 1, 64, 130
+FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 64, 130, 141
 #: Base of click's errors about the command line, wherever this version of typer keeps its click.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -87,10 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(argv)
+    except BrokenPipeError:
+        code = UNHEARD
+    try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget_stdout()
-        return FAILED
+        forget(sys.stdout)
+        return code or UNHEARD
     return code
 
 
@@ -106,6 +110,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except SystemExit as stop:  # click's own answer to a closed pipe, and to completion requests
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
         return stop.code if isinstance(stop.code, int) else FAILED
     except InvariantError as error:
         return _our_bug(error)
@@ -123,9 +129,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    from .render.text import clean
-
-    print(f"pilotfish: {clean(text)}", file=sys.stderr)
+    tell(f"pilotfish: {text}")
     return code
 
 
@@ -138,11 +142,6 @@ def _our_bug(error: Exception) -> int:
     return _say(
         f"error: unexpected {what} (please report this; PILOTFISH_DEBUG=1 shows where it happened)", FAILED
     )
-
-
-def _forget_stdout() -> None:
-    """The reader has gone: nothing more is written, and the interpreter's last flush does not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

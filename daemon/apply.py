@@ -7,7 +7,7 @@ tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..adapters.base import Adapter, AdapterError
@@ -47,14 +47,21 @@ class Live:
 
 @dataclass(slots=True)
 class Recording:
-    """A dry run: every action is printed as one line, and nothing else happens."""
+    """A dry run: every action is printed as one line, and nothing else happens.
+
+    As nothing starts, the same is decided again and again; it is printed when it changes.
+    """
 
     show: Callable[[str], None]
     dry: bool = True
+    shown: dict[str, str] = field(default_factory=dict)
 
     def apply(self, action: Action) -> None:
-        """Print the action."""
-        self.show(describe(action))
+        """Print the action, unless it is what was printed last of its job."""
+        line = describe(action)
+        if self.shown.get(action.key) != line:
+            self.shown[action.key] = line
+            self.show(line)
 
 
 def describe(action: Action) -> str:

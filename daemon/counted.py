@@ -5,6 +5,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from ..adapters.base import Adapter, AdapterError, Capabilities
@@ -55,6 +56,10 @@ class Counted:
     def forget(self, key: str) -> None:
         """Let the adapter drop what it keeps of an ended job, where it keeps such. Raises AdapterError."""
         self._count("forget", lambda: self._inner.forget(key))
+
+    def output(self, key: str) -> tuple[Path, Path] | None:
+        """Where a job's output is; it asks nobody, so it is not counted."""
+        return self._inner.output(key)
 
     def close(self) -> None:
         """Let go."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -71,7 +72,10 @@ class Metrics:
         )
         self.node_load = make(Gauge, "node_load_ratio", "Threads placed over cores.", ("node",))
         self.node_power = make(Gauge, "node_power_watts", "Power, by the power model.", ("node",))
-        self.energy = make(Counter, "energy_joules_total", "Energy of all nodes, by the power model.")
+        self._energy: Any = None  # unknown until a snapshot shows that each node's power is known
+        self._make_energy = partial(
+            make, Counter, "energy_joules_total", "Energy of all nodes, by the power model; absent where unknown."
+        )
         self.adapter_requests = make(
             Counter,
             "adapter_requests_total",
@@ -84,7 +88,7 @@ class Metrics:
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
         self._last: Snapshot | None = None
-        self._watts = 0.0
+        self._watts: float | None = None
 
     def set_mode(self, mode: str) -> None:
         """Show the daemon in `mode`, one of MODES."""
@@ -101,15 +105,18 @@ class Metrics:
         """Show what a snapshot says of the nodes, and how many of our jobs are in each state."""
         for state in JobState:
             self.jobs.labels(str(state)).set(states[state])
-        if self._last is not None:
-            self.energy.inc(self._watts * max(0.0, snapshot.time - self._last.time))
-        taken, self._watts = occupancy(snapshot), 0.0
-        for node, threads in zip(snapshot.cluster.nodes, taken.threads, strict=True):
+        if self._last is not None and self._watts is not None:
+            self._energy.inc(self._watts * max(0.0, snapshot.time - self._last.time))
+        known: list[float] = []
+        for node, threads in zip(snapshot.cluster.nodes, occupancy(snapshot).threads, strict=True):
             self.node_load.labels(node.name).set(threads / node.type.cores)
             watts = node_watts(node, threads)
             if watts is not None:
                 self.node_power.labels(node.name).set(watts)
-                self._watts += watts
+                known.append(watts)
+        self._watts = sum(known) if len(known) == len(snapshot.cluster.nodes) else None
+        if self._watts is not None and self._energy is None:
+            self._energy = self._make_energy()
         self._last = snapshot
 
 

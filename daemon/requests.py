@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..adapters.base import Capabilities
@@ -26,6 +26,7 @@ from .codec import decode
 from .cycle import Cycle
 from .journal import Journal
 from .queue import Entry, Submission
+from .render.text import count
 from .wire import refusal
 
 log = logging.getLogger("pilotfish.requests")
@@ -37,6 +38,7 @@ class Requests:
 
     Args:
         recall: puts what earlier runs showed in place of the default profile.
+        output: key of a job -> files of its stdout and stderr, where the resource manager knows them.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class Requests:
         capabilities: Capabilities,
         *,
         recall: Callable[[Workflow], Workflow] = lambda workflow: workflow,
+        output: Callable[[str], tuple[Path, Path] | None] = lambda key: None,
     ) -> None:
         self._cycle, self._journal, self._cluster = cycle, journal, cluster
-        self._capabilities, self._recall = capabilities, recall
+        self._capabilities, self._recall, self._output = capabilities, recall, output
         self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
             "status": self._status,
@@ -85,7 +88,7 @@ class Requests:
         submission = Submission(_new_id(workflow.name), workflow, self._cycle.now or time.time())
         self._journal.submit(submission, key)
         self._cycle.take(submission)
-        log.info("took %s with %d jobs", submission.id, len(workflow.jobs))
+        log.info("took %s with %s", submission.id, count(len(workflow.jobs), "job"))
         return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
 
     def _can_run(self, workflow: Workflow) -> None:
@@ -110,7 +113,8 @@ class Requests:
             "cluster": self._cluster.name,
             "time": self._cycle.now,
             "blocked": self._cycle.blocked,
-            "workflows": [_workflow_status(submission) for submission in found],
+            "guard": {"median_error": self._cycle.guard.median, "bound": self._cycle.guard.bound},
+            "workflows": [self._workflow(submission) for submission in found],
         }
 
     def _cancel(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +137,7 @@ class Requests:
             target = f"{workflows[0]}/{target}"
         entry = self._entry(target)
         return {
-            "job": _job_status(entry),
+            "job": self._job(entry),
             "submit_time": self._find(entry.workflow).submit_time,
             "after": list(entry.job.after),
             "waits": self._cycle.stuck.get(entry.key, ""),
@@ -152,6 +156,40 @@ class Requests:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidJobError(f"there is no workflow {workflow!r}{hint}")
         return found
+
+    def _workflow(self, submission: Submission) -> dict[str, Any]:
+        state, finish = submission.state, None
+        if state.ended:
+            finish = max((e.finish_time or 0.0) for e in submission.entries.values())
+        return {
+            "id": submission.id,
+            "name": submission.workflow.name,
+            "state": str(state),
+            "submit_time": submission.submit_time,
+            "finish_time": finish,
+            "exit_code": submission.exit_code,
+            "jobs": [self._job(entry) for entry in submission.entries.values()],
+        }
+
+    def _job(self, entry: Entry) -> dict[str, Any]:
+        forecast = entry.forecast
+        files = self._output(entry.key) if entry.start_time is not None else None
+        return {
+            "id": entry.job.id,
+            "key": entry.key,
+            "state": str(entry.state),
+            "nodes": list(entry.nodes),
+            "start_time": entry.start_time,
+            "finish_time": entry.finish_time,
+            "exit_code": entry.exit_code,
+            "signal": entry.signal,
+            "reason": entry.reason,
+            "forecast_run_time": forecast.run_time if forecast else None,
+            "forecast_finish_time": entry.expected,
+            "contention_slowdown": forecast.contention_slowdown if forecast else None,
+            "stdout": str(files[0]) if files else None,
+            "stderr": str(files[1]) if files else None,
+        }
 
     def _entry(self, key: str) -> Entry:
         workflow, _, job = key.partition("/")
@@ -192,34 +230,3 @@ def _new_id(name: str) -> str:
     return f"{word}.{base64.b32encode(secrets.token_bytes(5)).decode().lower()[:6]}"
 
 
-def _workflow_status(submission: Submission) -> dict[str, Any]:
-    state, finish = submission.state, None
-    if state.ended:
-        finish = max((e.finish_time or 0.0) for e in submission.entries.values())
-    return {
-        "id": submission.id,
-        "name": submission.workflow.name,
-        "state": str(state),
-        "submit_time": submission.submit_time,
-        "finish_time": finish,
-        "exit_code": submission.exit_code,
-        "jobs": [_job_status(entry) for entry in submission.entries.values()],
-    }
-
-
-def _job_status(entry: Entry) -> dict[str, Any]:
-    forecast = entry.forecast
-    return {
-        "id": entry.job.id,
-        "key": entry.key,
-        "state": str(entry.state),
-        "nodes": list(entry.nodes),
-        "start_time": entry.start_time,
-        "finish_time": entry.finish_time,
-        "exit_code": entry.exit_code,
-        "signal": entry.signal,
-        "reason": entry.reason,
-        "forecast_run_time": forecast.run_time if forecast else None,
-        "forecast_finish_time": entry.expected,
-        "contention_slowdown": forecast.contention_slowdown if forecast else None,
-    }

@@ -34,6 +34,7 @@ from .logs import set_up
 from .memory import Memory
 from .notify import notify, reloading
 from .planning import Options, Planner, simulate_plan
+from .render.text import count
 from .requests import Requests
 from .window import WINDOW
 from .wire import Server
@@ -78,11 +79,11 @@ class Service:
             set_up(self.config.log.level, self.config.log.format)
             self._open(stack)
             log.info(
-                "pilotfish serves cluster %s by %s, %s; %d workflows in the journal",
+                "pilotfish serves cluster %s by %s, %s; %s in the journal",
                 self._cluster.name,
                 self.config.policy,
                 self._cycle.mode,
-                len(self._cycle.queue.submissions),
+                count(len(self._cycle.queue.submissions), "workflow"),
             )
             self._loop()
             notify("STOPPING=1")
@@ -124,7 +125,12 @@ class Service:
         if not self._dry:
             self._cycle.learn = memory.keep
         requests = Requests(
-            self._cycle, self._journal, cluster, self._adapter.capabilities, recall=memory.recall
+            self._cycle,
+            self._journal,
+            cluster,
+            self._adapter.capabilities,
+            recall=memory.recall,
+            output=self._adapter.output,
         )
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
@@ -147,6 +153,9 @@ class Service:
 
         name, options = self.config.adapter.name, dict(self.config.adapter.options)
         if name == "local":
+            for option in {"state_dir", "output_dir"} & options.keys():
+                if isinstance(options[option], str):  # like every path of the file, relative to it
+                    options[option] = self._file.absolute().parent / Path(options[option]).expanduser()
             options.setdefault("state_dir", self.config.journal.parent / "local")
             if self._dry:
                 options["read_only"] = True

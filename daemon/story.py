@@ -7,6 +7,7 @@ happens here and nowhere else.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection
 from ..simulate.snapshot import JobState
 from .apply import Applied, describe
+from .endings import ending
 from .exporter import Metrics
 from .guard import Guard, forecast_error
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
-from .render.text import count
+from .render.text import count, seconds
 
 if TYPE_CHECKING:
     from .cycle import Report
@@ -34,6 +36,8 @@ class Story:
         self._queue, self._metrics, self.guard = queue, metrics, guard
         self.cycle, self.now = 0, 0.0
         self.records: list[tuple[Any, ...]] = []
+        self._choices: dict[str, str] = {}
+        self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
         self.errors: list[float] = []
 
@@ -52,9 +56,10 @@ class Story:
         """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed."""
         for event in events:
             entry = event.entry
-            self._tell(entry.key, event.kind, event.text)
+            text = _ending(entry) if entry.state.ended else event.text
+            self._tell(entry.key, event.kind, text)
             if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
-                log.warning("%s %s", entry.key, event.text, extra={"job": entry.key, "cycle": self.cycle})
+                log.warning("%s %s", entry.key, text, extra={"job": entry.key, "cycle": self.cycle})
             if entry.state is JobState.COMPLETED:
                 self._measure(entry)
 
@@ -83,13 +88,13 @@ class Story:
             "contention_slowdown": planned.contention_slowdown,
             "evaluations": plan.evaluations,
         }
-        text = (
-            f"{plan.policy} chose {where}: forecast {entry.forecast.run_time:.4g} s,"
-            f" {planned.contention_slowdown:.3g} times its isolated run time"
-        )
+        slowed = planned.contention_slowdown
+        text = f"{plan.policy} chose {where}: forecast {seconds(entry.forecast.run_time)}, "
+        text += "no slowdown" if slowed < 1.005 else f"slowdown {slowed:.2f}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
-            text += f"; runner-up {', '.join(planned.why.nodes)}, {planned.why.cost_s:.4g} s worse"
+            text += f"; runner-up {', '.join(planned.why.nodes)}, {_worse(planned.why.cost_s)}"
+        self._choices[entry.key] = text
         self._tell(entry.key, "chosen", text, data)
 
     def applied(self, applied: Applied, entry: Entry, *, intent: int, dry: bool) -> None:
@@ -113,12 +118,17 @@ class Story:
         if applied.error:
             log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
         self._tell(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
+        choice = self._choices.pop(entry.key, "")
+        if dry:
+            self._foretold |= {(entry.key, "chosen"): choice, (entry.key, "dry-run"): text}
 
     def rejected(self, rejection: Rejection) -> None:
         """Note an action that the check dropped."""
         self._tell(rejection.action.key, "rejected", f"{describe(rejection.action)}: {rejection.reason}")
 
     def _tell(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        if self._foretold.get((key, kind)) == text:
+            return
         self.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
 
@@ -148,6 +158,17 @@ class Story:
             )
         elif not self.guard.tripped:
             log.warning("forecasts are good again: the configured policy decides")
+
+
+def _ending(entry: Entry) -> str:
+    return ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+
+
+def _worse(cost_s: float) -> str:
+    """What the runner-up would have cost; inf where the job would never have fit there."""
+    if math.isinf(cost_s):
+        return "would never fit"
+    return f"{seconds(cost_s)} worse" if cost_s >= 5e-4 else "as good"
 
 
 def sentence(report: Report, states: Counter[JobState], seconds: float) -> str:

@@ -48,7 +48,7 @@ class JobView:
         nodes: where it runs or ran.
         exit_code: of the job's process, None while unknown; `signal` if one ended it.
         usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
-        reason: one sentence where the state needs one.
+        reason: one sentence where the state, the code and the signal do not say it all.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
         offered: it came through the resource manager, whose user hands it to us to choose its nodes (restartable, too).
         waits: why an offered job must not be started now, "" if it may be.

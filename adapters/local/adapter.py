@@ -23,7 +23,7 @@ from ...simulate.snapshot import NodeState, Snapshot
 from ..base import AdapterError, Capabilities
 from . import keeper
 from .cgroups import ControlGroups, remove
-from .checks import check_cluster, check_options, check_start
+from .checks import check_cluster, check_options, check_start, shared_cpus
 from .observe import Observer, kept
 from .processes import MARK
 from .records import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
@@ -59,7 +59,7 @@ class LocalAdapter:
         cgroups = cgroups and not read_only  # to look for them is to make them
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
         self._groups.sweep()
-        self.notes = list(self._groups.notes) if cgroups else []
+        self.notes = [*shared_cpus(cluster), *(self._groups.notes if cgroups else ())]
         self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
         self._starting: list[subprocess.Popen[bytes]] = []
         self._begun = kept(self._state.jobs)  # what must not run again, also where its directory was removed

@@ -14,8 +14,8 @@ from contextlib import suppress
 CONTROLLERS = ("cpuset", "cpu", "memory")
 FRESH_S = 600.0  #: a group this young may be of a job that is just starting
 WITHOUT = {
-    "cpuset": "a job could change its own pinning",
-    "cpu": "CPUs are shared as the kernel's session groups do",
+    "cpuset": "jobs could change their own pinning",
+    "cpu": "CPUs are shared as the kernel's sessions do",
     "memory": "memory limits are not enforced",
 }
 
@@ -52,11 +52,15 @@ class ControlGroups:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One sentence for each controller that cannot be used."""
+        """One sentence on the controllers that cannot be used, if there are such."""
         had = frozenset().union(*self.parents.values())
-        return tuple(
-            f"no writable {name} control group: {WITHOUT[name]}" for name in CONTROLLERS if name not in had
-        )
+        missing = [name for name in CONTROLLERS if name not in had]
+        if len(missing) == len(CONTROLLERS):
+            return ("without control groups pinning and memory limits are not enforced",)
+        if not missing:
+            return ()
+        which = f"{', '.join(missing)} control group{'s' if missing[1:] else ''}"
+        return (f"no writable {which}: {', '.join(WITHOUT[name] for name in missing)}",)
 
     def sweep(self) -> None:
         """Remove what killed keepers left behind: groups without processes that were not just made."""

@@ -46,6 +46,19 @@ def check_cluster(cluster: Cluster) -> None:
             )
 
 
+def shared_cpus(cluster: Cluster) -> tuple[str, ...]:
+    """One sentence where nodes share a CPU: it is allowed, for trials on a small machine, but hardly meant."""
+    owner: dict[int, str] = {}
+    for node in cluster.nodes:
+        for cpu in node.cpus:
+            if (other := owner.setdefault(cpu, node.name)) != node.name:
+                return (
+                    f"nodes {other!r} and {node.name!r} share CPU {cpu}: jobs on them slow each other down,"
+                    " and no forecast knows it",
+                )
+    return ()
+
+
 def check_start(start: Start, cluster: Cluster) -> None:
     """Raise AdapterError (refused) for what could never be started on this cluster."""
     job = start.job

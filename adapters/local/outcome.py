@@ -21,7 +21,7 @@ RETRY_S = 1.0
 
 
 def outcome(status: int, stop: tuple[str, str] | None, said: str, over_memory: bool) -> dict[str, Any]:
-    """Return state, exit_code (128 + signal as a shell has it), signal and reason.
+    """Return state, exit_code (128 + signal as a shell has it), signal and reason ("" where the code says it all).
 
     Args:
         status: as wait(2) gave it.
@@ -38,9 +38,9 @@ def outcome(status: int, stop: tuple[str, str] | None, said: str, over_memory: b
     elif number is not None:
         state, reason = "failed", f"ended by {_name(number)}"
     else:
-        state, reason = ("failed", f"exit code {code}") if code else ("completed", "")
+        state, reason = "failed" if code else "completed", ""
     if state == "failed" and over_memory:
-        reason += "; a process was killed: over the job's memory limit"
+        reason += f"{'; ' if reason else ''}a process was killed: over the job's memory limit"
     return {"state": state, "exit_code": code, "signal": number, "reason": reason}
 
 

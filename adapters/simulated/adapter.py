@@ -116,6 +116,9 @@ class SimulatedAdapter:
             raise AdapterError(f"{key} has not ended", kind="refused")
         self._jobs.pop(key, None)
 
+    def output(self, key: str) -> None:
+        """None: simulated jobs say nothing."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -181,7 +184,6 @@ class SimulatedAdapter:
             exit_code=code if number is None else 128 + number,
             signal=None if number is None else int(number),
             usage=usage,
-            reason=f"exit code {code}" if state is JobState.FAILED else "",
         )
 
     def _rebuild(self) -> None:

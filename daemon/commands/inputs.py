@@ -9,9 +9,8 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.job import Profile, Workflow
 from ...simulate.plan import Plan
 from ...simulate.platform import Cluster
+from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
@@ -144,23 +144,34 @@ def wishes(
     from ...simulate.planner import ENGINES
 
     if policy not in _policy_names():
-        near = difflib.get_close_matches(policy, _policy_names(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise bad("--policy", f"{policy!r} is not a policy{hint} (allowed: {', '.join(_policy_names())})")
+        raise not_among("--policy", policy, "a policy", _policy_names())
     if engine not in ENGINES:
-        raise bad("--engine", f"{engine!r} is not an engine (allowed: {', '.join(ENGINES)})")
+        raise not_among("--engine", engine, "an engine", ENGINES)
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise bad("--time-limit", f"{time_limit:g} is not a time to search for (allowed: seconds, above 0)")
     try:
         objective = Objective.parse(goal)
     except ConfigError as error:
-        raise bad("--objective", str(error)) from None
+        raise bad_value("--objective", error) from None
     return Wishes(policy, goal, objective, seed, budget, time_limit, engine, replicates)
 
 
 def bad(option: str, problem: str) -> typer.BadParameter:
     """A usage error about `option`."""
     return typer.BadParameter(problem, param_hint=f"'{option}'")
+
+
+def bad_value(option: str, error: ConfigError) -> typer.BadParameter:
+    """A usage error about the value of `option`, as what reads such values found it."""
+    return bad(option, error.problem + (f" (allowed: {error.allowed})" if error.allowed else ""))
+
+
+def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typer.BadParameter:
+    """A usage error about an `option` that takes one of some words."""
+    words = list(allowed)
+    near = difflib.get_close_matches(found, words, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return bad(option, f"{found!r} is not {what}{hint} (allowed: {', '.join(words)})")
 
 
 def _deadline(limit: float | None) -> Callable[[], bool] | None:
@@ -269,10 +280,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 def note(text: str) -> None:
     """One line on stderr, after what stdout has so far."""
-    from ..render.text import clean
-
-    sys.stdout.flush()
-    print(f"pilotfish: {clean(text)}", file=sys.stderr)
+    tell(f"pilotfish: {text}")
 
 
 def warn(text: str) -> None:

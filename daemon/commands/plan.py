@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...simulate.errors import ConfigError
 from ...simulate.job import Workflow
 from ...simulate.plan import Plan
 from ...simulate.platform import Cluster
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
     from ..render.chart import Chart
 
 _PICTURES = (".svg", ".html", ".png")
-
-
-class Export(StrEnum):
-    """Forms in which another scheduler can follow the mapping."""
-
-    SLURM = "slurm"
-    OAR = "oar"
-    JSON = "json"
+_FORMS = ("slurm", "oar", "json")
 
 
 def plan(
@@ -56,7 +49,8 @@ def plan(
         typer.Option(metavar="FILE", help="Also draw the Gantt chart into FILE.svg, .html or .png."),
     ] = None,
     export: Annotated[
-        Export | None, typer.Option(help="Print the mapping for another scheduler to follow.")
+        str | None,
+        typer.Option(metavar="FORM", help="Print the mapping for another scheduler to follow: slurm, oar or json."),
     ] = None,
     store: inputs.Store = None,
 ) -> None:
@@ -85,27 +79,31 @@ def plan(
         return
     drawn = wishes.replicated(flow, site) if replicates else None
     made = drawn.plan if drawn else wishes.plan(flow, site)
-    if gantt is not None:
-        _draw(made, flow, site, gantt)
-    if export is not None and export is not Export.JSON:
-        print(_exporter(export)(made, flow), end="")
+    if export in ("slurm", "oar"):
+        print(_exporter(export)(made, flow, site), end="")
     elif as_json or export:
         print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
     else:
         _show(made, flow, site, everything, drawn)
+    if gantt is not None:
+        _draw(made, flow, site, gantt)
     for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
         inputs.warn(warning)
 
 
-def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export: Export | None) -> None:
+def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export: str | None) -> None:
+    if export is not None and export not in _FORMS:
+        raise inputs.not_among("--export", export, "a form", _FORMS)
     if compare and (gantt or export):
         raise inputs.bad(
             "--compare", f"it makes several plans, and {'--gantt' if gantt else '--export'} takes one"
         )
-    if as_json and export in (Export.SLURM, Export.OAR):
+    if as_json and export in ("slurm", "oar"):
         raise inputs.bad("--json", f"stdout can hold JSON or --export {export}, not both")
     if gantt and gantt.suffix.lower() not in _PICTURES:
         raise inputs.bad("--gantt", f"{gantt.name!r} has no known ending (allowed: {', '.join(_PICTURES)})")
+    if gantt and not gantt.parent.is_dir():  # found now, not after a long search
+        raise ConfigError(str(gantt), "", "cannot be written: there is no such folder")
     if gantt and gantt.suffix.lower() == ".png":
         from ..render.png import demand_matplotlib
 
@@ -155,14 +153,15 @@ def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
         from ..render.png import png
 
         png(picture, target, subtitle)
-        return
-    from ..render import svg
+    else:
+        from ..render import page, svg
 
-    draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else svg.html
-    target.write_text(draw(picture, subtitle), encoding="utf-8")
+        draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else page.html
+        target.write_text(draw(picture, subtitle), encoding="utf-8")
+    inputs.note(f"the Gantt chart is in {target}")
 
 
-def _exporter(form: Export) -> Callable[[Plan, Workflow], str]:
+def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:
     from ...simulate.formats.mapping import export_oar, export_slurm
 
-    return export_slurm if form is Export.SLURM else export_oar
+    return export_slurm if form == "slurm" else export_oar

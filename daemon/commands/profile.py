@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...simulate.errors import ConfigError
+from . import inputs
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
@@ -24,6 +25,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure what jobs need; list, show, import and export profiles.",
 )
+
+_ENDINGS = (".yaml", ".yml", ".json")
 
 Store = Annotated[
     Path | None,
@@ -77,12 +80,12 @@ def run(
                 command, cpus=allowed, node_type=node_type, stdout=sys.stderr if as_json else None
             )
         except CommandError as error:
-            _note(str(error))
+            inputs.note(str(error))
             raise typer.Exit(error.exit_code) from None
         runs.append(replace(measured, bandwidth=rate))
         profile = keep.record(chosen, runs[-1])
         if code:
-            _note(
+            inputs.note(
                 f"{command[0]} ended with exit code {code}: the run is kept, the profile does not rest on it"
             )
             break
@@ -141,8 +144,9 @@ def import_(
     """Take the profiles of a file into the store, all or none."""
     names = _store(store).import_file(file)
     from ..render.profiles import lines
+    from ..render.text import count
 
-    lines(f"{len(names)} profiles: {', '.join(names)}")
+    lines(f"{count(len(names), 'profile')}: {', '.join(names)}")
 
 
 @app.command()
@@ -153,6 +157,8 @@ def export(
     store: Store = None,
 ) -> None:
     """Write the store's own profiles as a file that `profile import` reads."""
+    if file is not None and file.suffix not in _ENDINGS:
+        raise inputs.bad("[FILE]", f"{file.name!r} has no known ending (allowed: {', '.join(_ENDINGS)})")
     text = _store(store).export_text(as_json=file is not None and file.suffix == ".json")
     if file is None:
         print(text, end="")
@@ -178,7 +184,7 @@ def _cpus(written: str | None) -> tuple[int, ...] | None:
     try:
         cpus = parse_cpus(written)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--cpus'") from None
+        raise inputs.bad_value("--cpus", error) from None
     ours = os.sched_getaffinity(0)
     if not set(cpus) <= ours:
         raise typer.BadParameter(
@@ -194,7 +200,7 @@ def _rate(written: str | None) -> float | None:
     try:
         return None if written is None else parse_rate(written)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--bandwidth'") from None
+        raise inputs.bad_value("--bandwidth", error) from None
 
 
 def _checked(name: str) -> str:
@@ -204,7 +210,7 @@ def _checked(name: str) -> str:
     try:
         check_name(name)
     except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="'--name'") from None
+        raise inputs.bad_value("--name", error) from None
     return name
 
 
@@ -228,10 +234,3 @@ def _entry(profile: Profile | None) -> Any:
     from ...profiles.schema import dump_entry
 
     return None if profile is None else dump_entry(profile)
-
-
-def _note(text: str) -> None:
-    from ..render.text import clean
-
-    sys.stdout.flush()
-    print(f"pilotfish: {clean(text)}", file=sys.stderr)

@@ -5,16 +5,12 @@ happened.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -22,10 +18,13 @@ from ...simulate.errors import InvalidJobError
 from ...simulate.job import Workflow
 from ...simulate.plan import Plan
 from ...simulate.platform import Cluster
+from ..streams import unheard
 from . import inputs
+from .during import collected_signals, cycle_warnings
 
 if TYPE_CHECKING:
     from ...adapters.base import Adapter
+    from ...simulate.snapshot import Snapshot
     from ..cycle import Report
     from ..outcome import RunOutcome
     from ..queue import Submission
@@ -69,7 +68,8 @@ def run(
     """Plan a workflow, run its commands on this machine, and compare the forecast with what happened.
 
     Jobs run pinned to their nodes' CPUs, in the plan's order. A job that fails cancels what waits for it.
-    Ctrl-C ends the running jobs (TERM, then KILL). The exit code is 0 if every job exited with 0, else 1.
+    Ctrl-C ends the running jobs (TERM, then KILL); once more, and they go on without us. The exit code is
+    0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
     The jobs' output is kept for the latest 20 runs, or where --state-dir says.
 
     \b
@@ -82,25 +82,39 @@ def run(
     wishes = inputs.wishes(policy, objective, seed, budget, time_limit)
     profiles = inputs.Profiles(store)
     flow = profiles.read_workflow(workflow)
-    site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
     _demand_commands(flow)
+    site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
     inputs.load_simulator()
     plan = wishes.plan(flow, site)
     for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
         inputs.warn(warning)
     name = _run_id(flow.name)
     home = (state_dir or _runs() / name).absolute()
-    outcome, outputs, interrupted = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
-    if as_json:
-        from ..outcome import outcome_to_dict
+    outcome, outputs, interrupted, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
+    with unheard():
+        if as_json:
+            from ..outcome import outcome_to_dict
 
-        print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
-    else:
-        _show(outcome, flow, site, everything)
+            print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
+        else:
+            _show(outcome, flow, site, everything)
     _tell_failures(outcome, outputs, home)
+    _tell_why(outcome, others)
     if state_dir is None:
         _prune(_runs())
     return 128 + interrupted if interrupted else outcome.exit_code
+
+
+class _Ran(NamedTuple):
+    """What came of a run.
+
+    `outputs`: the jobs' files of stdout and stderr; `signal` that ended it, or 0; `others`: their share of the CPUs.
+    """
+
+    outcome: RunOutcome
+    outputs: dict[str, tuple[str, str]]
+    signal: int
+    others: float
 
 
 def _runs() -> Path:
@@ -133,7 +147,7 @@ def _adapter(site: Cluster, home: Path) -> Adapter:
     from ...adapters import registry
 
     adapter = registry.create("local", site, state_dir=home)
-    for note in getattr(adapter, "notes", ()):
+    for note in adapter.notes:
         inputs.note(note)
     return adapter
 
@@ -147,8 +161,9 @@ def _carry_out(
     profiles: inputs.Profiles,
     live: bool,
     metrics_port: int | None,
-) -> tuple[RunOutcome, dict[str, tuple[str, str]], int]:
-    """Run the plan; returns what came of it, the jobs' output files, and the signal that ended it or 0."""
+) -> _Ran:
+    """Run the plan; returns what came of it."""
+    from ...profiles.probes.others import Others
     from ..dispatch import Dispatch
     from ..exporter import Exporter, Health, Metrics
     from ..outcome import outcome_of
@@ -164,8 +179,8 @@ def _carry_out(
             inputs.note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
         dispatch = Dispatch(name, flow, plan, adapter, metrics, time.monotonic)
         stack.callback(dispatch.close)
-        caught = stack.enter_context(_signals())
-        stack.enter_context(_cycle_warnings())
+        caught = stack.enter_context(collected_signals())
+        stack.enter_context(cycle_warnings())
         watcher = view(dispatch.submission, plan, site, time.monotonic, live=live)
         stack.callback(watcher.close)
 
@@ -174,65 +189,26 @@ def _carry_out(
                 health.completed()
             watcher.show(report)
 
+        others = Others(cpu for node in site.nodes for cpu in node.cpus)
         submission = dispatch.until_ended(show, lambda: bool(caught))
-        profiles.learn(submission, adapter.snapshot())
+        last = adapter.snapshot()
+        busy = others.share(_cpu_seconds(submission, last))
+        profiles.learn(submission, last)
         outputs = _outputs(adapter, submission)
-    return outcome_of(submission, plan), outputs, caught[0] if caught else 0
+    return _Ran(outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy)
+
+
+def _cpu_seconds(submission: Submission, snapshot: Snapshot) -> float:
+    """What the jobs used, all together."""
+    keys = {entry.key for entry in submission.entries.values()}
+    return sum(dict(view.usage).get("cpu_seconds", 0.0) for view in snapshot.jobs if view.key in keys)
 
 
 def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, str]]:
-    """Job id -> files of its stdout and stderr, for the jobs that began, where the adapter keeps such."""
-    output = getattr(adapter, "output", None)
-    if output is None:
-        return {}
+    """Job id -> files of its stdout and stderr, for the jobs that began, where the adapter knows them."""
     began = [entry for entry in submission.entries.values() if entry.start_time is not None]
-    files = {entry.job.id: output(entry.key) for entry in began}
-    return {job: (str(stdout), str(stderr)) for job, (stdout, stderr) in files.items()}
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list; the second of a kind acts as it always does."""
-    caught: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        caught.append(number)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        inputs.note("ending the running jobs; once more to leave them alone")
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _cycle_warnings() -> Iterator[None]:
-    """Show what the cycle warns of as our own warnings; single jobs are the view's affair."""
-
-    class Tell(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            inputs.warn(record.getMessage())
-
-    top, cycle, handler = (
-        logging.getLogger("pilotfish"),
-        logging.getLogger("pilotfish.cycle"),
-        Tell(logging.WARNING),
-    )
-    before = top.propagate
-    silent = logging.NullHandler()
-    top.propagate = False
-    top.addHandler(silent)
-    cycle.addHandler(handler)
-    try:
-        yield
-    finally:
-        cycle.removeHandler(handler)
-        top.removeHandler(silent)
-        top.propagate = before
+    files = {entry.job.id: adapter.output(entry.key) for entry in began}
+    return {job: (str(pair[0]), str(pair[1])) for job, pair in files.items() if pair}
 
 
 def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
@@ -254,3 +230,10 @@ def _tell_failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]], hom
     for line in failures(outcome, outputs):
         inputs.note(line)
     inputs.note(f"the jobs' output is in {home}")
+
+
+def _tell_why(outcome: RunOutcome, others: float) -> None:
+    from ..render.outcome import busy_hint
+
+    if hint := busy_hint(outcome, others):
+        inputs.note(hint)

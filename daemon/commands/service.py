@@ -79,17 +79,27 @@ def submit(
     text = encode(flow)
     reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=str(Path.cwd()), key=key)
     print(reply["id"], flush=True)
-    return _wait_for(socket, reply["id"], patience) if wait else 0
+    if not wait:
+        return 0
+    code = _wait_for(socket, reply["id"], patience)
+    if code not in (0, NOT_KNOWN):
+        _tell_failures(socket, reply["id"])
+    return code
 
 
 def status(
     workflow: Annotated[
         str | None, typer.Argument(help="Show this workflow only, with all its jobs.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every workflow and every job, however many there are.")
+    ] = False,
     as_json: JSON = False,
     socket: SOCKET = None,
 ) -> int:
     """Show workflows and jobs, with forecasts against what came true.
+
+    Those that have ended, the latest 20, have a line each; those that go on have their jobs below.
 
     \b
     Examples:
@@ -103,7 +113,7 @@ def status(
     else:
         from ..render.service import show_status
 
-        show_status(reply, everything=workflow is not None)
+        show_status(reply, everything=everything or workflow is not None)
     return 0
 
 
@@ -153,6 +163,15 @@ def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: A
 
     endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
     return ask(endpoint, do, timeout_s=timeout_s, **arguments)
+
+
+def _tell_failures(socket: str | None, workflow: str) -> None:
+    """Name the jobs that failed, and the files of what they said."""
+    from ..render.service import failure_lines
+
+    (found,) = _ask(socket, "status", workflow=workflow)["workflows"]
+    for line in failure_lines(found):
+        inputs.note(line)
 
 
 def _wait_for(socket: str | None, workflow: str, patience_s: float) -> int:

@@ -19,6 +19,7 @@ from ...simulate.platform import Cluster
 from ..sequence import released_by
 
 _STEPS = (1, 2, 5)
+_IDLE_ROWS = 4
 _CLOCK_STEPS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
@@ -42,11 +43,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plan, ready to be drawn. `chain` is the critical chain, first job first."""
+    """A plan, ready to be drawn. `chain` is the critical chain, first job first; `idle` are nodes without a row."""
 
     plan: Plan
     rows: tuple[Row, ...]
     chain: tuple[PlannedJob, ...]
+    idle: tuple[str, ...] = ()
 
     @cached_property
     def end(self) -> float:
@@ -70,20 +72,24 @@ class Chart:
 
 
 def build(plan: Plan, workflow: Workflow, cluster: Cluster) -> Chart:
-    """Lay out a plan on the nodes of `cluster`, in file order. O(jobs log jobs)."""
+    """Lay out a plan on the nodes of `cluster`, in file order; many idle ones get no rows. O(jobs log jobs)."""
     chain = critical_chain(plan, workflow)
     critical = {job.id for job in chain}
     on_node: dict[str, list[PlannedJob]] = {node.name: [] for node in cluster.nodes}
     for job in plan.jobs:
         for name in job.nodes:
             on_node.setdefault(name, []).append(job)
+    idle = tuple(name for name, jobs in on_node.items() if not jobs)
+    idle = idle if _IDLE_ROWS < len(idle) < len(on_node) else ()
+    for name in idle:
+        del on_node[name]
     rows = []
     for name, jobs in on_node.items():
         jobs.sort(key=lambda job: (job.start_time, job.finish_time))
         lanes = stack(jobs)
         bars = tuple(Bar(job, lane, job.id in critical) for job, lane in zip(jobs, lanes, strict=True))
         rows.append(Row(name, bars, max(lanes, default=0) + 1))
-    return Chart(plan, tuple(rows), chain)
+    return Chart(plan, tuple(rows), chain, idle)
 
 
 def stack(jobs: Sequence[PlannedJob]) -> list[int]:

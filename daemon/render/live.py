@@ -6,15 +6,16 @@ Rule: it shows what the queue says and nothing else; a reader who has gone away 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from ...simulate.formats.hostlist import fold
 from ...simulate.plan import Plan, Start
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState
 from ..cycle import Report
 from ..queue import Entry, Submission
+from ..streams import tell
 from .text import clean, count, fit, pad, seconds, width
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def view(
 
 
 class Lines:
-    """A line for each start and end: `12.5 s  end  align on a: completed after 4.1 s (forecast 4.0 s)`."""
+    """A line for each start and end: `12.5 s  end  align on a: completed in 4.1 s (forecast 4.0 s)`."""
 
     def __init__(self, submission: Submission, plan: Plan, clock: Callable[[], float]) -> None:
         self._clock, self._began = clock, clock()
@@ -67,26 +68,25 @@ class Lines:
                 self._say("end", self._ending(entry))
         for applied in report.applied:
             if isinstance(applied.action, Start) and not applied.error:
-                self._say("start", f"{applied.action.job.id} on {', '.join(applied.action.nodes)}")
+                self._say("start", f"{_name(applied.action.job.id)} on {fold(applied.action.nodes)}")
 
     def _ending(self, entry: Entry) -> str:
         if entry.start_time is None or entry.finish_time is None or entry.state is JobState.CANCELLED:
-            return f"{entry.job.id}: {entry.reason or entry.state}"
+            return f"{_name(entry.job.id)}: {entry.reason or entry.state}"
         planned = self._planned[entry.job.id]
         run_time, forecast = entry.finish_time - entry.start_time, planned.finish_time - planned.start_time
-        how = f"{entry.state} after {seconds(run_time)} (forecast {seconds(forecast)})"
-        return f"{entry.job.id} on {', '.join(entry.nodes)}: {how}"
+        how = f"{entry.state} in {seconds(run_time)} (forecast {seconds(forecast)})"
+        return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {how}"
 
     def _say(self, kind: str, text: str) -> None:
-        try:
-            print(
-                f"{self._clock() - self._began:8.2f} s  {kind:5}  {clean(text)}", file=sys.stderr, flush=True
-            )
-        except BrokenPipeError:
-            self._say = lambda kind, text: None  # type: ignore[method-assign]
+        tell(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
 
     def close(self) -> None:
         """Nothing to restore."""
+
+
+def _name(job: str, cells: int = 40) -> str:
+    return fit(clean(job), cells)
 
 
 class Picture:
@@ -145,7 +145,7 @@ class Picture:
     def _job(self, entry: Entry) -> str:
         planned = self._planned[entry.job.id]
         ran = self._clock() - self._started.get(entry.job.id, self._clock())
-        return f"{fit(clean(entry.job.id), 24)} {ran:.1f}/{planned.finish_time - planned.start_time:.1f} s"
+        return f"{_name(entry.job.id, 24)} {ran:.1f}/{planned.finish_time - planned.start_time:.1f} s"
 
     def _progress(self, ascii_only: bool) -> str:
         entries = self._submission.entries.values()

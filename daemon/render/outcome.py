@@ -6,9 +6,14 @@ from rich.table import Table
 
 from ...simulate.formats.hostlist import fold
 from ...simulate.snapshot import JobState
+from ..endings import ending, mark
 from ..outcome import JobOutcome, RunOutcome
 from .tables import Column, grid, with_gap
-from .text import clean, decimals, fit, percent, seconds
+from .text import clean, decimals, fit, percent, seconds, times
+
+#: From this error on, and this share of the CPUs' time that others took, the one is put down to the other; in a run
+#: of less than some seconds the start of our keepers would count as others.
+_MISSED, _BUSY, _LEAST_S = 0.1, 0.1, 3.0
 
 
 def outcome_table(
@@ -45,21 +50,25 @@ def _row(job: JobOutcome, places: int) -> tuple[str, ...]:
         "-" if job.error is None else signed(job.error),
         time(job.finish_time),
         time(job.planned.finish_time),
-        _result(job),
+        "ok" if job.state is JobState.COMPLETED else mark(job.state, job.exit_code, job.signal),
     )
 
 
-def _result(job: JobOutcome) -> str:
-    if job.state is JobState.COMPLETED:
-        return "ok"
-    if job.signal:
-        return f"signal {job.signal}" if job.state is JobState.FAILED else str(job.state)
-    return f"exit {job.exit_code}" if job.exit_code and job.state is JobState.FAILED else str(job.state)
-
-
 def signed(error: float) -> str:
-    """An error with its sign: `+3.2 %` means that it took longer than foretold."""
+    """An error, (actual - forecast) / actual, for a person: `+3.2 %`, from twice or half on `3.1x longer`."""
+    if error >= 0.5:
+        return f"{times(1 / max(1e-9, 1 - error))} longer"
+    if error <= -1:
+        return f"{times(1 - error)} shorter"
     return ("+" if error > 0 else "") + percent(error)
+
+
+def _magnitude(error: float) -> str:
+    return f"error {percent(error)}" if error < 1 else f"off {times(1 + error)}"
+
+
+def _error(error: float) -> str:
+    return f"{'error ' if -1 < error < 0.5 else ''}{signed(error)}"
 
 
 def outcome_summary(outcome: RunOutcome) -> list[str]:
@@ -68,13 +77,13 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
     error = outcome.makespan_error
     lines = [
         f"makespan  {seconds(outcome.makespan)}, {forecast}"
-        + ("" if error is None else f", error {signed(error)}")
+        + ("" if error is None else f", {_error(error)}")
     ]
     worst = outcome.worst
     if outcome.median_error is not None and worst is not None and worst.error is not None:
         name = fit(clean(worst.planned.id), 24)
         lines.append(
-            f"run time  error {percent(outcome.median_error)} in the median,"
+            f"run time  {_magnitude(outcome.median_error)} in the median,"
             f" at worst {signed(worst.error)} ({name})"
         )
     done = sum(job.state is JobState.COMPLETED for job in outcome.jobs)
@@ -88,12 +97,23 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
     return lines
 
 
+def busy_hint(outcome: RunOutcome, others: float) -> str:
+    """Why forecasts missed, where others were seen to take the CPUs' time (a share of it); "" where not."""
+    if (outcome.makespan_error or 0.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
+        return ""
+    return f"other processes took {percent(others)} of these CPUs' time meanwhile: forecasts assume that they are free"
+
+
 def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[str]:
     """One line for each job that failed by itself: how, and where what it said is."""
     lines = []
     for job in outcome.jobs:
         if job.state in (JobState.FAILED, JobState.TIMEOUT):
-            why = f": {job.reason}" if job.reason and not job.reason.startswith("exit code ") else ""
-            said = f" (stderr: {outputs[job.planned.id][1]})" if job.planned.id in outputs else ""
-            lines.append(f"job {job.planned.id!r} {job.state}, {_result(job)}{why}{said}")
+            how = ending(job.state, job.exit_code, job.signal, job.reason)
+            lines.append(failure(job.planned.id, how, outputs.get(job.planned.id, (None, None))[1]))
     return lines
+
+
+def failure(job: str, how: str, stderr: str | None) -> str:
+    """A closing line about a job that failed."""
+    return f"job {job!r} {how}" + (f"; stderr: {stderr}" if stderr else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...simulate.errors import PilotfishError
-from .chart import Chart, colour_at, ink_on, ticks
+from .chart import Bar, Chart, colour_at, ink_on, ticks
 from .text import clean, count, fit, width
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _bars(axes: Axes, chart: Chart) -> None:
                 height=0.88,
                 color=[_rgb(chart.colour(bar.job.contention_slowdown)) for bar in bars],
                 edgecolor="#111827" if critical else "white",
-                linewidth=1.2 if critical else 0.6,
+                linewidth=[_outline(bar, chart) for bar in bars],
                 zorder=3 if critical else 2,
             )
         for bar in row.bars:
@@ -96,8 +96,16 @@ def _bars(axes: Axes, chart: Chart) -> None:
         top += row.lanes + 0.4
     axes.set_ylim(top, 0)
     step = max(1, len(middles) // 80)
-    names = [fit(clean(row.node), 18) for row in chart.rows]
+    names = [fit(clean(row.node), 14) for row in chart.rows]
     axes.set_yticks(middles[::step], names[::step], fontsize=9, parse_math=False)
+
+
+def _outline(bar: Bar, chart: Chart) -> float:
+    """Points; a bar that is hardly wider than its outline would be nothing but that."""
+    if not bar.critical:
+        return 0.6
+    points = (bar.job.finish_time - bar.job.start_time) / chart.end * _INCHES * 0.87 * 72
+    return min(1.2, max(0.2, points / 5))
 
 
 def _rgb(colour: tuple[int, int, int]) -> tuple[float, float, float]:
@@ -111,7 +119,7 @@ def _frame(axes: Axes, chart: Chart) -> None:
     axes.set_xticks([t for t, _ in marks], [label for _, label in marks], fontsize=9, color="#5b6878")
     axes.grid(axis="x", color="#cdd6df", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, labeltop=sum(row.lanes for row in chart.rows) > 30)
     for side in axes.spines.values():
         side.set_visible(False)
 
@@ -121,7 +129,7 @@ def _head(figure: Figure, chart: Chart, subtitle: str) -> None:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
     high = figure.get_figheight()
-    title = f"{fit(clean(chart.plan.workflow), 60)} on {fit(clean(chart.plan.cluster), 30)}"
+    title = f"{fit(clean(chart.plan.workflow), 44)} on {fit(clean(chart.plan.cluster), 20)}"
     figure.text(0.02, 1 - 0.36 / high, title, fontsize=15, weight="bold", color="#1f2a37", parse_math=False)
     figure.text(0.02, 1 - 0.66 / high, clean(subtitle), fontsize=9.5, color="#5b6878", parse_math=False)
     colours = LinearSegmentedColormap.from_list("heat", [_rgb(colour_at(i / 20)) for i in range(21)])

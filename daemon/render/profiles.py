@@ -85,7 +85,7 @@ def size(value: float | None, *, rate: bool = False) -> str:
 
 def _scatter(known: Statistics) -> str:
     """How the runs of a profile scatter, in words."""
-    spread = f" ± {known.spread_cpu_s:.2g}" if known.used > 1 else ""
+    spread = f" +- {known.spread_cpu_s:.2g}" if known.used > 1 else ""
     others = f" of {known.runs}" if known.runs > known.used else ""
     runs = f"{known.used}{others} run{'s' * (max(known.runs, known.used) > 1)}"
     return f"{known.median_cpu_s:.4g}{spread} CPU seconds over {runs}"
@@ -96,7 +96,7 @@ def _print_groups(profile: Profile) -> None:
         (
             str(group.count),
             f"{group.demand:.4g} s",
-            f"{group.utilisation:.2f} ± {group.utilisation_std:.2f}",
+            f"{group.utilisation:.2f} +- {group.utilisation_std:.2f}",
             size(group.bandwidth or None, rate=True) or "not known",
         )
         for group in profile.groups

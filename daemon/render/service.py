@@ -1,63 +1,124 @@
-"""What the daemon's clients show: workflows and jobs with forecast against actual, and one job's story."""
+"""What the daemon's clients show: workflows and jobs with forecast against actual, and one job's story.
+
+Rule: what needs a look comes first in a table, and a list that is cut says what it leaves out.
+"""
 
 from __future__ import annotations
 
+import textwrap
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
 
 from ...simulate.formats.hostlist import fold
-from .outcome import signed
+from ..endings import ending, mark
+from ..outcome import relative_error
+from .outcome import failure, signed
 from .screen import Screen
 from .tables import Column, grid
-from .text import clean, count, seconds
+from .text import clean, count, percent, seconds, times
 
-_SHOWN = 30
 _COLUMNS = (
-    Column("job"),
-    Column("state", most=20),
-    Column("nodes", most=18),
-    Column("forecast", right=True),
-    Column("actual", right=True),
-    Column("off", right=True),
+    Column("JOB"),
+    Column("STATE", most=20),
+    Column("NODES", most=18),
+    Column("FORECAST", right=True),
+    Column("ACTUAL", right=True),
+    Column("ERROR", right=True),
 )
+_URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 
 
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
-    """Print the answer to `status`: a line on the daemon, then a table of each workflow that has not ended.
+    """Print the answer to `status`: a line on the daemon, one on each workflow, the jobs of those that go on.
 
     Args:
-        everything: show all jobs, also of workflows that have ended.
+        everything: show all workflows, and all jobs, also of workflows that have ended.
     """
     screen, workflows = Screen(), reply["workflows"]
     known = count(len(workflows), "workflow")
     screen.put(Text(f"{clean(reply['cluster'])}: {reply['mode']}, policy {reply['policy']}, {known}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
-    for workflow in workflows:
-        jobs = workflow["jobs"]
-        done = sum(job["state"] == "completed" for job in jobs)
-        head = f"{clean(workflow['id'])}: {workflow['state']}, {done} of {count(len(jobs), 'job')} completed"
-        screen.put("", Text(head, style="bold"))
-        if everything or workflow["finish_time"] is None:
-            shown = jobs if everything else [job for job in jobs if job["state"] != "completed"][:_SHOWN]
-            rows = [_row(job, reply["time"]) for job in shown]
-            screen.put(grid(_COLUMNS, rows, screen.cells, ascii_only=screen.ascii_only))
+    if reply["mode"] == "fallback":
+        screen.put(_why_fallback(**reply["guard"]))
+    left = _Budget(len(workflows), sum(len(flow["jobs"]) for flow in workflows)) if everything else _Budget()
+    ended = [flow for flow in workflows if flow["finish_time"] is not None]
+    alive = [flow for flow in workflows if flow["finish_time"] is None]
+    alive.sort(key=lambda flow: flow["state"] == "pending")  # those that run come first
+    if ended:
+        screen.put("")
+    for flow in ended:
+        _put_workflow(screen, flow, flow["jobs"] if everything else [], reply["time"])
+    for flow in alive[: left.workflows]:
+        jobs = flow["jobs"] if everything else _pressing(flow["jobs"])[: left.jobs]
+        left.jobs -= len(jobs)
+        if jobs or flow is alive[0]:
+            screen.put("")
+        _put_workflow(screen, flow, jobs, reply["time"])
+        if jobs and not everything and (more := _not_completed(flow) - len(jobs)):
+            screen.put(Text(f"{more:,} more: --all", style="dim"))
+    if more := len(alive[left.workflows :]):
+        screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
+
+
+def _why_fallback(median_error: float, bound: float) -> str:
+    missed = percent(median_error) if median_error < 1 else times(1 + median_error)
+    return f"fallback: forecasts missed by {missed} in the median; the bound is {percent(bound)}"
+
+
+@dataclass
+class _Budget:
+    """How much of what goes on may be shown, so that it stays on a screen or two."""
+
+    workflows: int = 20
+    jobs: int = 30
+
+
+def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
+    total = len(workflow["jobs"])
+    done = sum(job["state"] == "completed" for job in workflow["jobs"])
+    head = f"{clean(workflow['id'])}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
+    screen.put(Text(head, style="bold"))
+    if jobs:
+        screen.put(grid(_COLUMNS, [_row(job, now) for job in jobs], screen.cells, ascii_only=screen.ascii_only))
+
+
+def _not_completed(workflow: dict[str, Any]) -> int:
+    return sum(job["state"] != "completed" for job in workflow["jobs"])
+
+
+def _pressing(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The jobs that have not completed: first those that failed, then those that run, then those that wait."""
+    return sorted((job for job in jobs if job["state"] != "completed"), key=lambda job: _URGENCY.get(job["state"], 2))
 
 
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     forecast, actual = job["forecast_run_time"], _run_time(job, now)
-    state = job["state"] + (f" ({job['exit_code']})" if job["exit_code"] else "")
     ended = job["finish_time"] is not None
     return (
         job["id"],
-        state,
+        _state(job),
         fold(job["nodes"]) if job["nodes"] else "",
         "" if forecast is None else seconds(forecast),
         "" if actual is None else seconds(actual) + ("" if ended else " so far"),
-        "" if not ended or actual is None or forecast is None else signed(_error(forecast, actual)),
+        _error(job, actual),
     )
+
+
+def _state(job: dict[str, Any]) -> str:
+    how = mark(job["state"], job["exit_code"], job["signal"])
+    return how if how == job["state"] else f"{job['state']} ({how})"
+
+
+def _error(job: dict[str, Any], actual: float | None) -> str:
+    """Of the forecast, for a job that completed: what was ended early says nothing about it."""
+    if job["state"] != "completed" or actual is None or job["forecast_run_time"] is None:
+        return ""
+    return signed(relative_error(job["forecast_run_time"], actual))
 
 
 def _run_time(job: dict[str, Any], now: float) -> float | None:
@@ -65,23 +126,37 @@ def _run_time(job: dict[str, Any], now: float) -> float | None:
     return None if start is None else max(0.0, (now if finish is None else finish) - start)
 
 
-def _error(forecast: float, actual: float) -> float:
-    return (actual - forecast) / max(actual, 1e-3)
-
-
 def show_story(reply: dict[str, Any]) -> None:
     """Print the answer to `explain`: the job, then what happened with the seconds since its submission."""
     screen, job, begin = Screen(), reply["job"], reply["submit_time"]
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
-    screen.put(Text(f"{clean(job['key'])}: {job['state']}; submitted {at}", style="bold"))
-    if reply["after"]:
-        screen.put(Text(f"  after {clean(', '.join(reply['after']))}"))
-    if reply["waits"]:
-        screen.put(Text(f"  waits: {clean(reply['waits'])}"))
+    screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
+    told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     for record in reply["story"]:
-        print(f"  {record['time'] - begin:+9.1f} s  {record['kind']:<10}{clean(record['text'])}")
+        kind, text = record["kind"], record["text"]
+        told.append((f"{record['time'] - begin:+.1f} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
     actual = _run_time(job, begin)
-    if job["finish_time"] is not None and actual is not None and job["forecast_run_time"] is not None:
-        forecast = job["forecast_run_time"]
-        error = signed(_error(forecast, actual))
-        screen.put(Text(f"  forecast {seconds(forecast)}, took {seconds(actual)} ({error})"))
+    if error := _error(job, actual):
+        assert actual is not None
+        told.append(("forecast", f"{seconds(job['forecast_run_time'])}, took {seconds(actual)} ({error})"))
+    told = [(label, clean(text)) for label, text in told if text]
+    margin = max([8, *(len(label) for label, _ in told)]) + 4
+    for label, text in told:
+        screen.put(*_wrapped(label, text, margin, screen.cells))
+    for name in ("stdout", "stderr"):  # whole: a path is there to be copied
+        if job[name]:
+            print(f"  {name:<{margin - 2}}{clean(job[name])}")
+
+
+def _wrapped(label: str, text: str, margin: int, cells: int) -> Iterator[Text]:
+    for i, line in enumerate(textwrap.wrap(text, max(20, cells - margin), break_on_hyphens=False)):
+        yield Text((f"  {label}" if i == 0 else "").ljust(margin) + line)
+
+
+def failure_lines(workflow: dict[str, Any]) -> list[str]:
+    """One line for each job of a workflow that failed by itself, with the file of what it said."""
+    return [
+        failure(job["id"], ending(job["state"], job["exit_code"], job["signal"], job["reason"]), job["stderr"])
+        for job in workflow["jobs"]
+        if job["state"] in ("failed", "timeout")
+    ]

@@ -1,7 +1,6 @@
-"""The Gantt chart as SVG and as an HTML page, written by hand: no dependency, no script in the SVG.
+"""The Gantt chart as SVG, written by hand: no dependency, no script.
 
-Rule: every name passes `clean` and XML escaping; colours are in classes, so that the page can restyle them
-for dark.
+Rule: every name passes `clean` and XML escaping; colours are in classes, so that a page can restyle them for dark.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .text import clean, count, decimals, fit, seconds, width
 
 PAGE_WIDTH = 1280.0
 _RIGHT, _TOP, _BOTTOM = 28.0, 104.0, 40.0
-_LABEL_PX = 6.5  # a cell of the bars' font at 11 px
+_LABEL_PX = 7.3  # a cell of the bars' font at 11 px, of the wide ones of the list
 _MOST_LINKS = 400
 
 _STYLE = """
@@ -27,27 +26,6 @@ sans-serif;fill:#1f2a37} .bg{fill:#ffffff}.title{font-size:20px;font-weight:600}
 .row{fill:#f3f6f9}.alt{fill:#e9eef3}.grid{stroke:#cdd6df;stroke-width:1}
 .job{stroke:#ffffff;stroke-width:.8}.crit{stroke:#111827;stroke-width:1.8}.link{stroke:#111827;stroke-width:1.2;fill:none;opacity:.45}
 .black{fill:#10202e}.white{fill:#ffffff}.name{font-size:11px;pointer-events:none}
-"""
-_DARK = """
-body{margin:0;background:#ffffff;height:100vh;overflow:hidden}svg{width:100%;height:100vh;cursor:grab;display:block}
-svg:active{cursor:grabbing}
-@media (prefers-color-scheme:dark){body{background:#0f1720}text{fill:#dbe4ee}.bg{fill:#0f1720}
-.sub,.tick,.small{fill:#93a4b5}.row{fill:#17212c}.alt{fill:#1c2834}.grid{stroke:#2c3a48}.job{stroke:#0f1720}
-.crit{stroke:#ffffff}.link{stroke:#ffffff}.name.black{fill:#10202e}.name.white{fill:#ffffff}}
-"""
-_SCRIPT = """
-const svg=document.querySelector('svg'),home=svg.viewBox.baseVal,start=[home.x,home.y,home.width,home.height];
-let box=[...start],from=null;
-const show=()=>svg.setAttribute('viewBox',box.join(' '));
-const at=e=>new DOMPoint(e.clientX,e.clientY).matrixTransform(svg.getScreenCTM().inverse());
-svg.addEventListener('wheel',e=>{e.preventDefault();const
-p=at(e),k=Math.min(1.25,Math.max(.8,Math.exp(e.deltaY/400))); const
-w=Math.min(start[2]*1.5,Math.max(start[2]/500,box[2]*k)),f=w/box[2];
-box=[p.x-(p.x-box[0])*f,p.y-(p.y-box[1])*f,w,box[3]*f];show()},{passive:false});
-svg.addEventListener('pointerdown',e=>{from=at(e);svg.setPointerCapture(e.pointerId)});
-svg.addEventListener('pointermove',e=>{if(!from)return;const
-p=at(e);box[0]-=p.x-from.x;box[1]-=p.y-from.y;show()}); svg.addEventListener('pointerup',()=>{from=null});
-svg.addEventListener('dblclick',()=>{box=[...start];show()});
 """
 
 
@@ -64,7 +42,7 @@ class _Layout:
     @cached_property
     def left(self) -> float:
         cells = max((min(24, width(row.node)) for row in self.chart.rows), default=1)
-        return 30.0 + 6.9 * cells
+        return 30.0 + 7.8 * cells
 
     @cached_property
     def tops(self) -> list[float]:
@@ -106,7 +84,7 @@ def svg(chart: Chart, subtitle: str = "") -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PAGE_WIDTH:g} {layout.height:.1f}" '
         f'width="{PAGE_WIDTH:g}" height="{layout.height:.1f}" role="img">'
     )
-    title = f"{fit(clean(chart.plan.workflow), 60)} on {fit(clean(chart.plan.cluster), 30)}"
+    title = f"{fit(clean(chart.plan.workflow), 44)} on {fit(clean(chart.plan.cluster), 20)}"
     parts = [head, f"<style>{_STYLE}</style>", f"<title>{escape(title)}</title>"]
     parts.append('<rect class="bg" width="100%" height="100%"/>')
     parts.append(f'<text class="title" x="24" y="38">{escape(title)}</text>')
@@ -121,16 +99,6 @@ def svg(chart: Chart, subtitle: str = "") -> str:
         parts += _names(layout, i, row)
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
-
-
-def html(chart: Chart, subtitle: str = "") -> str:
-    """The chart as a page, light or dark as the reader has it; the wheel zooms, dragging moves."""
-    title = escape(clean(f"{chart.plan.workflow} on {chart.plan.cluster}"))
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
-        f"<title>{title}</title></head><body>\n{svg(chart, subtitle)}<style>{_DARK}</style>\n"
-        f"<script>{_SCRIPT}</script></body></html>\n"
-    )
 
 
 def _rows(layout: _Layout) -> Iterator[str]:
@@ -169,8 +137,9 @@ def _bar(layout: _Layout, row: int, bar: Bar) -> str:
         layout.lane - min(2.0, layout.lane / 6),
     )
     red, green, blue = layout.chart.colour(job.contention_slowdown)
+    thin = f' style="stroke-width:{max(0.3, long / 5):.2f}"' if bar.critical and long < 9 else ""
     return (
-        f'<rect class="{"crit" if bar.critical else "job"}" x="{x:.2f}" y="{y:.2f}" width="{long:.2f}" '
+        f'<rect class="{"crit" if bar.critical else "job"}"{thin} x="{x:.2f}" y="{y:.2f}" width="{long:.2f}" '
         f'height="{high:.2f}" rx="{min(4.0, high / 4, long / 3):.2f}" fill="#{red:02x}{green:02x}{blue:02x}">'
         f"<title>{escape(tip(bar, layout.chart.plan.makespan))}</title></rect>"
     )
@@ -232,6 +201,8 @@ def _links(layout: _Layout) -> Iterator[str]:
 def _legend(chart: Chart) -> Iterator[str]:
     left, size = PAGE_WIDTH - _RIGHT - 200, 200.0
     chain = f"critical chain ({count(len(chart.chain), 'job')})"
+    # over the end of a title that is too wide
+    yield f'<rect class="bg" x="{left - 14:.1f}" y="8" width="{size + 14 + _RIGHT:g}" height="72"/>'
     yield '<defs><linearGradient id="heat">'
     for i in range(11):
         red, green, blue = colour_at(i / 10)

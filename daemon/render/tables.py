@@ -63,8 +63,10 @@ def header(plan: Plan, workflow: Workflow, cluster: Cluster, *, several: bool = 
 
 def subtitle(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
     """One line for a picture."""
+    idle = len(cluster.nodes) - len({name for job in plan.jobs for name in job.nodes})
     size = f"{count(len(workflow.jobs), 'job')} on {count(len(cluster.nodes), 'node')}"
-    return f"policy {plan.policy} · {size} · makespan {seconds(plan.makespan)}, {bound(plan)}"
+    unused = f" ({idle:,} idle)" if idle else ""
+    return f"policy {plan.policy} · {size}{unused} · makespan {seconds(plan.makespan)}, {bound(plan)}"
 
 
 def plan_table(plan: Plan, cells: int = 80, *, ascii_only: bool = False, everything: bool = False) -> Table:
@@ -135,20 +137,23 @@ def bound(plan: Plan) -> str:
     """How far the makespan is from the proven lower bound."""
     if plan.lower_bound <= 0:
         return "no lower bound"
-    gap = plan.makespan / plan.lower_bound - 1
+    gap, least = plan.makespan / plan.lower_bound - 1, seconds(plan.lower_bound, decimals(plan.lower_bound))
     if gap < -1e-6:  # times of the interval engine, the bound of the fluid model
-        return f"below the fluid model's lower bound of {seconds(plan.lower_bound)}"
+        return f"{'below' if gap < -5e-4 else 'at'} the fluid model's lower bound of {least}"
     if gap < 5e-4:
-        return f"optimal: it meets the proven lower bound of {seconds(plan.lower_bound)}"
-    return f"within {percent(gap)} of the proven lower bound of {seconds(plan.lower_bound)}"
+        return f"optimal: it meets the proven lower bound of {least}"
+    return f"within {percent(gap)} of the proven lower bound of {least}"
 
 
 def summary(plan: Plan, cluster: Cluster) -> list[str]:
     """The lines under the chart: makespan, energy, time to decide."""
     effort = f", {count(plan.evaluations, 'simulation')}" if plan.evaluations else ""
     cut = ", cut short by the time limit" if plan.truncated else ""
+    first = f"makespan  {seconds(plan.makespan)}, {bound(plan)}"
+    if len(first) > 80:  # without hours and minutes
+        first = f"makespan  {seconds(plan.makespan, decimals(plan.makespan))}, {bound(plan)}"
     return [
-        f"makespan  {seconds(plan.makespan)}, {bound(plan)}",
+        first,
         f"energy    {energy(plan, cluster)}",
         f"decided   in {duration(plan.simulated_in)}{effort}{cut}",
     ]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from rich.style import Style
 from rich.text import Text
 
+from ...simulate.formats.hostlist import fold
 from .chart import Bar, Chart, Row, colour_at, ink_on, ticks
-from .text import clean, count, fit, pad, seconds, width
+from .text import clean, count, fit, pad, width
 
 MAX_ROWS = 32
 MAX_LANES = 4
@@ -90,10 +91,14 @@ def gantt(chart: Chart, cells: int, *, ascii_only: bool = False, colour: bool = 
             head = pad(name if i == 0 else "", margin, ascii_only=ascii_only)
             lines.append(canvas.append_to(Text(f"{head} {glyphs.side}")))
     lines += _axis(chart, plot, margin, glyphs)
+    if len(chart.rows) <= _COUNTED_ROWS and any(row.lanes > limit for row in chart.rows):
+        lines.append(Text(fit("digits: how many more jobs run there at that time; + stands for 10 or more", cells)))
+    if chart.idle:
+        lines.append(Text(fit(f"idle: {clean(fold(chart.idle), ascii_only=ascii_only)}", cells, ascii_only=ascii_only)))
     if missing := _missing(chart, limit):
         lines.append(Text(fit(f"not drawn: {missing}; --gantt FILE.svg shows all", cells)))
     if colour:
-        lines.append(_legend(chart, margin))
+        lines.append(_legend(chart, margin, cells))
     return lines
 
 
@@ -168,13 +173,10 @@ def _axis(chart: Chart, plot: int, margin: int, glyphs: Glyphs) -> list[Text]:
     ]
 
 
-def _legend(chart: Chart, margin: int) -> Text:
+def _legend(chart: Chart, margin: int, cells: int) -> Text:
     line = Text(" " * (margin + 2) + "slowdown by contention 1 ")
     for i in range(16):
         line.append("█", Style(color="rgb({},{},{})".format(*colour_at(i / 15))))
-    return line.append(f" {chart.hottest:g}")
-
-
-def caption(chart: Chart) -> str:
-    """One line on the critical chain: what sets the makespan."""
-    return f"{count(len(chart.chain), 'job')} in the critical chain, {seconds(chart.plan.makespan)} long"
+    line.append(f" {chart.hottest:g}")
+    bold = "   bold: critical chain"
+    return line.append(bold) if line.cell_len + len(bold) <= cells else line

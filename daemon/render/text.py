@@ -104,6 +104,11 @@ def percent(ratio: float) -> str:
     return f"{share:.0f} %" if abs(share) >= 9.95 or share == 0 else f"{share:.1f} %"
 
 
+def times(ratio: float) -> str:
+    """A ratio with two digits: `3.1x`, `25x`."""
+    return f"{ratio:,.{1 if ratio < 9.95 else 0}f}x"
+
+
 def count(number: int, noun: str) -> str:
     """`1 job`, `1,000 jobs`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -22,7 +22,7 @@ class Steal:
 
     def available(self) -> str | None:
         """Return why stolen time cannot be read here, or None."""
-        return None if _times() else "there is no /proc/stat here"
+        return None if cpu_times() else "there is no /proc/stat here"
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the CPUs that the tree's root may use."""
@@ -30,7 +30,7 @@ class Steal:
             self._cpus = os.sched_getaffinity(tree.root)
         except OSError:
             self._cpus = os.sched_getaffinity(0)
-        self._first = _times()
+        self._first = cpu_times()
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Nothing to read between start and stop: the counters only grow."""
@@ -38,7 +38,7 @@ class Steal:
     def stop(self) -> float:
         """Return the share of its busy time that was stolen from a CPU; of the CPU that fared best."""
         shares = []
-        for cpu, (busy, stolen) in _times().items():
+        for cpu, (busy, stolen) in cpu_times().items():
             before = self._first.get(cpu, (busy, stolen))
             busy, stolen = busy - before[0], stolen - before[1]
             if cpu in self._cpus and busy > 0:
@@ -46,7 +46,7 @@ class Steal:
         return min(shares, default=0.0)
 
 
-def _times() -> dict[int, tuple[float, float]]:
+def cpu_times() -> dict[int, tuple[float, float]]:
     """Return CPU -> (busy, stolen) in clock ticks, from /proc/stat, proc(5)."""
     times = {}
     for line in (read_proc("/proc/stat", 1 << 20) or b"").splitlines():

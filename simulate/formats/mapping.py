@@ -14,15 +14,17 @@ from collections.abc import Iterable
 from ..errors import InvalidJobError
 from ..job import Job, Workflow
 from ..plan import Plan, PlannedJob
+from ..platform import Cluster
 from .units import clock
 
 
-def export_slurm(plan: Plan, workflow: Workflow) -> str:
+def export_slurm(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
     """Return a shell script of sbatch lines that pin each job to its nodes (sbatch(1)).
 
     Args:
         plan: the mapping; jobs that are not in it count as done, nobody waits for them.
         workflow: the jobs that the plan is for; one without a command is submitted as a no-op.
+        cluster: no job asks for more cores than its nodes have there, however many threads it has.
 
     Raises:
         InvalidJobError: the plan has a job that the workflow has not.
@@ -37,7 +39,7 @@ def export_slurm(plan: Plan, workflow: Workflow) -> str:
             f"--nodes={len(planned.nodes)}",
             f"--nodelist={','.join(planned.nodes)}",
             "--ntasks-per-node=1",
-            f"--cpus-per-task={job.profile.threads}",
+            f"--cpus-per-task={_cores(planned, job, cluster)}",
         ]
         if memory := max(job.memory, job.profile.memory):
             words.append(f"--mem={math.ceil(memory / 2**20)}M")
@@ -58,8 +60,8 @@ def export_slurm(plan: Plan, workflow: Workflow) -> str:
     return _script(plan, workflow, steps)
 
 
-def export_oar(plan: Plan, workflow: Workflow) -> str:
-    """Return a shell script of oarsub lines that pin each job to whole nodes (oarsub(1), OAR 2.5).
+def export_oar(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
+    """Return a shell script of oarsub lines that pin each job to cores of its nodes (oarsub(1), OAR 2.5).
 
     OAR's -a waits for any end of a job, also a failed one. Arguments and errors as of `export_slurm`.
     """
@@ -74,7 +76,7 @@ def export_oar(plan: Plan, workflow: Workflow) -> str:
             "-p",
             f"network_address in ({where})",
         ]
-        words += ["-l", f"nodes={len(planned.nodes)}{limit}"]
+        words += ["-l", f"/nodes={len(planned.nodes)}/core={_cores(planned, job, cluster)}{limit}"]
         if job.directory is not None:
             words += ["-d", job.directory]
         after = "".join(f' -a "{before}"' for before in ids)
@@ -92,10 +94,16 @@ def export_oar(plan: Plan, workflow: Workflow) -> str:
     return _script(plan, workflow, steps)
 
 
+def _cores(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
+    """Cores that a job asks for on each of its nodes: one a thread, as far as there are."""
+    here = [] if cluster is None else [cluster.nodes[cluster.index[name]].type.cores for name in planned.nodes]
+    return min([job.profile.threads, *here])
+
+
 def _script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
     about = f"{workflow.name} on {plan.cluster}, mapped by pilotfish with {plan.policy}"
     head = ["#!/bin/sh", f"# {''.join(c if c.isprintable() else '?' for c in about)}"]
-    head.append("# Nodes and dependencies are the plan's; waits on purpose and sharing of nodes are not expressed.")
+    head.append("# Nodes, cores and dependencies are the plan's; waits on purpose and shared cores are not expressed.")
     idle = sum(workflow.jobs[workflow.index[planned.id]].command is None for planned in plan.jobs)
     if idle:
         head.append(f"# {idle} of its jobs have no command: they are submitted as no-ops")

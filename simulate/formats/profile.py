@@ -13,7 +13,7 @@ from ..job import Distribution, Phase, Profile, ThreadGroup
 from .shape import Convert, above_zero, build, inside, keyed, listed, mapping, name, number, whole
 from .units import bad, checked_number, found, parse_duration, parse_rate, parse_size
 
-ALLOWED_DEMAND = "seconds above zero, or {dist: lognormal|normal|uniform|empirical, ...}"
+ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
 #: What each distribution must be given, and what it may.
 _DISTRIBUTIONS = {

@@ -106,10 +106,17 @@ def config_error(
     elif first["type"] == "missing":
         problem, allowed = "missing", "it is required"
     else:
-        problem, allowed = found(first["input"]), first["msg"]
+        problem, allowed = found(first["input"]), _plainly(first["msg"])
     if len(complaints) > 1:
         problem += f", and {len(complaints) - 1} more wrong"
     return ConfigError(source, key, problem, allowed)
+
+
+def _plainly(message: str) -> str:
+    """What pydantic allows, in our words."""
+    if "instance of" in message:
+        return "a mapping of keys to values"
+    return message.removeprefix("Value error, ").removeprefix("Input should be ")
 
 
 def _field_names(model: Any, path: tuple[Any, ...]) -> list[str]:

@@ -112,6 +112,8 @@ def test_every_exit_code_is_itself() -> None:
             ("failed", 137, 9, "ended by SIGKILL; a process was killed: over the job's memory limit"),
         ),
         (11, None, "", False, ("failed", 139, 11, "ended by SIGSEGV")),
+        (3 << 8, None, "", False, ("failed", 3, None, "")),
+        (3 << 8, None, "", True, ("failed", 3, None, "a process was killed: over the job's memory limit")),
         (40, None, "", False, ("failed", 168, 40, "ended by signal 40")),
         (0, ("timeout", "late"), "", False, ("timeout", 0, None, "late")),
         (15, ("cancelled", "cancelled"), "", True, ("cancelled", 143, 15, "cancelled")),

@@ -52,3 +52,12 @@ def test_nodes_need_cpus_that_are_here(tmp_path: Path, cpus: tuple[int, ...], sa
     with pytest.raises(ConfigError, match=says):
         create(cluster, tmp_path / "state")
     assert not (tmp_path / "state").exists()
+
+
+def test_nodes_that_share_a_cpu_are_said_once(tmp_path: Path) -> None:
+    nodes = [replace(CLUSTER.nodes[0], name=name, cpus=(CPUS[0],)) for name in "abc"]
+    for some, said in ((nodes, 1), (nodes[:1], 0)):
+        adapter = create(Cluster("lab", tuple(some)), tmp_path / "state", cgroups=False)
+        adapter.close()
+        assert len(adapter.notes) == said
+        assert all(f"nodes 'a' and 'b' share CPU {CPUS[0]}" in note for note in adapter.notes)

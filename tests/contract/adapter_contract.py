@@ -99,7 +99,13 @@ class AdapterContract:
         world.adapter.apply(Start("k", world.job("a", 0.0, exit_code=7), nodes[:1]))
         failed = ended(world, "k")
         assert (failed.state, failed.exit_code) == (JobState.FAILED, 7)
-        assert failed.reason
+        assert "exit code" not in failed.reason  # the code says it
+
+    def test_output_is_two_files_or_unknown(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Start("k", world.job("a", 0.0), nodes[:1]))
+        ended(world, "k")
+        files = world.adapter.output("k")
+        assert files is None or (len(files) == 2 and all(file.is_file() for file in files))
 
     def test_starting_twice_starts_once(self, world: World, nodes: tuple[str, ...]) -> None:
         start = Start("k", world.job("a", 0.2), nodes[:1])

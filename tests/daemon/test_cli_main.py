@@ -129,7 +129,7 @@ def test_a_closed_pipe_is_silent():
         timeout=60,
     )
     os.close(writer)
-    assert done.stderr == b"" and done.returncode == 1
+    assert done.stderr == b"" and done.returncode == 141
 
 
 def test_completion_knows_commands_and_options():

@@ -135,7 +135,8 @@ def test_gantt_goes_into_the_file_and_the_tables_to_stdout(ending, dag, lab, tmp
     target = tmp_path / f"plan{ending}"
     argv = ["plan", dag(4, HOSTILE), "--cluster", lab, "--policy", "slf", "--gantt", str(target)]
     assert main(argv) == 0
-    assert capsys.readouterr().out.startswith("dag-1 on lab")
+    said = capsys.readouterr()
+    assert said.out.startswith("dag-1 on lab") and f"the Gantt chart is in {target}" in said.err
     content = target.read_bytes()
     if ending == ".svg":
         assert "[red]boo[/red]-1" in "".join(ElementTree.fromstring(content).itertext())
@@ -147,6 +148,8 @@ def test_gantt_goes_into_the_file_and_the_tables_to_stdout(ending, dag, lab, tmp
     ("options", "said"),
     [
         (["--policy", "mum"], "did you mean 'mom'"),
+        (["--export", "pbs"], "'pbs' is not a form (allowed: slurm, oar, json)"),
+        (["--engine", "fuild"], "did you mean 'fluid'? (allowed: fluid, interval)"),
         (["--objective", "speed"], "--objective"),
         (["--time-limit", "0"], "--time-limit"),
         (["--time-limit", "nan"], "--time-limit"),
@@ -175,7 +178,12 @@ def test_a_wrong_file_is_1_and_one_line(which, dag, lab, tmp_path, capsys):
 def test_a_picture_that_cannot_be_written_is_1(dag, lab, tmp_path, capsys):
     target = tmp_path / "none" / "plan.svg"
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--gantt", str(target)]) == 1
-    assert str(target) in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert f"{target}: cannot be written: there is no such folder" in said.err and said.out == ""
+    (target := tmp_path / "plan.svg").mkdir()
+    assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--gantt", str(target)]) == 1
+    said = capsys.readouterr()
+    assert str(target) in said.err and "makespan" in said.out
 
 
 def test_jobs_that_rest_on_the_default_are_said_on_stderr(lab, tmp_path, capsys):

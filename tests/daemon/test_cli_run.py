@@ -64,7 +64,7 @@ def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, cap
     assert document["jobs"][0]["exit_code"] == 3 and document["exit_code"] == 1
     assert Path(document["jobs"][0]["stderr"]).read_text() == "why\n"
     assert not (tmp_path / "ran").exists()
-    assert "job 'bad' failed, exit 3" in said.err
+    assert "job 'bad' failed: exit code 3; stderr: /" in said.err
 
 
 def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
@@ -109,7 +109,7 @@ def test_a_workflow_without_commands_cannot_be_run(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", f"one: {{{SHORT}}}")
     assert main(["run", flow]) == 1
     said = capsys.readouterr()
-    assert said.out == "" and "job 'one' has no command" in said.err
+    assert said.out == "" and "job 'one' has no command" in said.err and said.err.count("\n") == 1
 
 
 def test_a_bad_node_list_is_one_line(tmp_path, capsys):
@@ -140,6 +140,22 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
     out, err = running.communicate(timeout=30)
     assert running.returncode == code, err
     assert "0 of 2 completed, 2 cancelled" in out and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("command", "code"), [("touch ran", 0), ("touch ran; exit 3", 1)])
+def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
+    flow = write(tmp_path / "dag.yaml", f"one: {{command: '{command}', {SHORT}}}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
+    done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60)
+    os.close(writer)
+    assert done.returncode == code and (tmp_path / "ran").exists()
+
+
+def test_the_help_says_what_a_signal_does_to_the_exit_code(capsys):
+    assert main(["run", "--help"]) == 0
+    assert "130 after Ctrl-C, 143 after TERM" in " ".join(capsys.readouterr().out.split())
 
 
 def test_metrics_are_served_while_it_runs(tmp_path, capsys):

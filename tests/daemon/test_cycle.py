@@ -208,11 +208,14 @@ def test_a_dry_run_prints_what_live_does_and_touches_nothing(tmp_path, kit):
     before = (tmp_path / "dry.sqlite").read_bytes()
     dry.start(in_memory=True, applier=Recording(printed.append))
     live = kit.Bench(tmp_path / "live.sqlite", kit.Manager(kit.cluster()))
-    dry.submit(*jobs)
+    workflow = dry.submit(*jobs)
     live.submit(*jobs)
+    dry.run(5)
+    dry.submit(kit.job("other", seconds=1))  # decided anew, with the same result for those that wait
     dry.run(5)
     live_starts = [describe(applied.action) for applied in live.run(1)[0].applied]
     assert printed == live_starts and len(printed) == 2
+    assert [record["kind"] for record in dry.journal.story(f"{workflow}/a")] == ["chosen", "dry-run"]
     assert not dry.manager.runs
     assert (tmp_path / "dry.sqlite").read_bytes() == before
     assert dry.cycle.mode == "dry-run"
@@ -241,4 +244,4 @@ def test_the_story_tells_choice_runner_up_and_outcome(bench, kit):
     story = bench.journal.story(f"{workflow}/a")
     assert [record["kind"] for record in story] == ["chosen", "applied", "ended"]
     assert story[0]["data"]["runner_up"] == {"nodes": ["n2"], "cost_s": 1.5}
-    assert "exit code 0" in story[-1]["text"]
+    assert story[-1]["text"] == "completed"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 
 import pytest
 import requests
+from prometheus_client import generate_latest
 
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.counted import Counted
 from pilotfish.daemon.exporter import Exporter, Health, Metrics, node_watts
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Node, NodeType, Power
+from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
 
 NAMES = [
     "build_info",
@@ -106,6 +108,18 @@ def test_loads_power_and_energy_come_from_snapshots(served, kit):
     assert bench.value("node_power_watts", node="n1") == 20.0
     # 20 W until the start is seen, then 30 W for the two steps of 2 s between the later snapshots
     assert bench.value("energy_joules_total") == pytest.approx(20.0 * 1 + 30.0 * 4)
+
+
+def test_energy_is_left_out_where_the_power_of_a_node_is_unknown(kit):
+    blind = Node("blind", NodeType("t", 4, 1.0, 1.0))
+    for nodes in ((blind,), (*kit.cluster().nodes, blind)):
+        metrics, manager = Metrics(), kit.Manager(Cluster("lab", nodes))
+        for _ in range(3):
+            metrics.saw(manager.snapshot(), Counter())
+            manager.time += 5.0
+        shown = generate_latest(metrics.registry).decode()
+        assert "energy" not in shown and 'node_power_watts{node="blind"}' not in shown
+        assert ('node_power_watts{node="n1"}' in shown) == (len(nodes) > 1)
 
 
 @pytest.mark.parametrize(

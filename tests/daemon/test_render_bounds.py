@@ -15,6 +15,7 @@ def test_only_a_plan_that_meets_the_bound_is_called_optimal() -> None:
     assert bound(replace(PLAN, makespan=11.0)) == "within 10 % of the proven lower bound of 10.00 s"
     below = bound(replace(PLAN, makespan=9.0))  # the interval engine's times against the fluid model's bound
     assert "optimal" not in below and "proven" not in below and "10.00 s" in below
+    assert bound(replace(PLAN, makespan=9.999)) == "at the fluid model's lower bound of 10.00 s"
 
 
 def test_of_equal_plans_the_searched_one_is_the_best() -> None:

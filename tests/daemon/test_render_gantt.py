@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.render import chart, png, svg, terminal
+from pilotfish.daemon.render import chart, page, png, svg, tables, terminal
 from pilotfish.daemon.render.text import width
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
@@ -161,8 +161,32 @@ def test_terminal_counts_what_does_not_fit():
     jobs = [(f"j{i}", ("a",), 0.0, 10.0, 1.0, ()) for i in range(9)]
     lines = [line.plain for line in terminal.gantt(made(jobs, ("a",)).chart, 40)]
     assert lines[terminal.MAX_LANES].strip(" │") == "5" * 37
+    wide = [line.plain for line in terminal.gantt(made(jobs, ("a",)).chart, 80)]
+    assert wide[-1] == "digits: how many more jobs run there at that time; + stands for 10 or more"
     crowded = terminal.gantt(many(1000, 40).chart, 80)
     assert "8 further nodes" in crowded[-1].plain
+
+
+def test_idle_nodes_are_named_in_a_line_and_take_no_rows():
+    names = tuple(f"n{i}" for i in range(1, 51))
+    found = made([("a", ("n3",), 0.0, 10.0, 1.0, ())], names)
+    assert [row.node for row in found.chart.rows] == ["n3"] and len(found.chart.idle) == 49
+    lines = [line.plain for line in terminal.gantt(found.chart, 80)]
+    assert lines[-1] == "idle: n[1-2,4-50]" and len(lines) == 4
+    assert "1 job on 50 nodes (49 idle)" in tables.subtitle(found.plan, found.workflow, found.cluster)
+    few = made([("a", ("n3",), 0.0, 10.0, 1.0, ())], names[:5])
+    assert len(few.chart.rows) == 5 and not few.chart.idle
+
+
+def test_names_stay_within_their_bars_and_outlines_within_narrow_ones():
+    jobs = [(f"mProject_{i:05}", ("a",), 9.0 * i, 9.0 * i + 9, 1.0, ()) for i in range(12)]
+    jobs += [(f"s{i}", ("a",), 108 + 0.1 * i, 108.1 + 0.1 * i, 1.0, ()) for i in range(4)]
+    root = ElementTree.fromstring(svg.svg(made(jobs, ("a",)).chart))
+    bars = [rect for rect in root.iter(f"{SVG}rect") if rect.find(f"{SVG}title") is not None]
+    names = [text for text in root.iter(f"{SVG}text") if "name" in text.get("class", "").split()]
+    for bar, name in zip(bars, names, strict=False):
+        assert float(name.get("x")) + 7.2 * len(name.text) <= float(bar.get("x")) + float(bar.get("width"))
+    assert len(names) == 12 and all("stroke-width" in bar.get("style") for bar in bars[12:])
 
 
 @pytest.mark.parametrize(("jobs", "nodes"), [(0, 1), (1, 1), (1000, 40)])
@@ -192,11 +216,10 @@ def test_svg_bars_lie_where_the_plan_says():
 
 
 def test_html_is_one_page_that_holds_the_chart():
-    page = svg.html(many(20, 3).chart, "x")
-    assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 1 and page.count("<script>") == 1
-    assert "prefers-color-scheme:dark" in page and "http" not in page.replace(
-        "http://www.w3.org/2000/svg", ""
-    )
+    text = page.html(many(20, 3).chart, "x")
+    assert text.startswith("<!DOCTYPE html>") and text.count("<svg") == 1 and text.count("<script>") == 1
+    assert "prefers-color-scheme:dark" in text and "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "height:auto" in text and "100vh" not in text  # what is higher than the window is scrolled, not shrunk
 
 
 def test_png(tmp_path: Path):

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from pilotfish.daemon.outcome import JobOutcome, RunOutcome
-from pilotfish.daemon.render.outcome import failures, outcome_summary, outcome_table
+from pilotfish.daemon.outcome import JobOutcome, RunOutcome, relative_error
+from pilotfish.daemon.render.outcome import busy_hint, failures, outcome_summary, outcome_table, signed
 from pilotfish.daemon.render.screen import Screen
 from pilotfish.daemon.render.tables import (
     bound,
@@ -101,6 +101,8 @@ def test_the_summary_has_bound_energy_and_effort():
         "energy    unknown: node type xeon gives no power",
         "decided   in 2.1 ms, 412 simulations, cut short by the time limit",
     ]
+    for makespan in (3600.5, 123_456.7, 98_765_432.1):
+        assert all(width(line) <= 80 for line in summary(make_plan(makespan=makespan), cluster()))
     assert energy(make_plan(energy_j=56789.0), cluster(Power(95.0))) == "56.8 kJ"
     assert bound(make_plan(lower_bound=123.4)).startswith("optimal")
     assert bound(make_plan(lower_bound=0.0)) == "no lower bound"
@@ -141,6 +143,29 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     assert max(map(width, lines)) <= 80
 
 
+@pytest.mark.parametrize(
+    ("actual", "shown"),
+    [(12.5, "+20 %"), (6.0, "-67 %"), (20.0, "2.0x longer"), (5.0, "2.0x shorter"), (0.1, "100x shorter")],
+)
+def test_an_error_can_be_read_whatever_its_size(actual, shown):
+    error = relative_error(10.0, actual)
+    assert signed(error) == shown and signed(-1e300).endswith("x shorter") and signed(1.0).endswith("x longer")
+
+
+def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
+    late, good = outcome({}), outcome({"finish_time": 10.0})
+    assert busy_hint(late, 0.48) == (
+        "other processes took 48 % of these CPUs' time meanwhile: forecasts assume that they are free"
+    )
+    assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
+    assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""
+
+
+def test_a_median_error_of_thousands_of_percent_is_a_factor():
+    said = outcome_summary(outcome({"finish_time": 0.01}))[1]
+    assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
+
+
 def test_what_failed_is_named_with_its_output(shown):
     never = {
         "state": JobState.CANCELLED,
@@ -153,6 +178,6 @@ def test_what_failed_is_named_with_its_output(shown):
     assert went.exit_code == 1 and went.makespan_error is None and went.worst is None
     lines = shown(outcome_table(went), *outcome_summary(went))
     assert lines[1].endswith("exit 3") and lines[3].endswith("cancelled")
-    assert "signal 9" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
+    assert "SIGKILL" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
     said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
-    assert len(said) == 2 and said[0].endswith("failed, exit 3 (stderr: /x/err)")
+    assert len(said) == 2 and said[0].endswith("failed: exit code 3; stderr: /x/err")

@@ -219,20 +219,33 @@ def test_the_commands_submit_show_explain_and_cancel(daemon, capsys):
         assert "Traceback" not in printed.err
         return code, printed.out, printed.err
 
-    code, workflow, _ = pilotfish("submit", str(flow), "--wait", "--key", "k")
+    code, workflow, err = pilotfish("submit", str(flow), "--wait", "--key", "k")
+    assert "job 'bad' failed: exit code 3; stderr: /" in err and err.count("\n") == 1
     workflow = workflow.strip()
     assert code == 1 and workflow.startswith("flow.")
     assert pilotfish("submit", str(flow), "--key", "k")[:2] == (0, f"{workflow}\n")
     code, out, _ = pilotfish("status", workflow)
-    assert code == 0 and "failed (3)" in out and "completed" in out
+    assert code == 0 and "failed (exit 3)" in out and "completed" in out
     assert json.loads(pilotfish("status", "--json")[1])["workflows"][0]["id"] == workflow
     code, out, _ = pilotfish("explain", "bad")
-    assert code == 0 and "chose a" in out and "exit code 3" in out and "runner-up" in out
+    assert code == 0 and "chose a" in out and "failed: exit code 3\n" in out and "runner-up" in out
+    assert f"stderr           {daemon.folder}/state/local/jobs/{workflow}%2Fbad/stderr" in out
     code, _, err = pilotfish("cancel", workflow)
     assert code == 1 and err.count("\n") == 1 and "ended already" in err
     assert daemon.stop() == 0
     code, _, err = pilotfish("status")
     assert code == 1 and err.count("\n") == 1 and "no pilotfish daemon listens" in err
+
+
+def test_folders_of_the_adapter_are_relative_to_the_configuration(daemon, kit):
+    (daemon.folder / "said").mkdir()
+    wanted = "options: {state_dir: mine, output_dir: said, "
+    daemon.config.write_text(daemon.config.read_text().replace("options: {", wanted))
+    daemon.start()
+    workflow = daemon.submit(shell(kit, "a", "echo here"))
+    (job,) = daemon.ended(workflow)["jobs"]
+    assert job["stdout"] == str(daemon.folder / "said" / f"{workflow}%2Fa.out")
+    assert Path(job["stdout"]).read_text() == "here\n" and (daemon.folder / "mine").is_dir()
 
 
 def test_a_config_that_is_not_there_is_one_line(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import yaml
 from pydantic import BaseModel
 
 import pilotfish
+from pilotfish.adapters.local import create
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
 
@@ -20,7 +22,7 @@ def test_the_sample_names_every_key_and_no_other(tmp_path):
     from pilotfish.daemon.config import DaemonConfig, load_config
 
     text = (FOLDER / "pilotfish.yaml").read_text()
-    whole = re.sub(r"^(\s*)# ((?:state_dir|profiles|path|group):)", r"\1\2", text, flags=re.M)
+    whole = re.sub(r"^(\s*)# ((?:state_dir|output_dir|profiles|path|group):)", r"\1\2", text, flags=re.M)
     document = yaml.safe_load(whole)
 
     def keys(model: type[BaseModel]) -> dict:
@@ -40,8 +42,11 @@ def test_the_sample_names_every_key_and_no_other(tmp_path):
     assert shape(document, keys(DaemonConfig)) == keys(DaemonConfig)
     (tmp_path / "pilotfish.yaml").write_text(text)
     sample, defaults = load_config(tmp_path / "pilotfish.yaml"), DaemonConfig(cluster="x")
-    for name in DaemonConfig.model_fields.keys() - {"cluster"}:
+    for name in DaemonConfig.model_fields.keys() - {"cluster", "adapter"}:
         assert getattr(sample, name) == getattr(defaults, name), name
+    takes = {name: each.default for name, each in inspect.signature(create).parameters.items() if name != "cluster"}
+    assert document["adapter"]["options"].keys() == takes.keys()
+    assert all(takes[name] == value for name, value in sample.adapter.options.items())
 
 
 def test_the_unit_is_clean(tmp_path):

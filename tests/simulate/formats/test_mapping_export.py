@@ -12,6 +12,7 @@ from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.formats.mapping import export_oar, export_slurm
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.plan import Plan, PlannedJob
+from pilotfish.simulate.platform import Cluster, Node, NodeType
 
 RECORDER = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done >> "$LOG"
@@ -84,11 +85,19 @@ def test_oarsub_is_called_with_exactly_these_words(tmp_path):
     assert code == 0
     assert calls == [
         ["--name=pilotfish:dag 1/early", "-p", "network_address in ('n1','n2')",
-         "-l", "nodes=2,walltime=0:10:01", "-d", "/my dir", "/bin/sh -c 'a && b'"],
-        ["--name=pilotfish:dag 1/idle", "-p", "network_address in ('n1')", "-l", "nodes=1", ":"],
-        ["--name=pilotfish:dag 1/late", "-p", "network_address in ('n1')", "-l", "nodes=1", "-a", "101",
+         "-l", "/nodes=2/core=4,walltime=0:10:01", "-d", "/my dir", "/bin/sh -c 'a && b'"],
+        ["--name=pilotfish:dag 1/idle", "-p", "network_address in ('n1')", "-l", "/nodes=1/core=4", ":"],
+        ["--name=pilotfish:dag 1/late", "-p", "network_address in ('n1')", "-l", "/nodes=1/core=4", "-a", "101",
          """env 'A=b c' echo 'it'"'"'s $HOME'"""],
     ]  # fmt: skip
+
+
+def test_no_job_asks_for_more_cores_than_its_nodes_have():
+    big, small = (NodeType(name, cores, 1e9, 1e9) for name, cores in (("big", 8), ("small", 2)))
+    lab = Cluster("lab", (Node("n1", big), Node("n2", small)), oversubscription=2.0)
+    for export, words in ((export_slurm, "--cpus-per-task="), (export_oar, "/core=")):
+        early, idle, _ = (line for line in export(PLAN, WORKFLOW, lab).splitlines() if words in line)
+        assert f"{words}2" in early and f"{words}4" in idle
 
 
 @pytest.mark.parametrize(("export", "command"), [(export_slurm, "sbatch"), (export_oar, "oarsub")])

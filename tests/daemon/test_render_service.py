@@ -1,0 +1,105 @@
+"""What `status` and `explain` show of the daemon's answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotfish.daemon.render.service import failure_lines, show_status, show_story
+from pilotfish.daemon.render.text import width
+
+
+def job(name: str, state: str = "pending", **changes) -> dict:
+    base = {"id": name, "key": f"w.1/{name}", "state": state, "nodes": [], "start_time": None, "finish_time": None}
+    base |= {"exit_code": None, "signal": None, "reason": "", "forecast_run_time": None, "forecast_finish_time": None}
+    return base | {"contention_slowdown": None, "stdout": None, "stderr": None} | changes
+
+
+def flow(number: int, *jobs: dict, state: str = "running", finish_time: float | None = None) -> dict:
+    return {"id": f"w.{number}", "state": state, "finish_time": finish_time, "jobs": list(jobs)}
+
+
+def status(*workflows: dict) -> dict:
+    about = {"cluster": "lab", "mode": "live", "policy": "mom", "blocked": "", "time": 100.0}
+    return about | {"workflows": list(workflows)}
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def show(reply: dict, everything: bool = False) -> list[str]:
+        show_status(reply, everything=everything)
+        lines = capsys.readouterr().out.splitlines()
+        assert all(width(line) <= 80 and line == line.rstrip() for line in lines)
+        return lines
+
+    return show
+
+
+RUNS = {"nodes": ["a"], "start_time": 40.0, "forecast_run_time": 20.0}
+
+
+def test_only_a_job_that_completed_has_an_error(shown):
+    ended = RUNS | {"finish_time": 80.0}
+    jobs = [job("good", "completed", exit_code=0, **ended), job("bad", "failed", exit_code=3, **ended)]
+    jobs += [job("late", "timeout", exit_code=143, signal=15, reason="reached its walltime", **ended)]
+    jobs += [job("gone", "cancelled", exit_code=143, signal=15, **ended), job("now", "running", **RUNS)]
+    *_, good, bad, late, gone, now = shown(status(flow(1, *jobs)), everything=True)
+    assert good.split() == ["good", "completed", "a", "20.00", "s", "40.00", "s", "2.0x", "longer"]
+    assert bad.split() == ["bad", "failed", "(exit", "3)", "a", "20.00", "s", "40.00", "s"]
+    assert late.split() == ["late", "timeout", "a", "20.00", "s", "40.00", "s"]
+    assert gone.split() == ["gone", "cancelled", "a", "20.00", "s", "40.00", "s"]
+    assert now.endswith("60.00 s so far")
+
+
+def test_a_long_list_is_cut_and_says_so(shown):
+    many = flow(1, *(job(f"j{i}") for i in range(500)), job("fails", "failed"), job("runs", "running", **RUNS))
+    ended = [flow(i, job("x", "completed"), state="completed", finish_time=9.0) for i in range(2, 7)]
+    waiting = [flow(i, job("x"), state="pending") for i in range(7, 300)]
+    reply = status(*ended, *waiting, many)
+    lines = shown(reply)
+    assert lines[0] == "lab: live, policy mom, 299 workflows" and len(lines) < 65
+    assert lines[2:7] == [f"w.{i}: completed, 1 of 1 job completed" for i in range(2, 7)]
+    assert lines[8] == "w.1: running, 0 of 502 jobs completed"
+    assert [line.split()[0] for line in lines[10:12]] == ["fails", "runs"] and lines[40] == "472 more: --all"
+    assert lines[-1] == "274 more workflows: --all"
+    everything = shown(reply, everything=True)
+    assert len(everything) > 800 and "--all" not in "\n".join(everything)
+
+
+@pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
+def test_a_fallback_says_why(shown, error, missed):
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5}})
+    assert lines[1] == f"fallback: forecasts missed by {missed} in the median; the bound is 50 %"
+
+
+def test_nothing_to_show_is_one_line(shown):
+    assert shown(status()) == ["lab: live, policy mom, 0 workflows"]
+
+
+def test_a_story_fits_80_cells_and_ends_with_the_output(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    chosen = "lookahead chose " + ", ".join(f"n{i}" for i in range(40)) + ": forecast 2.0 s, no slowdown"
+    events = [("chosen", chosen), ("cancelled", "cancelled by a user"), ("ended", "completed")]
+    story = [{"time": 10.0 + i, "cycle": i, "kind": kind, "text": text} for i, (kind, text) in enumerate(events)]
+    files = {"stdout": "/s/" + "x" * 100, "stderr": "/s/err"}
+    ended = job("align", "completed", start_time=10.0, finish_time=12.0, forecast_run_time=1.9, exit_code=0, **files)
+    show_story({"job": ended, "submit_time": 10.0, "after": ["a", "b"], "waits": "", "story": story})
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines[:-2])
+    assert lines[0].startswith("w.1/align: completed; submitted ")
+    assert [line.split() for line in lines[-5:-2]] == [
+        ["+1.0", "s", "cancelled", "by", "a", "user"],
+        ["+2.0", "s", "ended", "completed"],
+        ["forecast", "1.900", "s,", "took", "2.000", "s", "(+5.0", "%)"],
+    ]
+    assert [line.split() for line in lines[-2:]] == [["stdout", files["stdout"]], ["stderr", "/s/err"]]
+
+
+def test_the_closing_lines_name_what_failed_by_itself():
+    jobs = [job("good", "completed"), job("bad", "failed", exit_code=3, stderr="/s/err"), job("next", "cancelled")]
+    jobs.append(job("late", "timeout", signal=15, exit_code=143, reason="reached its walltime of 2 s"))
+    assert failure_lines(flow(1, *jobs)) == [
+        "job 'bad' failed: exit code 3; stderr: /s/err",
+        "job 'late' timeout: reached its walltime of 2 s",
+    ]
