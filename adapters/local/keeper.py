@@ -35,7 +35,8 @@ KILLS = 100  # after so many, 50 ms apart, what is left hangs in the kernel: the
 ORPHANED = "its keeper was killed; exit code unknown"
 CANCELLED = ("cancelled", "cancelled")
 TRIES = 20  # to write the end down, 50 ms apart, while somebody removes or looks at the directory
-LOOK_S = 0.5  # the longest for which a directory that was removed stays away
+LOOK_S = 0.4  # how often the directory is looked for
+SETTLE_S = 0.3  # how long it is left alone when it is missing: who removes it comes to an end first
 REMOVED = "its directory was removed while it ran"
 RESTARTED = "the machine was restarted while it ran; exit code unknown"
 
@@ -47,6 +48,7 @@ class Keeper:
         self.directory, self.lock = directory, lock
         self.begun: dict[str, Any] = {}  # begin.json as it was written
         self.removed = False
+        self.missed: float | None = None  # since when it is missing
         self.spec = _spec(directory)
         self.walltime = _number(self.spec.get("job", {}).get("walltime"), None)
         self.grace_s = _number(self.spec.get("grace_s"), 5.0) or 0.0
@@ -155,8 +157,8 @@ class Keeper:
                 kill_at = now + (0.05 if kills < KILLS else 1.0)
             if now >= self.sampler.due:
                 self.sampler.sample(self._members())
-            self._hold()
-            self._sleep(min(self.sampler.due, self._deadline() if kill_at is None else kill_at, now + LOOK_S) - now)
+            look = self._look(now)
+            self._sleep(min(self.sampler.due, self._deadline() if kill_at is None else kill_at, look) - now)
 
     def _reap(self) -> bool:
         """Wait for whoever has ended; return whether anything of the job is left."""
@@ -226,8 +228,18 @@ class Keeper:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
+    def _look(self, now: float) -> float:
+        """Make the job's directory again if it was removed; return when to look again."""
+        if os.path.exists(os.path.join(self.directory, BEGIN)):
+            self.missed = None
+            return now + LOOK_S
+        self.missed = now if self.missed is None else self.missed
+        if now - self.missed >= SETTLE_S:
+            self._hold()
+        return now + SETTLE_S
+
     def _hold(self) -> bool:
-        """Make the job's directory again if it was removed; False where its end cannot be written there."""
+        """See that the job's directory is there with its records; False where its end cannot be written there."""
         if not (self.spec and self.begun):
             return os.path.isdir(self.directory)
         lock = restore(self.directory, self.lock, self.spec, self.begun)

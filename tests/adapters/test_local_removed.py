@@ -75,10 +75,19 @@ def test_without_its_keeper_it_is_away_and_stays_away(world: LocalWorld) -> None
 def test_a_state_directory_that_is_gone_is_not_made_again(world: LocalWorld) -> None:
     world.start(sh("j", "sleep 0.8"))
     world.begun("j")
-    shutil.rmtree(world.state / "jobs")
+    (world.state / "jobs").rename(world.state / "gone")
     world.wait_for(lambda: not world.keepers())
     assert not (world.state / "jobs").exists()
     (world.state / "jobs").mkdir(0o700)
+
+
+def test_who_removes_it_slowly_is_not_hindered(world: LocalWorld) -> None:
+    slowly = 'cd "$PILOTFISH_JOB_DIR" && rm begin.json && sleep 0.05 && rm -rf "$PILOTFISH_JOB_DIR"'
+    code = world.path / "code"
+    world.start(sh("j", f"{slowly}; echo $? > {code}; sleep 1"))
+    world.wait_for(lambda: code.exists() and code.read_text())
+    assert code.read_text() == "0\n"
+    assert ended(world).exit_code == 0
 
 
 MINE = {"pid": 7, "start_ticks": 1, "boot_id": "x", "start_time": 1.5, "keeper_pid": 6, "keeper_ticks": 2}
