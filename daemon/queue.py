@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ..simulate.fits import memory_need
 from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobState, JobView, Snapshot
+from .endings import ending
 
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
@@ -280,10 +281,4 @@ def busy(entry: Entry) -> bool:
 
 def outcome(entry: Entry) -> str:
     """How a job ended, in a few words."""
-    if entry.signal:
-        how = f"{entry.state} (signal {entry.signal})"
-    elif entry.exit_code is not None:
-        how = f"{entry.state} (exit code {entry.exit_code})"
-    else:
-        how = str(entry.state)
-    return f"{how}: {entry.reason}" if entry.reason else how
+    return ending(entry.state, entry.exit_code, entry.signal, entry.reason)

@@ -216,7 +216,8 @@ def test_who_waits_outlasts_a_daemon_that_is_killed_and_started_again(
     time.sleep(1.0)
     daemon.start()
     assert waiting.process.wait(PATIENCE_S) == expected
-    assert len(waiting.errors.read_text().splitlines()) == 1
+    away, *failed = waiting.errors.read_text().splitlines()
+    assert "is asked for again" in away and ["exit code 3" in line for line in failed] == [True] * expected
     assert lines(daemon.folder / "trail") == ["begun"]
 
 
@@ -281,5 +282,5 @@ def test_a_job_without_a_profile_has_one_after_its_first_run(daemon: Daemon) -> 
     known = json.loads(pilotfish("profile", "list", "--store", daemon.store, "--json").stdout)["profiles"]
     (mine,) = [profile for name, profile in known.items() if "sum(range" in name]
     assert (mine["source"], mine["runs"]) == ("measured", 2)
-    taken = first["finish_time"] - first["start_time"]
+    taken = max(run["finish_time"] - run["start_time"] for run in (first, second))
     assert mine.get("threads", 1) == 1 and 0.001 < mine["service_demand"] <= 1.1 * taken
