@@ -6,7 +6,7 @@ applying the same Start twice starts the job once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -60,6 +60,7 @@ class Capabilities:
         virtual_time: its clock is not the wall clock; `advance` moves it.
         events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
         resolution_s: times of jobs are whole multiples of this.
+        offers: its users hand jobs to us through it (see `JobView.offered`).
     """
 
     starts: bool = True
@@ -67,6 +68,7 @@ class Capabilities:
     virtual_time: bool = False
     events: bool = True
     resolution_s: float = 0.0
+    offers: bool = False
 
 
 class Adapter(Protocol):
@@ -89,6 +91,10 @@ class Adapter(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Read the world once. Raises AdapterError; never returns an empty world for an unreadable one."""
+        ...
+
+    def look_again(self, keys: Collection[str]) -> Snapshot:
+        """Read the world once more before jobs are touched; what has to do with other jobs may be as it was."""
         ...
 
     def apply(self, action: Action) -> None:

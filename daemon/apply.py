@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..adapters.base import Adapter, AdapterError
-from ..simulate.plan import Action, Start
+from ..simulate.formats.hostlist import fold
+from ..simulate.plan import Action, Cancel, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action as one line: `start KEY on NODES` or `cancel KEY`."""
+    """An action as one line: `start KEY on NODES`, `cancel KEY` or `release KEY`."""
     if isinstance(action, Start):
-        return f"start {action.key} on {','.join(action.nodes)}"
-    return f"cancel {action.key}"
+        return f"start {action.key} on {fold(action.nodes)}"
+    return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 
 def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:

@@ -4,7 +4,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,6 +40,10 @@ class Counted:
     def snapshot(self) -> Snapshot:
         """Read the world once. Raises AdapterError."""
         return self._count("snapshot", self._inner.snapshot)
+
+    def look_again(self, keys: Collection[str]) -> Snapshot:
+        """Read what these jobs touch once more. Raises AdapterError."""
+        return self._count("look_again", lambda: self._inner.look_again(keys))
 
     def apply(self, action: Action) -> None:
         """Carry out one action. Raises AdapterError."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from ..adapters.base import Adapter
 from ..simulate.errors import PilotfishError
-from ..simulate.plan import Action, Cancel, Plan, Rejection
+from ..simulate.job import Job
+from ..simulate.plan import Action, Cancel, Plan, Rejection, Release
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .apply import Applied, Applier, carry_out
 from .check import check
@@ -23,6 +24,7 @@ from .exporter import Metrics
 from .guard import Guard
 from .journal import Journal
 from .ledger import Ledger
+from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .queue import Entry, Event, Queue, Submission, busy
 from .shadow import Seen, Shadow
@@ -31,6 +33,8 @@ from .story import Story, sentence
 
 log = logging.getLogger("pilotfish.cycle")
 LONGEST_RECHECK_S = 60.0
+#: Seconds that a job which was placed may take to begin before its pin is taken back.
+PIN_S = 10.0
 
 
 @dataclass(slots=True)
@@ -80,6 +84,7 @@ class Cycle:
         self.changed = True
         self.stopping: Callable[[], bool] = lambda: False
         self.learn: Callable[[list[JobView]], None] = lambda views: None
+        self.know: Callable[[Job], Job] = lambda job: job
         self.recheck_s = self._gap = recheck_s
         self._recheck_at = math.inf
         self._nodes: tuple[NodeState, ...] = ()
@@ -100,10 +105,11 @@ class Cycle:
         problem = self._pose(snapshot) if self._due(snapshot, report.events) else None
         plan = self._decide(problem, snapshot, report) if problem else None
         # 4. Forecast: what the plan foretells of each job is noted, and what is to start now becomes actions.
-        actions = self._cancels() + (self._forecast(plan, problem, snapshot) if plan and problem else [])
+        actions = self._cancels() + self._releases(snapshot)
+        actions += self._forecast(plan, problem, snapshot) if plan and problem else []
         # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
         if actions:
-            report.rejected = check(actions, self.adapter.snapshot())
+            report.rejected = check(actions, self.adapter.look_again([action.key for action in actions]))
             actions = self._left(actions, report.rejected)
         # 6. Journal the intents: from here on a restart knows what may have happened.
         intended = self.ledger.intend(actions)
@@ -150,6 +156,8 @@ class Cycle:
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
+        if take_in(self.queue, snapshot, self.know):
+            self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
         events = self.queue.observe(snapshot)
         for entry in open_intents:
@@ -279,6 +287,15 @@ class Cycle:
             Cancel(entry.key)
             for entry in self.queue.active()
             if entry.cancel_wanted and entry.handed and entry.not_before <= self.now and not self.blocked
+        ]
+
+    def _releases(self, snapshot: Snapshot) -> list[Action]:
+        """Pins that have not become a start: the nodes are for others, and the job may go elsewhere."""
+        stale = snapshot.time - PIN_S
+        return [
+            Release(view.key)
+            for view in snapshot.jobs
+            if view.pinned_since is not None and view.pinned_since < stale and not self.blocked
         ]
 
     def _report(self, report: Report, snapshot: Snapshot, began: float) -> None:

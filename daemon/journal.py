@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError, InvalidJobError, PilotfishError
+from ..simulate.job import DEFAULT_PROFILE, Job
 from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
 from .codec import decode, encode
+from .offers import offers_of
 from .queue import Entry, Forecast, Queue, Submission
 
 VERSION = 1
@@ -50,6 +52,13 @@ _JOB_COLUMNS = (
     " cancel_wanted, attempts, not_before"
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+
+
+#: instead of a definition: the jobs are the resource manager's (see `offers`)
+_OFFERS = ""
+_OLD_OFFERS = (
+    "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
+)
 
 
 class JournalError(PilotfishError):
@@ -140,6 +149,16 @@ class Journal:
             for entry in submission.entries.values():
                 run(_SAVE, _row(entry))
 
+    def keep_offers(self, name: str, time: float) -> None:
+        """Keep what comes through the resource manager of that name from now on. Raises JournalError."""
+        if not self._read("SELECT 1 FROM workflows WHERE id = ?", (name,)):
+            with self._transaction() as run:
+                run(
+                    "INSERT INTO workflows (id, number, name, definition, submit_time, state)"
+                    " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?)",
+                    (name, name, _OFFERS, time, str(JobState.RUNNING)),
+                )
+
     def submitted_as(self, idempotency_key: str) -> tuple[str, str] | None:
         """The id and the definition of the workflow that came with this key, if one did."""
         query = "SELECT id, definition FROM workflows WHERE idempotency_key = ?"
@@ -194,7 +213,7 @@ class Journal:
             for entry in entries:
                 run(_SAVE, _row(entry))
             for action in actions:
-                kind = "start" if isinstance(action, Start) else "cancel"
+                kind = type(action).__name__.lower()
                 nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
                 cursor = run(
                     "INSERT INTO intents (cycle, key, action, nodes, time) VALUES (?, ?, ?, ?, ?)",
@@ -226,8 +245,12 @@ class Journal:
         return queue
 
     def _submission(self, workflow: str, definition: str, submit_time: float) -> Submission:
-        submission = Submission(workflow, decode(definition), submit_time)
         rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
+        if definition == _OFFERS:  # what the jobs ask for is in the resource manager's queue
+            submission: Submission = offers_of(workflow, submit_time)
+            submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2]) for row in rows}
+        else:
+            submission = Submission(workflow, decode(definition), submit_time)
         for row in rows:
             _restore(submission.entries[row[1]], row)
         return submission
@@ -271,6 +294,10 @@ class Journal:
             old = "SELECT id FROM workflows WHERE finish_time < ?"
             for table in ("story", "intents"):
                 run(f"DELETE FROM {table} WHERE substr(key, 1, instr(key, '/') - 1) IN ({old})", (before,))
+            for name, job in self._read(_OLD_OFFERS, (_OFFERS, before)):
+                run("DELETE FROM jobs WHERE workflow = ? AND job = ?", (name, job))
+                for table in ("story", "intents"):
+                    run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 

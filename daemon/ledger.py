@@ -47,6 +47,8 @@ class Ledger:
         self._story.told()
         for submission in ended:
             del self._queue.submissions[submission.id]
+        for submission in self._queue.submissions.values():
+            submission.let_go()
         if self.blocked:
             log.warning("the journal can be written again; jobs are started again")
             self.blocked = ""

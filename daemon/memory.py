@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -39,6 +40,12 @@ class Memory:
     def recall(self, workflow: Workflow) -> Workflow:
         """The workflow with what earlier runs showed of jobs that came without a profile."""
         return self._try(lambda: with_learned(workflow, self._store.for_job), workflow)
+
+    def named(self, job: Job) -> Job:
+        """A job that names a profile, with that profile if it is known and as wide as what the job asked for."""
+        name = job.profile.name
+        profile = self._try(lambda: self._store(name), None) if name and rests_on_default(job) else None
+        return job if profile is None or profile.threads != job.profile.threads else replace(job, profile=profile)
 
     def keep(self, views: Iterable[JobView]) -> None:
         """Keep what completed jobs used."""

@@ -126,7 +126,7 @@ def pose(
     waiting: list[Entry] = []
     placed: dict[str, Running] = {}
     stuck: dict[str, str] = {}
-    obstacles: dict[tuple[int, int, float], str | None] = {}
+    obstacles: dict[object, str | None] = {}
     active = queue.active()
     for entry in active:
         view = views.pop(entry.key, None)

@@ -41,7 +41,7 @@ class Forecast:
 @dataclass(slots=True)
 class Entry:
     """A job on its way; `key` is the name under which the resource manager knows it, `shape` decides where it fits:
-    nodes, threads and bytes.
+    nodes, threads, bytes and the nodes that are allowed.
 
     Args:
         forecast: at the decision to start it; `promised` is the first forecast of its finish time,
@@ -50,6 +50,7 @@ class Entry:
         intent: row of the journalled intent that has no outcome yet, and `refused` what the manager said
             to it.
         not_before: time of the next attempt after a start that failed.
+        since: when it was taken in, if it came by itself (see `offers`), and `waits` why it must not start now.
         missed: in how many snapshots in a row it was not seen, of which the first was at `missed_since`.
     """
 
@@ -72,14 +73,21 @@ class Entry:
     not_before: float = 0.0
     intent: int | None = None
     refused: str = ""
+    since: float | None = None
+    waits: str = ""
     missed: int = 0
     missed_since: float = 0.0
     key: str = field(init=False)
-    shape: tuple[int, int, float] = field(init=False)
+    shape: tuple[int, int, float, frozenset[str] | None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.key = f"{self.workflow}/{self.job.id}"
-        self.shape = (self.job.nodes, self.job.profile.threads, memory_need(self.job))
+        self.change(self.job)
+
+    def change(self, job: Job) -> None:
+        """Ask for something else under the same key."""
+        self.job = job
+        self.shape = (job.nodes, job.profile.threads, memory_need(job), job.allowed)
 
     @property
     def waiting(self) -> bool:
@@ -124,6 +132,14 @@ class Submission:
         return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
 
     @property
+    def offered(self) -> bool:
+        """Whether its jobs are in the resource manager's own queue, which says what becomes of them."""
+        return False
+
+    def let_go(self) -> None:
+        """Drop what nobody will ask for again: nothing, before the whole has ended."""
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code of the workflow: None until it ended, 0 when every job completed, else 1."""
         state = self.state
@@ -158,7 +174,9 @@ class Queue:
         return submission.entries.get(job) if submission else None
 
     def ready(self, entry: Entry) -> bool:
-        """Whether all that `entry` waits for has completed."""
+        """Whether all that `entry` waits for has completed, and nothing else keeps it."""
+        if entry.waits:
+            return False
         others = self.submissions[entry.workflow].entries
         return all(others[before].state is JobState.COMPLETED for before in entry.job.after)
 
@@ -224,7 +242,7 @@ class Queue:
     def _not_seen(self, entry: Entry, now: float, left: JobView | None) -> Event | None:
         """A job that the resource manager does not show, or (`left`) shows as never begun and left alone."""
         if entry.intent is not None or (left is not None and entry.handed):
-            return self._start_failed(entry, now, left.reason if left else "")
+            return self._start_failed(entry, now, left)
         if not entry.handed:
             return None
         entry.missed_since = entry.missed_since if entry.missed else now
@@ -244,10 +262,10 @@ class Queue:
         entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
         return Event("ended", entry, outcome(entry))
 
-    def _start_failed(self, entry: Entry, now: float, why: str) -> Event:
+    def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> Event:
         """A job that was to start and, as the snapshot shows, never began."""
-        entry.handed = False
-        if entry.refused:
+        entry.handed, why = False, left.reason if left else ""
+        if entry.refused and not (left and left.offered):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
             return Event("ended", entry, entry.reason)
         entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None
@@ -255,7 +273,7 @@ class Queue:
             return self._end_waiting(entry, now, "cancelled before it started")
         first, last = RETRY_S
         entry.not_before = now + min(first * 2**entry.attempts, last)
-        entry.attempts += 1
+        entry.attempts, entry.refused = entry.attempts + 1, ""
         return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:
@@ -263,7 +281,9 @@ class Queue:
         return Event("cancelled", entry, reason)
 
     def _cancel_descendants(self, entry: Entry, now: float) -> list[Event]:
-        submission, events = self.submissions[entry.workflow], []
+        submission, events = self.submissions[entry.workflow], list[Event]()
+        if submission.offered:
+            return events
         reason = f"{entry.job.id!r}, which it waits for, {outcome(entry)}"
         stack = list(submission.successors.get(entry.job.id, ()))
         while stack:

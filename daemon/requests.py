@@ -121,6 +121,8 @@ class Requests:
         target = _text(request, "target")
         submission = self._find(target.partition("/")[0])
         entries = [self._entry(target)] if "/" in target else list(submission.entries.values())
+        if submission.offered:
+            raise InvalidJobError(f"{target}: what its users handed over is theirs to cancel, in the resource manager")
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")
@@ -193,7 +195,10 @@ class Requests:
 
     def _entry(self, key: str) -> Entry:
         workflow, _, job = key.partition("/")
-        entries = self._find(workflow).entries
+        submission = self._find(workflow)
+        entries = submission.entries
+        if submission.offered and job not in entries and (before := self._journal.find(workflow)):
+            entries = before.entries
         if job not in entries:
             near = difflib.get_close_matches(job, entries, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -108,6 +108,8 @@ class Service:
                 log.warning("a dry run without metrics: %s", error)
         self._adapter = Counted(self._adapter_for(cluster), metrics)
         stack.callback(self._adapter.close)
+        if self._adapter.capabilities.offers:
+            self._journal.keep_offers(self._adapter.name, time.time())
         applier: Applier = Recording(self._show) if self._dry else Live(self._adapter)
         self._cycle = Cycle(
             self._adapter,
@@ -124,6 +126,7 @@ class Service:
         memory = Memory(config.profile_store)
         if not self._dry:
             self._cycle.learn = memory.keep
+        self._cycle.know = memory.named
         requests = Requests(
             self._cycle,
             self._journal,
@@ -216,7 +219,7 @@ class Service:
         """Wait for a client, a signal or the resource manager; returns whether the last one had news."""
         busy = self._seen and self._cycle.busy
         descriptor = self._adapter.fileno()
-        if busy and descriptor is None:
+        if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
             return self._adapter.wait(self.config.cycle_seconds if virtual else min(left, TICK_S)) or virtual
         self._server.wait(left, self._wakeup, *([] if descriptor is None else [descriptor]))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection
+from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection, Start
 from ..simulate.snapshot import JobState
 from .apply import Applied, describe
 from .endings import ending
@@ -102,8 +102,9 @@ class Story:
         happened.
         """
         self._queue.dirty[entry.key] = entry
-        if isinstance(applied.action, Cancel):
-            entry.not_before = self.now + (RETRY_S[0] if applied.transient else RETRY_S[1])
+        if not isinstance(applied.action, Start):
+            if isinstance(applied.action, Cancel):
+                entry.not_before = self.now + (RETRY_S[0] if applied.transient else RETRY_S[1])
             self.outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
         elif applied.error:
             entry.refused = "" if applied.transient else applied.error
@@ -144,7 +145,8 @@ class Story:
             if self.guard.add(error):
                 self._say_guard()
         if entry.promised is not None:
-            submitted = self._queue.submissions[entry.workflow].submit_time
+            taken = self._queue.submissions[entry.workflow].submit_time
+            submitted = taken if entry.since is None else entry.since
             error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
             self._metrics.forecast_error.labels("finish_time").observe(error)
 

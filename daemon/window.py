@@ -58,7 +58,7 @@ def _blockers(entry: Entry, placed: Collection[str], queue: Queue) -> int:
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:
     """The first of each shape, then the second of each, and so on."""
-    turns, ranked = Counter[tuple[int, int, float]](), []
+    turns, ranked = Counter[object](), []
     for i in ready:
         ranked.append((turns[waiting[i].shape], i))
         turns[waiting[i].shape] += 1

@@ -50,7 +50,7 @@ class JobView:
         usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
         reason: one sentence where the state, the code and the signal do not say it all.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
-        offered: it came through the resource manager, whose user hands it to us to choose its nodes (restartable, too).
+        offered: it came through the resource manager, whose user hands it to us to choose its nodes.
         waits: why an offered job must not be started now, "" if it may be.
         pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
     """

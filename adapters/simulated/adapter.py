@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from ...simulate.engine import Simulation, Underway
@@ -71,6 +71,10 @@ class SimulatedAdapter:
         """The virtual world at the virtual time."""
         self._version += 1
         return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
+
+    def look_again(self, keys: Collection[str]) -> Snapshot:
+        """The same: time stands still between."""
+        return self.snapshot()
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""

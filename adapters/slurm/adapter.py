@@ -6,10 +6,11 @@ command. An answer that did not come is not taken for a refusal: the next look a
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from ...simulate.job import Job
@@ -23,12 +24,17 @@ from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
 from .transport import Transport
 
+#: Seconds for which what was read of a job is taken for true when it is to be changed.
+FRESH_S = 2.0
+#: what Slurm says of a change that came too late
+BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
+
 
 class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0)
+    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True)
 
     def __init__(
         self,
@@ -48,6 +54,11 @@ class SlurmAdapter:
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._unwanted: dict[int, tuple[str, ...]] = {}
+        self._lists: dict[object, frozenset[str]] = {}
+        self._seen: dict[int, SlurmJob] = {}
+        self._read_at: dict[int, float] = {}
+        self._all_read_at = -math.inf
+        self._time = clock
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
@@ -55,17 +66,39 @@ class SlurmAdapter:
     def snapshot(self) -> Snapshot:
         """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude."""
         now = self._clock.now()
-        jobs = self.transport.jobs()
-        self._nodes = self.transport.nodes()
-        ours = [job for job in jobs if standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR]
-        self._unwanted = self.transport.excluded() if ours else {}
+        self._note(self.transport.jobs(), whole=True)
+        self._nodes, self._lists = self.transport.nodes(), {}
+        ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
+        self._unwanted = self.transport.excluded() if any(ours) else {}
+        return self._picture(now)
+
+    def look_again(self, keys: Collection[str]) -> Snapshot:
+        """One request for the jobs that are to be touched; nodes and neighbours are as they were."""
+        numbers = [number for number in map(world.id_in, keys) if number is not None]
+        if len(numbers) < len(keys):  # a job of our own may be under any id
+            return self.snapshot()
+        found = self.transport.jobs(numbers)
+        for number in set(numbers) - {job.id for job in found}:
+            self._seen.pop(number, None)
+        self._note(found, whole=False)
+        return self._picture(self._clock.now())
+
+    def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
+        """Keep what was just read; it serves until something is changed, or for FRESH_S."""
+        new, now = {job.id: job for job in jobs}, self._time()
+        self._seen = new if whole else self._seen | new
+        self._read_at |= dict.fromkeys(new, now)
+        if whole:
+            self._read_at, self._all_read_at = dict.fromkeys(new, now), now
+
+    def _picture(self, now: float) -> Snapshot:
         self._version += 1
         return Snapshot(
             now,
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(jobs, self.selection, now, self._uid, self._known, self._places),
+            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
         )
 
     def apply(self, action: Action) -> None:
@@ -102,12 +135,23 @@ class SlurmAdapter:
         """Slurm forgets by itself."""
         self._known.pop(key, None)
 
+    def output(self, key: str) -> tuple[Path, Path] | None:
+        """Files of a job of our own, where a folder for them was given."""
+        if self._output is None or world.id_in(key) is not None:
+            return None
+        name = submission.file_name(key)
+        return self._output / f"{name}.out", self._output / f"{name}.err"
+
     def close(self) -> None:
         """Let go of connections; jobs go on."""
         self.transport.close()
 
     def _places(self, job: SlurmJob) -> frozenset[str]:
-        return places.allowed(job, self._nodes, self._unwanted.get(job.id, ()))
+        unwanted = self._unwanted.get(job.id, ())
+        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
+        if shape not in self._lists:
+            self._lists[shape] = places.allowed(job, self._nodes, unwanted)
+        return self._lists[shape]
 
     def _place(self, number: int, start: Start) -> None:
         """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
@@ -123,7 +167,7 @@ class SlurmAdapter:
         if problem := places.obstacle(job, self._places(job), start.nodes):
             raise _refused(start, problem)
         mark = update.Pin(int(now), job.id, job.uid, job.wanted)
-        self.transport.update(job.id, update.pin(start.nodes, mark, held=what is Standing.HELD))
+        self._change(job, update.pin(start.nodes, mark, held=what is Standing.HELD))
 
     def _release(self, key: str) -> None:
         """Take back a pin of ours that has not become a start; a no-op where there is none."""
@@ -131,7 +175,17 @@ class SlurmAdapter:
         job = self._fresh(number) if number is not None else None
         mark = update.pin_in(job.admin_comment, job.id, job.uid) if job else None
         if job and mark and job.state is JobState.PENDING:
-            self.transport.update(job.id, update.unpin(mark))
+            self._change(job, update.unpin(mark))
+
+    def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
+        """Write; what was read of the job is not true any more."""
+        self._read_at.pop(job.id, None)
+        try:
+            self.transport.update(job.id, fields)
+        except AdapterError as error:
+            if any(words in error.stderr_tail for words in BEGUN):
+                return  # it started, or ended, in between
+            raise
 
     def _submit(self, start: Start) -> None:
         job = start.job
@@ -141,7 +195,7 @@ class SlurmAdapter:
         if self._find(start.key) is not None:
             return
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._known[start.key] = job
+        self._known[start.key], self._all_read_at = job, -math.inf
         self.transport.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -150,17 +204,23 @@ class SlurmAdapter:
             return
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
+        self._all_read_at = -math.inf
         self.transport.cancel(job.id)
 
     def _fresh(self, number: int) -> SlurmJob:
-        found = self.transport.jobs([number])
-        if not found:
-            raise AdapterError(f"job {number} is not in the queue any more", kind="gone")
-        return found[0]
+        """A job as it was read a moment ago, or as it is read now."""
+        if self._time() - self._read_at.get(number, -math.inf) > FRESH_S:
+            found = self.transport.jobs([number])
+            if not found:
+                raise AdapterError(f"job {number} is not in the queue any more", kind="gone")
+            self._note(found, whole=False)
+        return self._seen[number]
 
     def _find(self, key: str) -> SlurmJob | None:
         """The last job of ours that was submitted under this key."""
-        found = [job for job in self.transport.jobs() if world.key_of(job, self._uid) == key]
+        fresh = self._time() - self._all_read_at <= FRESH_S
+        jobs = self._seen.values() if fresh else self.transport.jobs()
+        found = [job for job in jobs if world.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 
 

@@ -11,6 +11,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import PurePath
 from urllib.parse import quote, unquote
 
@@ -19,6 +20,7 @@ from ...simulate.formats.hostlist import fold
 from ...simulate.job import Job
 
 _KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
+_PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
 
 
 def comment_for(key: str) -> str:
@@ -32,6 +34,12 @@ def key_in(comment: str) -> str | None:
     return unquote(found[1]) if found else None
 
 
+def profile_in(comment: str) -> str:
+    """The name of the profile in a comment, or ""."""
+    found = _PROFILE.search(comment.partition("pilotfish:")[2])
+    return unquote(found[1]) if found else ""
+
+
 def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
     """The argv that submits a job to run on exactly these nodes as soon as they take it; prints the job id.
 
@@ -39,7 +47,7 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
         options: what the site adds (partition, account).
         output: folder of stdout and stderr; None = Slurm's own default.
     """
-    name = quote(key, safe="")[:200]
+    name = file_name(key)
     files = [f"--output={output / name}.out", f"--error={output / name}.err"] if output else []
     limit = [f"--time={max(1, math.ceil(job.walltime / 60))}"] if job.walltime else []
     memory = memory_need(job)
@@ -72,6 +80,12 @@ def script(job: Job) -> str:
     line = shlex.join(job.command)
     setting = [f"export {name}={shlex.quote(value)}" for name, value in job.environment]
     return "; ".join([*setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
+
+
+def file_name(key: str) -> str:
+    """The name of a job's files, without an ending. Slurm replaces %x and the like, so there is no % in it."""
+    plain = re.sub(r"[^\w.-]", "_", key)[:100]
+    return f"{plain}-{sha256(key.encode()).hexdigest()[:12]}"
 
 
 def job_id(printed: str) -> int:

@@ -14,7 +14,7 @@ from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
 from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
-from .submission import key_in
+from .submission import key_in, profile_in
 from .update import pin_in
 
 PREFIX = "slurm/"
@@ -39,7 +39,8 @@ def job_of(job: SlurmJob) -> Job:
     threads = max(1, -(-job.cpus // max(1, job.nodes)))
     demand = job.time_limit or NO_LIMIT_S
     note = f"from Slurm: {threads} cores busy for the time limit"
-    profile = Profile((ThreadGroup(threads, demand),), name="slurm", provenance=Provenance("default", note=note))
+    name = profile_in(job.comment)
+    profile = Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
     return Job(
         str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
@@ -53,18 +54,19 @@ def views(
     known: Mapping[str, Job],
     allowed: Callable[[SlurmJob], frozenset[str] | None],
 ) -> tuple[JobView, ...]:
-    """A view of every job but those of others that have ended. O(jobs).
+    """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
         allowed: names of the nodes on which a job may be placed.
     """
-    seen: dict[str, JobView] = {}
+    last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
         key = key_of(job, uid)
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
-            seen[key] = _view(key, job, selection, now, known, allowed)
-    return tuple(seen.values())
+            last[key] = job
+    ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
+    return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
 
 
 def _view(
@@ -93,7 +95,7 @@ def _view(
     mark, (what, why) = pin_in(job.admin_comment, job.id, job.uid), standing(job, selection, now)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
-        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), reason=reason)
+        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR:
         return seen
     return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)

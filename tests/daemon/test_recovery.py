@@ -16,7 +16,7 @@ class Tripwire:
     effect.
     """
 
-    WATCHED = frozenset({"snapshot", "apply", "intend", "save", "probe"})
+    WATCHED = frozenset({"snapshot", "look_again", "apply", "intend", "save", "probe"})
 
     def __init__(self, at: int, *, after: bool) -> None:
         self.at, self.after, self.calls = at, after, 0

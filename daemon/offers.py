@@ -1,0 +1,104 @@
+"""Jobs that the resource manager's users hand to us: they stay in its queue, and are followed in ours.
+
+Rule: what is offered is taken in as it is seen, in the resource manager's order; what is not offered any more and was
+never placed is let go of. Who depends on whom, and what a failure means for others, is the resource manager's to say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..simulate.job import Job, Workflow
+from ..simulate.snapshot import JobState, JobView, Snapshot
+from .queue import Entry, Queue, Submission
+
+
+@dataclass(slots=True)
+class Offers(Submission):
+    """All that is offered through one resource manager; it never ends. `asked`: each job as it came."""
+
+    asked: dict[str, Job] = field(default_factory=dict)
+
+    @property
+    def state(self) -> JobState:
+        """It goes on."""
+        return JobState.RUNNING
+
+    @property
+    def offered(self) -> bool:
+        """Whose jobs are the resource manager's."""
+        return True
+
+    def let_go(self) -> None:
+        """Drop the jobs that have ended."""
+        self.entries = {name: entry for name, entry in self.entries.items() if not entry.state.ended}
+        self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
+
+    def follow(self, snapshot: Snapshot, queue: Queue, know: Callable[[Job], Job]) -> bool:
+        """See `take_in`."""
+        prefix = f"{self.id}/"
+        views = {view.key.removeprefix(prefix): view for view in snapshot.jobs if view.key.startswith(prefix)}
+        news = False
+        for name, entry in self.entries.items():
+            if not _stays(entry, views.get(name)):
+                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, "it was taken back"
+                queue.dirty[entry.key] = entry
+                news = True
+        self.let_go()
+        for name, view in views.items():
+            if view.offered:
+                news = self._meet(name, view, views, queue, know) or news
+        self._sort(views)
+        return news
+
+    def _meet(
+        self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, know: Callable[[Job], Job]
+    ) -> bool:
+        """Take a job in, or note what has changed; True if something has."""
+        after = tuple(before for before in view.job.after if before in views and views[before].offered)
+        job = dataclasses.replace(view.job, after=after)
+        entry, before = self.entries.get(name), self.asked.get(name)
+        self.asked[name] = job
+        if entry is None:
+            entry = self.entries[name] = Entry(self.id, know(job), len(self.entries))
+            queue.dirty[entry.key] = entry
+        elif before != job:
+            entry.change(know(job))
+        changed = before != job or entry.waits != view.waits
+        entry.waits, entry.since = view.waits, view.submit_time
+        return changed
+
+    def _sort(self, views: dict[str, JobView]) -> None:
+        """Into the resource manager's order, and note who waits for whom."""
+        here = self.entries
+        self.entries = {name: here[name] for name in views if name in here} | here
+        self.successors = {}
+        for name, entry in self.entries.items():
+            for before in entry.job.after:
+                self.successors.setdefault(before, []).append(name)
+
+
+def offers_of(name: str, now: float) -> Offers:
+    """An empty one, for the resource manager of that name."""
+    return Offers(name, Workflow(name, ()), now)
+
+
+def take_in(queue: Queue, snapshot: Snapshot, know: Callable[[Job], Job]) -> bool:
+    """Follow what is offered; True if there is something new to plan. O(jobs + dependencies).
+
+    Args:
+        know: gives a job the profile that is known for it.
+    """
+    news = False
+    for submission in queue.submissions.values():
+        if isinstance(submission, Offers):
+            news = submission.follow(snapshot, queue, know) or news
+    return news
+
+
+def _stays(entry: Entry, view: JobView | None) -> bool:
+    """Whether the job is still offered, or was placed, or has begun by itself."""
+    placed = entry.handed or entry.intent is not None
+    return placed or (view is not None and (view.offered or view.start_time is not None))
