@@ -44,6 +44,7 @@ class Pilotfish(LazyGroup):
         "explain": Lazy(
             ".commands.service", "explain", "Tell a job's story: candidates, forecasts, choice, outcome."
         ),
+        "reap": Lazy(".commands.reap", "reap", "Take back pins that have not become a start (for a timer)."),
     }
 
 

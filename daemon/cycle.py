@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..adapters.base import Adapter
 from ..simulate.errors import PilotfishError
 from ..simulate.job import Job
-from ..simulate.plan import Action, Cancel, Plan, Rejection, Release
+from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .apply import Applied, Applier, carry_out
 from .check import check
@@ -27,6 +27,7 @@ from .ledger import Ledger
 from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .queue import Entry, Event, Queue, Submission, busy
+from .reap import overdue
 from .shadow import Seen, Shadow
 from .standing import Standing
 from .story import Story, sentence
@@ -291,12 +292,7 @@ class Cycle:
 
     def _releases(self, snapshot: Snapshot) -> list[Action]:
         """Pins that have not become a start: the nodes are for others, and the job may go elsewhere."""
-        stale = snapshot.time - PIN_S
-        return [
-            Release(view.key)
-            for view in snapshot.jobs
-            if view.pinned_since is not None and view.pinned_since < stale and not self.blocked
-        ]
+        return [] if self.blocked else list(overdue(snapshot, PIN_S))
 
     def _report(self, report: Report, snapshot: Snapshot, began: float) -> None:
         for applied in report.applied:

@@ -140,7 +140,7 @@ class Requests:
         entry = self._entry(target)
         return {
             "job": self._job(entry),
-            "submit_time": self._find(entry.workflow).submit_time,
+            "submit_time": self._find(entry.workflow).submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
             "waits": self._cycle.stuck.get(entry.key, ""),
             "story": self._journal.story(entry.key),

@@ -18,6 +18,7 @@ from .apply import Applied, describe
 from .endings import ending
 from .exporter import Metrics
 from .guard import Guard, forecast_error
+from .learned import rests_on_default
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
 from .render.text import count, seconds
 
@@ -141,9 +142,10 @@ class Story:
             error = forecast_error(entry.forecast.run_time, run_time)
             self._metrics.forecast_error.labels("run_time").observe(error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
-            self.errors.append(error)
-            if self.guard.add(error):
-                self._say_guard()
+            if not rests_on_default(entry.job):  # what nobody knew was not foretold
+                self.errors.append(error)
+                if self.guard.add(error):
+                    self._say_guard()
         if entry.promised is not None:
             taken = self._queue.submissions[entry.workflow].submit_time
             submitted = taken if entry.since is None else entry.since

@@ -7,6 +7,7 @@ started are ended. Needs root (slurmd runs jobs as their users).
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "scancel", "sdiag")
 PATIENCE_S = 60.0
+GOOD = {"idle", "mix", "alloc", "comp"}
 CONFIG = """
 ClusterName=pilot
 SlurmctldHost={host}(127.0.0.1)
@@ -97,15 +99,26 @@ class SlurmCluster:
         words = self.run("scontrol", "--oneliner", "show", "job", str(job)).split(" ")
         return dict(word.split("=", 1) for word in words if "=" in word)
 
+    def shared(self) -> Path:
+        """A folder in which everybody may write."""
+        folder = self.path / "shared"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
+        return folder
+
+    def uid(self, user: str) -> int:
+        """The number of a user."""
+        return pwd.getpwnam(user).pw_uid
+
     def up(self) -> None:
-        """Start what is not running, and wait until every node takes jobs."""
+        """Start what is not running, let every node take jobs, and wait until it does."""
         if not self.config.exists():
             self._lay_out()
         self.start_munge()
         self.start_controller()
         for number in range(1, self.nodes + 1):
             self.start_node(f"n{number}")
-        self.until(self._ready, "every node to be idle")
+        self.resume()
 
     def start_munge(self) -> None:
         """Start munged."""
@@ -148,12 +161,38 @@ class SlurmCluster:
             return pid if os.fsencode(self.path) in words else 0
         return 0
 
+    def clear(self) -> None:
+        """End every job, and let every node take jobs."""
+        for state in ("PENDING", "RUNNING", "SUSPENDED"):
+            self.run("scancel", f"--state={state}", "--user=games", check=False)
+            self.run("scancel", f"--state={state}", "--user=root", check=False)
+        self.until(lambda: not self.run("squeue", "--noheader"), "the queue to be empty")
+        self.resume()
+
+    def resume(self) -> None:
+        """Let every node take jobs, and wait until it does."""
+
+        def ready() -> bool:
+            states = self.run("sinfo", "--noheader", "--Node", "--partition=main", "--format=%N %t", check=False)
+            found = dict(line.split() for line in states.splitlines())
+            for name, state in found.items():
+                if state not in GOOD:
+                    self.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+            return len(found) == self.nodes and set(found.values()) <= GOOD
+
+        self.until(ready, "every node to take jobs")
+
+    def jobs(self) -> dict[int, tuple[str, str]]:
+        """State and nodes of each job that is known."""
+        lines = self.run("squeue", "--noheader", "--states=all", "--format=%A %T %N").splitlines()
+        words = [(line + " ").split(" ") for line in lines]
+        return {int(word[0]): (word[1], word[2]) for word in words}
+
     def down(self) -> None:
         """End every job and every process of ours."""
         if self.pid("slurmctld"):
             with suppress(AssertionError, subprocess.TimeoutExpired):
-                self.run("scancel", "--partition=main,half", check=False)
-                self.until(lambda: not self.run("squeue", "--noheader", "--states=R,CG"), "jobs to end")
+                self.clear()
         for who in ("slurmctld", *(f"slurmd.n{n}" for n in range(1, self.nodes + 1)), "munged"):
             if pid := self.pid(who):
                 os.kill(pid, signal.SIGCONT)
@@ -168,10 +207,6 @@ class SlurmCluster:
         while not wanted():
             assert time.monotonic() < deadline, f"waited in vain for {what}; logs are in {self.path / 'log'}"
             time.sleep(0.1)
-
-    def _ready(self) -> bool:
-        states = self.run("sinfo", "--noheader", "--Node", "--partition=main", "--format=%t", check=False).split()
-        return len(states) == self.nodes and set(states) <= {"idle", "mix", "alloc"}
 
     def _lay_out(self) -> None:
         for name in ("etc", "run", "log", "spool", "munge", "controller"):

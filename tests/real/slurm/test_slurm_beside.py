@@ -1,0 +1,158 @@
+"""The daemon beside a real Slurm: it places what it was handed, touches nothing else, and nothing waits for it."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from real_world import eventually, pilotfish
+from slurm_cluster import SlurmCluster
+from slurm_daemon import SlurmDaemon
+
+pytestmark = pytest.mark.xdist_group("slurm")
+GRACE_S = 8
+
+
+@pytest.fixture
+def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
+    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus)) as made:
+        yield made
+
+
+def hand_over(slurm: SlurmCluster, line: str, *options: str, grace_s: int = 600) -> int:
+    """Submit a job as its user would for pilotfish: held by a begin time that says for whom."""
+    return slurm.submit(line, f"--begin=now+{grace_s}", f"--comment=pilotfish:hold={grace_s}", *options)
+
+
+def all_ended(slurm: SlurmCluster, jobs: list[int]) -> bool:
+    found = slurm.jobs()
+    return all(found[job][0] in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT") for job in jobs)
+
+
+def test_what_is_handed_over_is_placed_and_runs_once_where_it_was_planned(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    trail, draw = slurm.shared() / "trail", random.Random(3)
+    daemon.start()
+    jobs: list[int] = []
+    for number in range(30):
+        nodes = 2 if number % 10 == 9 else 1
+        after = [f"--dependency=afterok:{draw.choice(jobs)}"] if number % 5 == 4 else []
+        line = f"echo {number} >> {trail}; sleep {draw.choice((0.2, 1, 2))}"
+        jobs.append(hand_over(slurm, line, f"--nodes={nodes}", f"--cpus-per-task={draw.choice((1, 2, 4))}", *after))
+    neighbour = slurm.submit("sleep 1")
+    eventually(lambda: all_ended(slurm, [*jobs, neighbour]), "the end of all jobs")
+    assert sorted(map(int, trail.read_text().split())) == list(range(30))
+    for job in jobs:
+        shown, told = slurm.show(job), daemon.story(job)
+        assert shown["JobState"] == "COMPLETED" and shown["AdminComment"].startswith("pilotfish:pin=")
+        eventually(lambda job=job: daemon.story(job)["job"]["state"] == "completed", "the end to be seen")
+        chosen = [record for record in told["story"] if record["kind"] == "chosen"]
+        assert shown["NodeList"] == shown["ReqNodeList"]
+        assert chosen and set(told["job"]["nodes"]) == set(chosen[-1]["data"]["nodes"])
+    assert "AdminComment" not in slurm.show(neighbour)
+    assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_what_was_not_handed_over_is_left_as_it_is(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    daemon.start()
+    later = slurm.submit("true", "--begin=now+600", "--comment=pilotfish")  # its user's own begin time
+    longer = slurm.submit("true", "--begin=now+900", "--comment=pilotfish:hold=60")  # longer than was set for us
+    foreign = slurm.submit("true", "--begin=now+600")
+    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--array=1-2")
+    forged = slurm.submit("true", "--begin=now+600", "--comment=x\n1@pilotfish", "--job-name=a JobState=RUNNING")
+    ours = hand_over(slurm, "true", "--nodelist=n3")
+    tied = hand_over(slurm, "true", "--exclude=n1,n2,n3")
+    eventually(lambda: all_ended(slurm, [ours, tied]), "the end of the jobs handed over")
+    time.sleep(1.5)
+    assert {slurm.jobs()[job][0] for job in (later, longer, foreign, array, forged)} == {"PENDING"}
+    for job in (later, longer, foreign, forged):
+        assert "AdminComment" not in slurm.show(job) and slurm.show(job)["ReqNodeList"] == "(null)"
+    assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
+
+
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    daemon.start("--dry-run")
+    job = hand_over(slurm, "true")
+    eventually(lambda: f"start slurm/{job} on n" in daemon.out.read_text(), "a decision")
+    assert daemon.stop(signal.SIGTERM) == 0
+    shown = slurm.show(job)
+    assert shown["JobState"] == "PENDING" and "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
+
+
+def test_without_a_daemon_every_job_starts_when_its_grace_is_over(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    """Killed at random moments, one after another, while jobs keep coming; at the end it stays dead."""
+    draw, jobs = random.Random(5), list[int]()
+    for _ in range(6):
+        daemon.spawn()
+        jobs += [hand_over(slurm, "sleep 0.5", grace_s=GRACE_S) for _ in range(4)]
+        time.sleep(draw.uniform(0.3, 1.5))
+        daemon.stop(signal.SIGKILL)
+    jobs += [hand_over(slurm, "true", grace_s=GRACE_S) for _ in range(4)]
+    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
+    assert {slurm.jobs()[job][0] for job in jobs} == {"COMPLETED"}
+    for job in jobs:
+        shown = slurm.show(job)
+        waited = _seconds(shown["StartTime"]) - _seconds(shown["SubmitTime"])
+        assert waited <= GRACE_S + 10, f"{job} waited {waited} s"  # 5 s: a pass of Slurm's; 5 s: a busy machine
+        assert shown["Restarts"] == "0"
+
+
+def test_the_reaper_takes_back_a_pin_to_a_node_that_went_away(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    """The node is drained between the decision and the start, and the daemon is dead: no pin outlives it."""
+    job = hand_over(slurm, "sleep 0.2")
+    slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    now = int(time.time())
+    slurm.run(
+        *("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now"),
+        f"AdminComment=pilotfish:pin={now}:job={job}:uid={slurm.uid('games')}:was=",
+    )
+    time.sleep(2.5)
+    assert slurm.jobs()[job][0] == "PENDING"
+    argv = ("reap", "--config", daemon.config, "--older-than", "2")
+    assert pilotfish(*argv, "--dry-run").stdout == f"release slurm/{job}\n"
+    assert slurm.show(job)["ReqNodeList"] == "n2"
+    done = pilotfish(*argv)
+    assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr
+    eventually(lambda: all_ended(slurm, [job]), "the end of the job")
+    assert slurm.jobs()[job] == ("COMPLETED", slurm.jobs()[job][1]) and slurm.jobs()[job][1] != "n2"
+    assert pilotfish(*argv).stdout == ""
+
+
+def test_the_daemon_takes_back_its_own_pins_too(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    slurm.run("scontrol", "update", "NodeName=n[1,3-4]", "State=DRAIN", "Reason=test")
+    job = hand_over(slurm, "sleep 0.2", "--exclude=n2")
+    now = int(time.time()) - 60
+    slurm.run(
+        *("scontrol", "update", f"JobId={job}", "ReqNodeList=n3", "StartTime=now"),
+        f"AdminComment=pilotfish:pin={now}:job={job}:uid={slurm.uid('games')}:was=",
+    )
+    daemon.start()
+    eventually(lambda: slurm.show(job)["ReqNodeList"] == "(null)", "the pin to be taken back")
+    slurm.run("scontrol", "update", "NodeName=n[1,3-4]", "State=RESUME")
+    eventually(lambda: all_ended(slurm, [job]), "the end of the job")
+
+
+def test_a_controller_that_is_away_is_said_once_and_forgotten_when_it_is_back(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    daemon.start()
+    first = hand_over(slurm, "sleep 1")
+    eventually(lambda: slurm.jobs()[first][0] == "RUNNING", "the first job to run")
+    slurm.signal("slurmctld", signal.SIGKILL)
+    eventually(lambda: "the cluster cannot be seen" in daemon.log.read_text(), "a word about it")
+    slurm.start_controller()
+    second = hand_over(slurm, "true")
+    eventually(lambda: all_ended(slurm, [first, second]), "the end of all jobs")
+    said = daemon.log.read_text()
+    assert said.count("the cluster cannot be seen") == 1 and said.count("the cluster can be seen again") == 1
+    assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def _seconds(text: str) -> float:
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
