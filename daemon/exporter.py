@@ -24,7 +24,7 @@ _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 #: Connections; one that says nothing is closed after the handler's `timeout`, seconds.
-MOST_AT_ONCE = 128
+MOST_AT_ONCE = 32
 MODES = ("live", "dry-run", "fallback", "blocked")
 
 
