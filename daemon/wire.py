@@ -23,6 +23,7 @@ VERSION = 1
 LARGEST_MESSAGE = 64 * 2**20
 MOST_AT_ONCE, LONGEST_S = 64, 0.1  # requests, and seconds, that are answered in a row
 LONGEST_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
+MOST_KEPT = 16  # messages for one client, each way; answers to one who asks on and never listens are dropped
 Handler = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -87,6 +88,7 @@ class Server:
         self._socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         self._socket.setsockopt(zmq.LINGER, 500)
         self._socket.setsockopt(zmq.SNDTIMEO, 0)
+        self._socket.set_hwm(MOST_KEPT)
         try:
             self._bind(endpoint, mode, group)
         except (OSError, zmq.ZMQError, KeyError) as error:

@@ -161,6 +161,24 @@ def test_a_daemon_that_takes_no_more_connections_keeps_nobody_waiting_for_ever(t
             Server(f"ipc://{path}", lambda request: {})
 
 
+def test_who_asks_on_and_never_listens_does_not_fill_the_memory(tmp_path):
+    def large(request):
+        return {"ok": True, "text": "x" * 2**20}
+
+    with serving(tmp_path / "s", large) as endpoint, zmq.Context() as context, context.socket(zmq.DEALER) as deaf:
+        deaf.setsockopt(zmq.LINGER, 0)
+        deaf.setsockopt(zmq.RCVHWM, 1)
+        deaf.connect(endpoint)
+        for _ in range(200):
+            deaf.send_multipart([b"", b'{"v": 1, "do": "status"}'])
+        time.sleep(0.5)
+        assert ask(endpoint, "status")["ok"]
+        heard = 0
+        while deaf.poll(500):
+            heard += len(deaf.recv_multipart()) == 2
+        assert 1 <= heard < 100
+
+
 def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
     def slow(request):
         time.sleep(0.06)
