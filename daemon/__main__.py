@@ -7,6 +7,7 @@ failed, 64 the command line was wrong (EX_USAGE of sysexits.h), 75 the end that 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -16,9 +17,11 @@ import typer
 
 from ..simulate.errors import InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
-from .streams import forget, tell
+from .streams import attach, forget, tell
 
 FAILED, USAGE, INTERRUPTED, UNHEARD = 1, 64, 130, 141
+#: What the operating system says of a disk that takes no more.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Base of click's errors about the command line, wherever this version of typer keeps its click.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -84,6 +87,7 @@ def pilotfish(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: this process's) and return its exit code."""
+    attach()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -93,9 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = UNHEARD
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         forget(sys.stdout)
-        return code or UNHEARD
+        return code or (UNHEARD if isinstance(error, BrokenPipeError) else _unwritten(error))
     return code
 
 
@@ -122,7 +126,7 @@ def _run(argv: Sequence[str] | None) -> int:
         raise
     except OSError as error:
         if error.filename is None:
-            return _our_bug(error)
+            return _unwritten(error) if error.errno in _FULL else _our_bug(error)
         return _say(f"error: {error.filename}: {error.strerror}", FAILED)
     except Exception as error:
         return _our_bug(error)
@@ -132,6 +136,10 @@ def _run(argv: Sequence[str] | None) -> int:
 def _say(text: str, code: int) -> int:
     tell(f"pilotfish: {text}")
     return code
+
+
+def _unwritten(error: OSError) -> int:
+    return _say(f"error: the output cannot be written: {error.strerror}", FAILED)
 
 
 def _our_bug(error: Exception) -> int:

@@ -98,7 +98,7 @@ class DaemonConfig(_Section):
     @field_validator("cluster", "state_dir", "profiles")
     @classmethod
     def _absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
-        base = (info.context or {}).get("base", Path.cwd())
+        base = info.context["base"] if info.context else Path.cwd()
         return None if value is None else str(base / Path(value).expanduser())
 
     @field_validator("objective")

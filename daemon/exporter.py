@@ -23,6 +23,8 @@ from .check import occupancy
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+#: Connections; one that says nothing is closed after the handler's `timeout`, seconds.
+MOST_AT_ONCE = 32
 MODES = ("live", "dry-run", "fallback", "blocked")
 
 
@@ -186,12 +188,11 @@ class Exporter:
             "/readyz": lambda _: _verdict(health.ready, "no cycle has been completed of late"),
         }
         try:
-            self._server = ThreadingHTTPServer((address, port), Handler)
+            self._server = _Server((address, port), Handler)
         except (OSError, OverflowError) as error:
             raise ConfigError(
                 "metrics", "port", f"cannot listen on {address}:{port}: {getattr(error, 'strerror', error)}"
             ) from None
-        self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="exporter", daemon=True)
         self._thread.start()
@@ -201,6 +202,35 @@ class Exporter:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection, at most MOST_AT_ONCE: who opens many must not take the daemon's descriptors."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.Semaphore(MOST_AT_ONCE)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is not worth a line."""
 
 
 _Page = Callable[[str], tuple[int, str, bytes]]

@@ -16,14 +16,22 @@ LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a
 
 
 def _directory(ours: str, systemd: str, xdg: str, fallback: str) -> Path:
-    """Return our own variable's directory, else systemd's first, else XDG's, else one below the home."""
+    """Return our own variable's directory, else systemd's first, else XDG's, else one below the home.
+
+    Raises:
+        ConfigError: there is no home.
+    """
     if found := os.environ.get(ours):
         return Path(found).expanduser()
     if found := os.environ.get(systemd):
         return Path(found.split(":")[0])
     if (found := os.environ.get(xdg)) and os.path.isabs(found):
         return Path(found) / "pilotfish"
-    return Path.home() / fallback / "pilotfish"
+    try:
+        return Path.home() / fallback / "pilotfish"
+    except RuntimeError:
+        problem = "it is not set, and this user has no home directory"
+        raise ConfigError("HOME", "", problem, f"a directory; or set {ours}") from None
 
 
 def state_dir() -> Path:

@@ -12,6 +12,7 @@ import math
 import os
 import socket
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from ..simulate.errors import ConfigError, PilotfishError
 
 VERSION = 1
 LARGEST_MESSAGE = 64 * 2**20
-MOST_AT_ONCE = 64
+MOST_AT_ONCE, LONGEST_S = 64, 0.1  # requests, and seconds, that are answered in a row
 LONGEST_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
+MOST_KEPT = 16  # messages for one client, each way; answers to one who asks on and never listens are dropped
 Handler = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -46,10 +48,13 @@ def socket_path(endpoint: str) -> Path:
 
 
 def _answers(path: Path) -> OSError | None:
-    """None if somebody listens on the socket at `path`, else why not."""
+    """None if somebody listens on the socket at `path`, also where so many wait that he takes no more, else why not."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
             probe.connect(str(path))
+        except BlockingIOError:
+            return None
         except OSError as error:
             return error
     return None
@@ -83,6 +88,7 @@ class Server:
         self._socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         self._socket.setsockopt(zmq.LINGER, 500)
         self._socket.setsockopt(zmq.SNDTIMEO, 0)
+        self._socket.set_hwm(MOST_KEPT)
         try:
             self._bind(endpoint, mode, group)
         except (OSError, zmq.ZMQError, KeyError) as error:
@@ -111,10 +117,10 @@ class Server:
         poller.poll(max(0, math.ceil(timeout_s * 1000)))
 
     def serve(self) -> int:
-        """Answer what waits, without blocking and at most MOST_AT_ONCE: who floods us must not keep us from our work.
-        Returns how many requests were answered."""
-        count = 0
-        while count < MOST_AT_ONCE:
+        """Answer what waits, without blocking, at most MOST_AT_ONCE and none after LONGEST_S: who floods us must not
+        keep us from our work. Returns how many requests were answered."""
+        count, end = 0, time.monotonic() + LONGEST_S
+        while count < MOST_AT_ONCE and time.monotonic() < end:
             try:
                 frames = self._socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:

@@ -271,6 +271,14 @@ def state_dir() -> Path:
     return state_dir()
 
 
+def working_directory() -> Path:
+    """Where commands run that have no directory of their own. Raises ConfigError: it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("working directory", "", "it was removed", "one that is there") from None
+
+
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """A plan as it is printed for programs."""
     from ...simulate.formats.plan import plan_to_dict

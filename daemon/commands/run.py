@@ -83,6 +83,7 @@ def run(
     profiles = inputs.Profiles(store)
     flow = profiles.read_workflow(workflow)
     _demand_commands(flow)
+    inputs.working_directory()
     site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
     inputs.load_simulator()
     plan = wishes.plan(flow, site)

@@ -76,8 +76,8 @@ def submit(
     flow = read_workflow(workflow, inputs.Profiles(store))
     for warning in flow.warnings:
         inputs.warn(warning)
-    text = encode(flow)
-    reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=str(Path.cwd()), key=key)
+    text, directory = encode(flow), str(inputs.working_directory())
+    reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
     print(reply["id"], flush=True)
     if not wait:
         return 0
@@ -182,7 +182,7 @@ def _wait_for(socket: str | None, workflow: str, patience_s: float) -> int:
     away: float | None = None
     while True:
         try:
-            code = _exit_code(socket, workflow)
+            code = _exit_code(socket, workflow, min(_ANSWER_S, max(1.0, patience_s)))
             away = None
         except AbsentError as error:
             code, now = None, time.monotonic()
@@ -199,9 +199,9 @@ def _wait_for(socket: str | None, workflow: str, patience_s: float) -> int:
         pause = min(1.2 * pause, longest)
 
 
-def _exit_code(socket: str | None, workflow: str) -> int | None:
+def _exit_code(socket: str | None, workflow: str, timeout_s: float) -> int | None:
     """None while the workflow goes on. Raises WireError as `ask`, and where it goes on for ever."""
-    reply = _ask(socket, "status", timeout_s=_ANSWER_S, workflow=workflow)
+    reply = _ask(socket, "status", timeout_s=timeout_s, workflow=workflow)
     (found,) = reply["workflows"]
     if reply.get("mode") == "dry-run" and found["exit_code"] is None:
         from ..wire import WireError

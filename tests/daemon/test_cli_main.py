@@ -132,6 +132,30 @@ def test_a_closed_pipe_is_silent():
     assert done.stderr == b"" and done.returncode == 141
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_streams_that_were_closed_before_it_began_are_no_error(closed):
+    pilotfish = f"{sys.executable} -m pilotfish.daemon"
+    script = f"{pilotfish} --version {closed} && ! {pilotfish} plan none.yaml -c none.yaml {closed}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert "none.yaml" not in done.stdout
+
+
+def test_a_result_for_which_there_is_no_room_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pilotfish.daemon", "--version"], stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    said = b"pilotfish: error: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_diagnostics_for_which_there_is_no_room_change_nothing():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "pilotfish.daemon", "plan", "none.yaml", "-c", "none.yaml"]
+        assert subprocess.run(command, stderr=full, timeout=60).returncode == 1
+
+
 def test_completion_knows_commands_and_options():
     ask = {"_PILOTFISH_COMPLETE": "complete_bash"}
     done = process(COMP_WORDS="pilotfish ", COMP_CWORD="1", **ask)

@@ -112,6 +112,17 @@ def test_a_workflow_without_commands_cannot_be_run(tmp_path, capsys):
     assert said.out == "" and "job 'one' has no command" in said.err and said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_working_directory_that_was_removed_is_one_line(command, tmp_path, capsys, monkeypatch):
+    flow = write(tmp_path / "dag.yaml", f"a: {{command: 'true', {SHORT}}}")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main([command, flow]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1) and "working directory: it was removed" in said.err
+
+
 def test_a_bad_node_list_is_one_line(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", f"one: {{command: 'true', {SHORT}}}")
     lab = tmp_path / "lab.yaml"

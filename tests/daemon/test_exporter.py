@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import socket
+import struct
+import time
 from collections import Counter
+from contextlib import ExitStack, suppress
 
 import pytest
 import requests
 from prometheus_client import generate_latest
 
+from pilotfish.daemon import exporter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.counted import Counted
 from pilotfish.daemon.exporter import Exporter, Health, Metrics, node_watts
@@ -154,3 +158,27 @@ def test_a_port_that_cannot_be_had_is_one_clear_error(address):
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"cannot listen on {address}:{port}"):
             Exporter(Metrics(), Health(1.0, Clock()), address, port)
+
+
+def test_connections_that_say_nothing_do_not_take_every_descriptor(monkeypatch, capfd):
+    monkeypatch.setattr(exporter, "MOST_AT_ONCE", 3)
+    made = Exporter(Metrics(), Health(1.0, Clock()), port=0)
+    url = f"http://127.0.0.1:{made.port}/healthz"
+    with ExitStack() as silent:
+        clients = [silent.enter_context(socket.create_connection(("127.0.0.1", made.port))) for _ in range(5)]
+        assert [client.recv(1) for client in clients[3:]] == [b"", b""]
+        for client in clients[:3]:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    eventually_answers(url)
+    made.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def eventually_answers(url):
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        with suppress(requests.ConnectionError):
+            assert requests.get(url, timeout=5).status_code == 200
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{url} did not answer")

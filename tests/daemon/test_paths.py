@@ -56,3 +56,10 @@ def test_a_socket_path_that_the_kernel_cannot_take(monkeypatch):
     monkeypatch.setenv("PILOTFISH_SOCKET", "/" + "x" * 120)
     with pytest.raises(ConfigError, match="121 bytes"):
         paths.runtime_socket()
+
+
+def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(ConfigError, match=r"HOME: it is not set.*set PILOTFISH_STATE"):
+        paths.state_dir()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.wire import Server, WireError, ask, socket_path
+from pilotfish.daemon.wire import AbsentError, Server, WireError, ask, socket_path
 from pilotfish.simulate.errors import ConfigError
 
 
@@ -126,8 +128,6 @@ def test_nobody_there_is_one_clear_line(tmp_path):
 
 
 def test_a_stale_socket_file_is_no_daemon_and_is_taken_over(tmp_path):
-    import socket
-
     path = tmp_path / "s.sock"
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
@@ -142,6 +142,58 @@ def test_a_daemon_that_does_not_answer_is_said_in_time(tmp_path):
     server = Server(f"ipc://{tmp_path}/s", lambda request: {"ok": True})
     with pytest.raises(WireError, match=r"did not answer within 0\.1 s"):
         ask(f"ipc://{tmp_path}/s", "status", timeout_s=0.1)
+    server.close()
+
+
+def test_a_daemon_that_takes_no_more_connections_keeps_nobody_waiting_for_ever(tmp_path):
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as clients:
+        stopped.bind(str(path))
+        stopped.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                client = clients.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect(str(path))
+        with pytest.raises(AbsentError, match=r"did not answer within 0\.1 s"):
+            ask(f"ipc://{path}", "status", timeout_s=0.1)
+        with pytest.raises(ConfigError, match="another daemon listens"):
+            Server(f"ipc://{path}", lambda request: {})
+
+
+def test_who_asks_on_and_never_listens_does_not_fill_the_memory(tmp_path):
+    def large(request):
+        return {"ok": True, "text": "x" * 2**20}
+
+    with serving(tmp_path / "s", large) as endpoint, zmq.Context() as context, context.socket(zmq.DEALER) as deaf:
+        deaf.setsockopt(zmq.LINGER, 0)
+        deaf.setsockopt(zmq.RCVHWM, 1)
+        deaf.connect(endpoint)
+        for _ in range(200):
+            deaf.send_multipart([b"", b'{"v": 1, "do": "status"}'])
+        time.sleep(0.5)
+        assert ask(endpoint, "status")["ok"]
+        heard = 0
+        while deaf.poll(500):
+            heard += len(deaf.recv_multipart()) == 2
+        assert 1 <= heard < 100
+
+
+def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
+    def slow(request):
+        time.sleep(0.06)
+        return {"ok": True}
+
+    server = Server(f"ipc://{tmp_path}/s", slow)
+    with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+        client.setsockopt(zmq.LINGER, 0)
+        client.connect(f"ipc://{tmp_path}/s")
+        for _ in range(10):
+            client.send_multipart([b"", b'{"v": 1, "do": "status"}'])
+        server.wait(5.0)
+        time.sleep(0.2)
+        answered = [server.serve() for _ in range(10)]
+        assert max(answered) <= 2 and sum(answered) == 10
     server.close()
 
 
