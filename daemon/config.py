@@ -125,7 +125,9 @@ class DaemonConfig(_Section):
     @property
     def profile_store(self) -> Path:
         """The file of the profile store."""
-        return Path(self.profiles) if self.profiles else paths.profile_store_path()
+        if self.profiles:
+            return Path(self.profiles)
+        return Path(self.state_dir) / "profiles.sqlite" if self.state_dir else paths.profile_store_path()
 
 
 def load_config(path: str | Path) -> DaemonConfig:

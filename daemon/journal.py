@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from ..simulate.job import DEFAULT_PROFILE, Job
 from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
 from .codec import decode, encode
+from .copies import copy_whole
 from .offers import offers_of
 from .queue import Entry, Forecast, Queue, Submission
 
@@ -341,15 +341,10 @@ def _refuse_emptied(path: Path) -> None:
 
 
 def _copy_in_memory(path: Path) -> sqlite3.Connection:
-    """Read a copy of the files: SQLite would leave files of its own beside the original, even when only
-    reading.
-    """
+    """Read a copy, so that the original is left as it is."""
     memory = sqlite3.connect(":memory:", isolation_level=None)
     with tempfile.TemporaryDirectory() as folder:
-        for name in (path.name, f"{path.name}-wal"):
-            if (path.parent / name).exists():
-                shutil.copyfile(path.parent / name, Path(folder) / name)
-        source = sqlite3.connect(Path(folder) / path.name)
+        source = sqlite3.connect(copy_whole(path, Path(folder)))
         try:
             source.backup(memory)
         finally:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -25,6 +27,7 @@ from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
 from .config import RELOADABLE, DaemonConfig, changed_keys, load_config
+from .copies import copy_whole
 from .counted import Counted
 from .cycle import Cycle
 from .exporter import Exporter, Health, Metrics
@@ -123,7 +126,7 @@ class Service:
             recheck_s=max(1.0, config.cycle_seconds),
         )
         self._cycle.stopping = lambda: self._stop
-        memory = Memory(config.profile_store)
+        memory = Memory(self._profile_store(stack))
         if not self._dry:
             self._cycle.learn = memory.keep
         self._cycle.know = memory.named
@@ -137,6 +140,18 @@ class Service:
         )
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _profile_store(self, stack: ExitStack) -> Path:
+        """The profile store; for a dry run a copy of it, because even reading leaves traces."""
+        path = self.config.profile_store
+        if not self._dry:
+            return path
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
+        try:
+            return copy_whole(path, folder)
+        except (OSError, sqlite3.Error) as error:
+            log.warning("%s: cannot be read, the dry run knows no profiles: %s", path, error)
+            return folder / path.name
 
     def _listen(self, endpoint: str, requests: Requests) -> Server:
         """A dry run leaves the socket to the daemon that listens there, and takes one beside it."""

@@ -22,7 +22,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ..errors import InvariantError
+from ..errors import ConfigError, InvariantError
 
 Kernel = Callable[..., int]
 #: Kernels (modules with `call` and `SIGNATURE`) and how many whole numbers or addresses, then reals, each takes.
@@ -40,8 +40,13 @@ def source_stamp() -> str:
 
 def cache_root() -> Path:
     """Directory of compiled kernels: below NUMBA_CACHE_DIR where that is set, else in the user's cache."""
-    root = os.environ.get("NUMBA_CACHE_DIR")
-    return (Path(root) if root else Path.home() / ".cache" / "pilotfish") / "kernels"
+    if root := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(root) / "kernels"
+    try:
+        return Path.home() / ".cache" / "pilotfish" / "kernels"
+    except RuntimeError:
+        problem = "it is not set, and this user has no home directory"
+        raise ConfigError("HOME", "", problem, "a directory; or set NUMBA_CACHE_DIR") from None
 
 
 def cache_directory() -> Path:

@@ -4,6 +4,7 @@ clients.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ import requests
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.wire import WireError, ask
-from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.job import DEFAULT_PROFILE, Workflow
 
 SERVE = Path(__file__).with_name("serve.py")
 PATIENCE_S = 60.0
@@ -282,3 +283,19 @@ def test_a_dry_run_goes_on_beside_the_daemon(daemon, kit):
         daemon.process = live
     assert daemon.ended(workflow)["exit_code"] == 0
     assert daemon.stop() == 0
+
+
+def test_a_dry_run_leaves_the_profile_store_as_it_is(daemon, kit):
+    store = daemon.folder / "profiles.sqlite"
+    daemon.start()
+    workflow = daemon.submit(dataclasses.replace(shell(kit, "a", "true"), profile=DEFAULT_PROFILE))
+    daemon.ended(workflow)
+    daemon.stop(signal.SIGKILL)
+    files = list(store.parent.glob("profiles.sqlite*"))
+    assert store in files
+    before = {file: (file.stat().st_mtime_ns, file.stat().st_ctime_ns, file.read_bytes()) for file in files}
+    daemon.start("--dry-run")
+    daemon.submit(dataclasses.replace(shell(kit, "a", "true"), profile=DEFAULT_PROFILE))
+    assert daemon.stop() == 0
+    assert {f: (f.stat().st_mtime_ns, f.stat().st_ctime_ns, f.read_bytes()) for f in files} == before
+    assert sorted(store.parent.glob("profiles.sqlite*")) == sorted(files)

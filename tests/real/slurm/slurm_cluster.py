@@ -84,7 +84,7 @@ class SlurmCluster:
         """Run a command of Slurm's, as a user if one is named; returns what it printed."""
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         done = subprocess.run(
-            [*as_user, *argv], capture_output=True, text=True, timeout=60, env=os.environ | self.environment, cwd="/"
+            [*as_user, *argv], capture_output=True, text=True, timeout=60, env=self._surroundings(), cwd="/"
         )
         assert not check or done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
@@ -241,10 +241,15 @@ class SlurmCluster:
             )
         )
 
+    def _surroundings(self) -> dict[str, str]:
+        """Without the mark of a test: what is started here outlives the test."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PILOTFISH_", "SLURM_"))}
+        return kept | self.environment
+
     def _start(self, *argv: str) -> None:
         done = subprocess.run(
             argv,
-            env=os.environ | self.environment,
+            env=self._surroundings(),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -144,7 +144,7 @@ def test_a_controller_that_is_away_is_said_once_and_forgotten_when_it_is_back(
     daemon.start()
     first = hand_over(slurm, "sleep 1")
     eventually(lambda: slurm.jobs()[first][0] == "RUNNING", "the first job to run")
-    slurm.signal("slurmctld", signal.SIGKILL)
+    slurm.signal("slurmctld", signal.SIGTERM)
     eventually(lambda: "the cluster cannot be seen" in daemon.log.read_text(), "a word about it")
     slurm.start_controller()
     second = hand_over(slurm, "true")
@@ -152,6 +152,18 @@ def test_a_controller_that_is_away_is_said_once_and_forgotten_when_it_is_back(
     said = daemon.log.read_text()
     assert said.count("the cluster cannot be seen") == 1 and said.count("the cluster can be seen again") == 1
     assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def test_a_controller_that_is_frozen_takes_nothing_twice(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    trail = slurm.shared() / "frozen"
+    daemon.start()
+    jobs = [hand_over(slurm, f"echo {number} >> {trail}; sleep 0.5") for number in range(6)]
+    slurm.signal("slurmctld", signal.SIGSTOP)
+    time.sleep(3.0)
+    slurm.signal("slurmctld", signal.SIGCONT)
+    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
+    assert sorted(map(int, trail.read_text().split())) == list(range(6))
+    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,63 @@
+"""A copy of a SQLite file is whole, whoever writes meanwhile, and leaves the original as it was."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon import copies
+from pilotfish.daemon.copies import copy_whole
+
+
+@pytest.fixture
+def live(tmp_path: Path):
+    with closing(sqlite3.connect(tmp_path / "live.sqlite", isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE numbers (value INTEGER, padding BLOB)")
+        yield database
+
+
+def write(database: sqlite3.Connection, count: int) -> None:
+    for value in range(count):
+        database.execute("INSERT INTO numbers VALUES (?, zeroblob(3000))", (value,))
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def count_in(copy: Path) -> int:
+    with closing(sqlite3.connect(copy)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return int(database.execute("SELECT count(*) FROM numbers").fetchone()[0])
+
+
+def test_a_writer_between_the_two_files_tears_nothing(live, tmp_path, monkeypatch) -> None:
+    write(live, 5)
+    folder, plain, busy = tmp_path / "copy", shutil.copyfile, [3]
+    folder.mkdir()
+
+    def copyfile(source, target):
+        plain(source, target)
+        if busy[0]:
+            busy[0] -= 1
+            write(live, 50)
+
+    monkeypatch.setattr(copies.shutil, "copyfile", copyfile)
+    assert count_in(copy_whole(tmp_path / "live.sqlite", folder)) == 155
+
+
+def test_a_file_that_never_stands_still_is_said(live, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(copies, "_version_of", lambda path, count=iter(range(10**6)): next(count))
+    with pytest.raises(sqlite3.OperationalError, match="all the time"):
+        copy_whole(tmp_path / "live.sqlite", tmp_path)
+
+
+def test_what_is_in_the_wal_only_is_copied_too_and_the_original_stays(live, tmp_path) -> None:
+    live.execute("INSERT INTO numbers VALUES (1, '')")
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.glob("live*")}
+    assert count_in(copy_whole(tmp_path / "live.sqlite", folder)) == 1
+    assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.glob("live*")} == before

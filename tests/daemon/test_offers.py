@@ -1,0 +1,165 @@
+"""Jobs that come through the resource manager: taken in, placed, let go of, and known again after a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.daemon.requests import Requests
+from pilotfish.simulate.job import DEFAULT_PROFILE
+from pilotfish.simulate.plan import Release, Start
+from pilotfish.simulate.snapshot import JobState, JobView
+
+
+@pytest.fixture
+def offering(tmp_path, kit):
+    """A bench whose manager has a queue of its own; a start binds the job, and the next second begins it."""
+
+    class Offering(kit.Manager):
+        name = "rjms"
+        stuck, releases = False, 0
+
+        def offer(self, job, **changes) -> None:
+            view = JobView(
+                f"rjms/{job.id}", job, JobState.PENDING, submit_time=self.time, restartable=True, offered=True
+            )
+            self.views[view.key] = dataclasses.replace(view, **changes)
+
+        def apply(self, action) -> None:
+            if action.key in self.refuse:
+                raise self.refuse[action.key]
+            view = self.views[action.key]
+            if isinstance(action, Start):
+                self.runs[action.key] += 1
+                self.views[action.key] = dataclasses.replace(
+                    view, nodes=action.nodes, restartable=False, pinned_since=self.time
+                )
+            elif isinstance(action, Release):
+                self.releases += 1
+                self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
+
+        def advance(self, seconds: float) -> None:
+            for key, view in self.views.items():
+                if view.pinned_since is not None and not self.stuck:
+                    began = dataclasses.replace(
+                        view, state=JobState.RUNNING, offered=False, pinned_since=None, start_time=self.time
+                    )
+                    self.views[key] = began
+            super().advance(seconds)
+
+    manager = Offering(kit.cluster())
+    manager.capabilities = Capabilities(events=False, offers=True)
+    bench = kit.Bench(tmp_path / "journal.sqlite", manager)
+    bench.kill()
+    bench.start()
+    bench.journal.keep_offers("rjms", manager.time)
+    bench.kill()
+    bench.start()
+    return bench
+
+
+def states(bench) -> dict[str, str]:
+    return bench.states("rjms")
+
+
+def test_what_is_offered_is_started_and_let_go_of_at_its_end(offering, kit) -> None:
+    offering.manager.offer(kit.job("1", seconds=3))
+    offering.manager.offer(kit.job("2", "1", seconds=3), waits="it depends on 1")
+    offering.run(2)
+    assert states(offering) == {"1": "running", "2": "pending"}
+    offering.run(3)
+    assert states(offering) == {"2": "pending"}
+    offering.manager.offer(kit.job("2", "1", seconds=3))
+    offering.run(6)
+    assert states(offering) == {} and offering.manager.runs == {"rjms/1": 1, "rjms/2": 1}
+    assert [record["kind"] for record in offering.journal.story("rjms/1")][-1] == "ended"
+    found = offering.journal.find("rjms").entries["1"]
+    assert (found.state, found.forecast is not None) == (JobState.COMPLETED, True)
+
+
+def test_a_failure_ends_no_other_job(offering, kit) -> None:
+    offering.manager.exits["1"] = 3
+    offering.manager.offer(kit.job("1", seconds=1))
+    offering.manager.offer(kit.job("2", "1"), waits="it depends on 1")
+    offering.run(5)
+    assert states(offering) == {"2": "pending"}
+
+
+def test_what_is_taken_back_or_begins_by_itself(offering, kit) -> None:
+    for name in "123":
+        offering.manager.offer(kit.job(name), waits="held")
+    offering.run(2)
+    del offering.manager.views["rjms/1"]
+    offering.manager.views["rjms/2"] = dataclasses.replace(
+        offering.manager.views["rjms/2"], offered=False, restartable=False, waits=""
+    )
+    offering.manager.views["rjms/3"] = dataclasses.replace(
+        offering.manager.views["rjms/3"],
+        state=JobState.RUNNING, nodes=("n2",), start_time=offering.manager.time, offered=False, restartable=False,
+    )  # fmt: skip
+    offering.run(2)
+    assert states(offering) == {"3": "running"} and not offering.manager.runs
+    assert offering.journal.find("rjms").entries["1"].reason == "it was taken back"
+
+
+def test_a_pin_that_becomes_no_start_is_taken_back_and_tried_again(offering, kit) -> None:
+    offering.manager.stuck = True
+    offering.manager.offer(kit.job("1", seconds=2))
+    offering.run(14)
+    assert offering.manager.releases == 1
+    offering.manager.stuck = False
+    offering.run(14)
+    assert states(offering) == {} and offering.manager.runs["rjms/1"] == 2
+
+
+def test_a_refusal_is_no_failure_of_the_job(offering, kit) -> None:
+    offering.manager.refuse["rjms/1"] = AdapterError("not now", kind="refused")
+    offering.manager.offer(kit.job("1", seconds=1))
+    offering.run(3)
+    assert states(offering) == {"1": "pending"}
+    offering.manager.refuse.clear()
+    offering.run(12)
+    assert offering.manager.runs["rjms/1"] == 1 and states(offering) == {}
+
+
+@pytest.mark.parametrize("cycles", range(6))
+def test_after_a_kill_the_manager_tells_what_there_is(offering, kit, cycles) -> None:
+    for name in "1234":
+        offering.manager.offer(kit.job(name, seconds=2))
+    offering.run(cycles)
+    offering.kill()
+    offering.start()
+    offering.run(12)
+    assert states(offering) == {} and set(offering.manager.runs.values()) == {1}
+
+
+def test_known_profiles_are_used_and_cancelling_is_the_managers(offering, kit) -> None:
+    known = kit.job("x", seconds=77).profile
+    offering.cycle.know = lambda job: dataclasses.replace(job, profile=known)
+    offering.manager.offer(dataclasses.replace(kit.job("1"), profile=DEFAULT_PROFILE))
+    offering.run(1)
+    assert offering.cycle.queue.find("rjms/1").job.profile is known
+    answer = Requests(
+        offering.cycle, offering.journal, offering.manager.cluster, offering.manager.capabilities
+    ).handle({"do": "cancel", "target": "rjms/1"})
+    assert not answer["ok"] and "theirs to cancel" in answer["error"]
+
+
+def test_old_offers_are_pruned_and_the_rest_stays(offering, kit) -> None:
+    offering.manager.offer(kit.job("1", seconds=1))
+    offering.manager.offer(kit.job("2", seconds=500))
+    offering.run(4)
+    offering.journal.prune(offering.manager.time + 1)
+    assert list(offering.journal.find("rjms").entries) == ["2"] and not offering.journal.story("rjms/1")
+    assert states(offering) == {"2": "running"}
+
+
+def test_the_managers_order_is_kept(offering, kit) -> None:
+    for name in "12":
+        offering.manager.offer(kit.job(name), waits="held")
+    offering.run(1)
+    offering.manager.views = dict(reversed(offering.manager.views.items()))
+    offering.run(1)
+    assert list(states(offering)) == ["2", "1"]
