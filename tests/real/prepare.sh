@@ -1,17 +1,37 @@
 #!/bin/sh
-# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze. Where
-# that cannot be done it says which tests will be skipped; it never fails the run.
-tool=systemd-analyze
-package=systemd
-command -v "$tool" >/dev/null 2>&1 && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "installing $package, for $tool" >&2
+# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze, and Slurm.
+# Where that cannot be done it says which tests will be skipped; it never fails the run. No service is started.
+missing() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null 2>&1 || return 0
+    done
+    return 1
+}
+
+install() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
+    echo "installing $*, for tests" >&2
     export DEBIAN_FRONTEND=noninteractive
+    made=
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        made=yes
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d
+    fi
     {
-        apt-get install -y -qq --no-install-recommends "$package" ||
-            { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package"; }
+        apt-get install -y -qq --no-install-recommends "$@" ||
+            { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"; }
     } >/dev/null 2>&1 </dev/null
+    [ -z "$made" ] || rm -f /usr/sbin/policy-rc.d
+}
+
+slurm="munged slurmctld slurmd sbatch squeue sinfo scontrol scancel sdiag"
+missing systemd-analyze && install systemd
+# shellcheck disable=SC2086
+missing $slurm && install slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
+missing systemd-analyze &&
+    echo "WARNING: systemd-analyze is not here (package systemd): tests/systemd/test_units.py SKIPS what needs it" >&2
+# shellcheck disable=SC2086
+if missing $slurm || [ "$(id -u)" != 0 ]; then
+    echo "WARNING: no Slurm here (packages slurmctld slurmd slurm-client munge, and root): tests/real/slurm is SKIPPED" >&2
 fi
-command -v "$tool" >/dev/null 2>&1 ||
-    echo "WARNING: $tool is not here (package $package): tests/systemd/test_units.py SKIPS what needs it" >&2
 exit 0

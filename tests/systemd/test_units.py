@@ -49,14 +49,33 @@ def test_the_sample_names_every_key_and_no_other(tmp_path):
     assert all(takes[name] == value for name, value in sample.adapter.options.items())
 
 
-def test_the_unit_is_clean(tmp_path):
+def test_the_sample_beside_slurm_names_every_option(tmp_path):
+    from pilotfish.adapters.slurm import create as create_slurm
+    from pilotfish.daemon.config import load_config
+
+    text = (FOLDER / "pilotfish.slurm.yaml").read_text()
+    (tmp_path / "pilotfish.yaml").write_text(text)
+    assert load_config(tmp_path / "pilotfish.yaml").dry_run
+    options = yaml.safe_load(re.sub(r"^(\s*)# (output_dir:)", r"\1\2", text, flags=re.M))["adapter"]["options"]
+    takes = {name: each.default for name, each in inspect.signature(create_slurm).parameters.items()}
+    assert options.keys() == takes.keys() - {"cluster"}
+    given = load_config(tmp_path / "pilotfish.yaml").adapter.options
+    assert all((list(takes[name]) if takes[name] == () else takes[name]) == value for name, value in given.items())
+
+
+UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer")
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_unit_is_clean(tmp_path, name):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed: the unit was NOT verified")
-    unit = (FOLDER / "pilotfishd.service").read_text()
-    (tmp_path / "pilotfishd.service").write_text(re.sub(r"=/usr/bin/pilotfish ", "=/bin/true ", unit))
+    for each in UNITS:
+        unit = (FOLDER / each).read_text()
+        (tmp_path / each).write_text(re.sub(r"=/usr/bin/pilotfish ", "=/bin/true ", unit))
     done = subprocess.run(
-        [analyze, "verify", tmp_path / "pilotfishd.service"],
+        [analyze, "verify", tmp_path / name],
         capture_output=True,
         text=True,
     )
