@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
-from real_world import COMMAND, PATIENCE_S, eventually, pilotfish
+from real_world import COMMAND, PATIENCE_S, eventually
 
 from pilotfish.daemon import wire
 
@@ -55,9 +54,7 @@ class SlurmDaemon:
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""
-        done = pilotfish("explain", f"slurm/{job}", "--json", "--socket", self.socket)
-        assert done.returncode == 0, done.stderr
-        return dict(json.loads(done.stdout))
+        return dict(wire.ask(f"ipc://{self.socket}", "explain", job=f"slurm/{job}"))
 
     def stop(self, number: signal.Signals) -> int:
         """Send it a signal, and wait until it is gone; returns its exit code."""
