@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -65,7 +66,7 @@ class Service:
         dry_run: bool = False,
         planner: Planner = simulate_plan,
         make_adapter: Callable[..., Adapter] | None = None,
-        show: Callable[[str], None] = print,
+        show: Callable[[str], None] = partial(print, flush=True),
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter = make_adapter

@@ -44,6 +44,10 @@ def unheard() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         forget(sys.stdout)
+    except SystemExit as stop:  # rich's own answer to it
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        forget(sys.stdout)
 
 
 def forget(stream: IO[str]) -> None:

@@ -159,7 +159,8 @@ def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     arguments = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
-    done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60, env=buffered)
     os.close(writer)
     assert done.returncode == code and (tmp_path / "ran").exists()
 

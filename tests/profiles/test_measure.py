@@ -68,7 +68,9 @@ def test_in_company_the_isolated_time_is_recovered():
 
 def test_threads_are_counted_and_none_of_their_time_is_lost():
     code = (
-        HASH + "import threading\nts = [threading.Thread(target=work, args=(1_500_000,)) for _ in range(3)]\n"
+        HASH + "import threading\ntogether = threading.Barrier(3)\n"
+        "def turn():\n    together.wait()\n    work(1_500_000)\n    together.wait()\n"
+        "ts = [threading.Thread(target=turn) for _ in range(3)]\n"
     )
     _, found = measure([*PYTHON, code + "for t in ts: t.start()\nfor t in ts: t.join()"])
     assert found.threads == 3

@@ -46,6 +46,7 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.setenv("COLUMNS", "100")
     for name in ("FORCE_COLOR", "NO_COLOR", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "PILOTFISH_SOCKET"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # a user's output is buffered
     monkeypatch.chdir(tmp_path)
     yield
     deadline = time.monotonic() + PATIENCE_S
