@@ -52,7 +52,7 @@ class SlurmWorld:
         return Job(id, DEFAULT_PROFILE, command=("/bin/sh", "-c", line), walltime=walltime)
 
     def step(self) -> None:
-        time.sleep(0.2)
+        time.sleep(0.35)  # a limit of a minute is enforced within half a minute more
 
     def restart(self) -> None:
         self.adapter.close()
