@@ -8,44 +8,21 @@ would forget jobs; the daemon says what is wrong and does not start.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..simulate.errors import ConfigError, InvalidJobError, PilotfishError
+from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.job import DEFAULT_PROFILE, Job
 from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
 from .codec import decode, encode
-from .copies import copy_whole
+from .journal_file import identity, open_copy, open_file, unusable
 from .offers import offers_of
 from .queue import Entry, Forecast, Queue, Submission
 
-VERSION = 1
-_SCHEMA = """
-CREATE TABLE workflows (
-    id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
-    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL);
-CREATE TABLE jobs (
-    workflow TEXT NOT NULL REFERENCES workflows ON DELETE CASCADE, job TEXT NOT NULL, position INTEGER,
-    state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
-    reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
-    promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
-    PRIMARY KEY (workflow, job)) WITHOUT ROWID;
-CREATE TABLE intents (
-    id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
-    time REAL NOT NULL, outcome TEXT);
-CREATE INDEX open_intents ON intents (key) WHERE outcome IS NULL;
-CREATE TABLE story (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
-    text TEXT NOT NULL, data TEXT);
-CREATE INDEX story_of ON story (key);
-CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL);
-"""
 _JOB_COLUMNS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
     " forecast_start, forecast_finish, isolated_run_time, contention_slowdown, promised, expected, handed,"
@@ -78,45 +55,12 @@ class Journal:
 
     def __init__(self, path: Path, *, in_memory: bool = False) -> None:
         self.path = path
-        self._file: tuple[int, int] | None = None
-        try:
-            _refuse_emptied(path)
-            if in_memory:
-                self._db = _copy_in_memory(path)
-                self._prepare()
-            else:
-                with _private():
-                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    self._db = sqlite3.connect(path, isolation_level=None, timeout=0.5)
-                    self._file = _identity(path)
-                    self._prepare()
-        except (sqlite3.Error, OSError) as error:
-            raise _unusable(path, error) from None
-
-    def _prepare(self) -> None:
-        run = self._db.execute
-        run("PRAGMA locking_mode=EXCLUSIVE")
-        run("PRAGMA journal_mode=WAL")
-        run("PRAGMA synchronous=FULL")
-        run("PRAGMA foreign_keys=ON")
-        run("BEGIN IMMEDIATE")
-        version = run("PRAGMA user_version").fetchone()[0]
-        if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                run(statement)
-            run(f"PRAGMA user_version={VERSION}")
-        elif version != VERSION:
-            raise ConfigError(
-                str(self.path), "", f"it is a journal of version {version}", f"version {VERSION}"
-            )
-        run("COMMIT")
-        found = run("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+        self._db = open_copy(path) if in_memory else open_file(path)
+        self._file = None if in_memory else identity(path)
 
     @contextmanager
     def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
-        if self._file and _identity(self.path) != self._file:
+        if self._file and identity(self.path) != self._file:
             raise JournalError(f"{self.path}: was removed or replaced while in use")
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -237,7 +181,7 @@ class Journal:
             for row in self._read(select):
                 queue.add(self._submission(*row))
         except (sqlite3.Error, InvalidJobError, ValueError, KeyError) as error:
-            raise _unusable(self.path, sqlite3.DatabaseError(str(error))) from None
+            raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
         for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
             entry = queue.find(key)
             if entry and action == "start" and not entry.state.ended:
@@ -307,62 +251,6 @@ class Journal:
 
     def _read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(query, arguments).fetchall()
-
-
-@contextmanager
-def _private() -> Iterator[None]:
-    """What is made meanwhile is for its owner alone; SQLite gives the -wal the mode of the file itself."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at `path`; None if none can be seen there."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _refuse_emptied(path: Path) -> None:
-    """Raise DatabaseError for a file that lost what it held; SQLite would take it for a new one."""
-    if not path.is_file() or path.stat().st_size:
-        return
-    for beside in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        if beside.exists():
-            raise sqlite3.DatabaseError(f"it is empty, but {beside.name} is there")
-    jobs = path.parent / "local" / "jobs"
-    if jobs.is_dir() and any(jobs.iterdir()):
-        raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
-
-
-def _copy_in_memory(path: Path) -> sqlite3.Connection:
-    """Read a copy, so that the original is left as it is."""
-    memory = sqlite3.connect(":memory:", isolation_level=None)
-    with tempfile.TemporaryDirectory() as folder:
-        source = sqlite3.connect(copy_whole(path, Path(folder)))
-        try:
-            source.backup(memory)
-        finally:
-            source.close()
-    return memory
-
-
-def _unusable(path: Path, error: Exception) -> ConfigError:
-    if "locked" in str(error):
-        return ConfigError(str(path), "", "another pilotfish daemon is using this journal")
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return ConfigError(
-            str(path),
-            "",
-            f"the journal is damaged ({error}); it was left as it is, because starting without it would"
-            " forget jobs: restore a copy of it, or move it away to start with none",
-        )
-    return ConfigError(str(path), "", f"the journal cannot be opened: {error}")
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:

@@ -1,0 +1,136 @@
+"""The journal's file: its tables, and how it is opened.
+
+Rule: it is for its owner alone; one that is damaged, emptied or of another version is refused, never replaced; and a
+copy leaves the original as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..simulate.errors import ConfigError
+from .copies import copy_whole
+
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE workflows (
+    id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
+    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL);
+CREATE TABLE jobs (
+    workflow TEXT NOT NULL REFERENCES workflows ON DELETE CASCADE, job TEXT NOT NULL, position INTEGER,
+    state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
+    reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
+    promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
+    PRIMARY KEY (workflow, job)) WITHOUT ROWID;
+CREATE TABLE intents (
+    id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
+    time REAL NOT NULL, outcome TEXT);
+CREATE INDEX open_intents ON intents (key) WHERE outcome IS NULL;
+CREATE TABLE story (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
+    text TEXT NOT NULL, data TEXT);
+CREATE INDEX story_of ON story (key);
+CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL);
+"""
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """The journal, made with its folder if missing, and held. Raises ConfigError."""
+    try:
+        _refuse_emptied(path)
+        with _private():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
+            _prepare(path, database)
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(path, error) from None
+    return database
+
+
+def open_copy(path: Path) -> sqlite3.Connection:
+    """A copy of the journal in memory, empty where there is none. Raises ConfigError."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        _refuse_emptied(path)
+        with tempfile.TemporaryDirectory() as folder:
+            source = sqlite3.connect(copy_whole(path, Path(folder)))
+            try:
+                source.backup(database)
+            finally:
+                source.close()
+        _prepare(path, database)
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(path, error) from None
+    return database
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    """What is made meanwhile is for its owner alone; SQLite gives the -wal the mode of the file itself."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at `path`; None if none can be seen there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Raise DatabaseError for a file that lost what it held; SQLite would take it for a new one."""
+    if not path.is_file() or path.stat().st_size:
+        return
+    for beside in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if beside.exists():
+            raise sqlite3.DatabaseError(f"it is empty, but {beside.name} is there")
+    jobs = path.parent / "local" / "jobs"
+    if jobs.is_dir() and any(jobs.iterdir()):
+        raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
+
+
+def unusable(path: Path, error: Exception) -> ConfigError:
+    """What to say of a journal that cannot be used, and who must do what."""
+    if "locked" in str(error):
+        return ConfigError(str(path), "", "another pilotfish daemon is using this journal")
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+        return ConfigError(
+            str(path),
+            "",
+            f"the journal is damaged ({error}); it was left as it is, because starting without it would"
+            " forget jobs: restore a copy of it, or move it away to start with none",
+        )
+    return ConfigError(str(path), "", f"the journal cannot be opened: {error}")
+
+
+def _prepare(path: Path, database: sqlite3.Connection) -> None:
+    run = database.execute
+    run("PRAGMA locking_mode=EXCLUSIVE")
+    run("PRAGMA journal_mode=WAL")
+    run("PRAGMA synchronous=FULL")
+    run("PRAGMA foreign_keys=ON")
+    run("BEGIN IMMEDIATE")
+    version = run("PRAGMA user_version").fetchone()[0]
+    if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            run(statement)
+        run(f"PRAGMA user_version={VERSION}")
+    elif version != VERSION:
+        raise ConfigError(
+            str(path), "", f"it is a journal of version {version}", f"version {VERSION}"
+        )
+    run("COMMIT")
+    found = run("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
