@@ -7,9 +7,8 @@ Source: squeue(1), scontrol(1), sinfo(1); times are printed in UTC because the c
 
 from __future__ import annotations
 
-import calendar
 import re
-import time
+from datetime import UTC, datetime
 
 UNKNOWN = frozenset(
     ("", "(null)", "n/a", "none", "unknown", "unlimited", "infinite", "invalid", "not_set", "partition_limit")
@@ -23,9 +22,12 @@ _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 def moment(text: str) -> float | None:
     """Epoch seconds of `2026-11-21T03:27:02` (UTC)."""
-    if text.strip().lower() in UNKNOWN:
+    text = text.strip()
+    if text.lower() in UNKNOWN:
         return None
-    return float(calendar.timegm(time.strptime(text.strip(), "%Y-%m-%dT%H:%M:%S")))
+    if len(text) != len("2026-11-21T03:27:02"):
+        raise ValueError(f"{text!r} is not a time")
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
 def span(text: str) -> float | None:
