@@ -104,6 +104,13 @@ class Adapter(Protocol):
         """
         ...
 
+    def preview(self, action: Action) -> Sequence[str]:
+        """The commands that `apply` would run now, as a person would type them; empty where there are none.
+
+        Changes nothing.
+        """
+        ...
+
     def wait(self, timeout_s: float) -> bool:
         """Block until something may have changed, at most `timeout_s`; True if something did."""
         ...

@@ -50,10 +50,12 @@ class Live:
 class Recording:
     """A dry run: every action is printed as one line, and nothing else happens.
 
-    As nothing starts, the same is decided again and again; it is printed when it changes.
+    As nothing starts, the same is decided again and again; it is printed when it changes, followed by the commands that
+    `preview` names.
     """
 
     show: Callable[[str], None]
+    preview: Callable[[Action], Iterable[str]] = lambda action: ()
     dry: bool = True
     shown: dict[str, str] = field(default_factory=dict)
 
@@ -63,6 +65,8 @@ class Recording:
         if self.shown.get(action.key) != line:
             self.shown[action.key] = line
             self.show(line)
+            for command in self.preview(action):
+                self.show(f"  {command}")
 
 
 def describe(action: Action) -> str:

@@ -49,6 +49,10 @@ class Counted:
         """Carry out one action. Raises AdapterError."""
         self._count(type(action).__name__.lower(), lambda: self._inner.apply(action))
 
+    def preview(self, action: Action) -> Sequence[str]:
+        """The commands that would be run. Raises AdapterError."""
+        return self._count("preview", lambda: self._inner.preview(action))
+
     def wait(self, timeout_s: float) -> bool:
         """Block until something may have changed; it asks nobody, so it is not counted."""
         return self._inner.wait(timeout_s)

@@ -64,12 +64,13 @@ class Service:
         config: Path,
         *,
         dry_run: bool = False,
+        show_commands: bool = False,
         planner: Planner = simulate_plan,
         make_adapter: Callable[..., Adapter] | None = None,
         show: Callable[[str], None] = partial(print, flush=True),
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
-        self._make_adapter = make_adapter
+        self._make_adapter, self._show_commands = make_adapter, show_commands
         self.config = load_config(config)
         self._dry = dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
@@ -114,7 +115,7 @@ class Service:
         stack.callback(self._adapter.close)
         if self._adapter.capabilities.offers:
             self._journal.keep_offers(self._adapter.name, time.time())
-        applier: Applier = Recording(self._show) if self._dry else Live(self._adapter)
+        applier: Applier = self._recording() if self._dry else Live(self._adapter)
         self._cycle = Cycle(
             self._adapter,
             applier,
@@ -141,6 +142,9 @@ class Service:
         )
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _recording(self) -> Recording:
+        return Recording(self._show, self._adapter.preview) if self._show_commands else Recording(self._show)
 
     def _profile_store(self, stack: ExitStack) -> Path:
         """The profile store; for a dry run a copy of it, because even reading leaves traces."""

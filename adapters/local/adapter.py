@@ -110,6 +110,10 @@ class LocalAdapter:
         elif isinstance(action, Cancel):
             self._cancel(action)
 
+    def preview(self, action: Action) -> tuple[str, ...]:
+        """Nothing that a person would type."""
+        return ()
+
     def wait(self, timeout_s: float) -> bool:
         """Block until a job ended, or `wake` was called, at most `timeout_s` seconds; True if so."""
         self._usable()

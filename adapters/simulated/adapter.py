@@ -87,6 +87,10 @@ class SimulatedAdapter:
         elif isinstance(action, Start) and action.key not in self._jobs:
             self._start(action)
 
+    def preview(self, action: Action) -> tuple[str, ...]:
+        """Nothing that a person would type."""
+        return ()
+
     def wait(self, timeout_s: float) -> bool:
         """Let virtual time pass until a job ends, at most `timeout_s`; True if one did."""
         return self.advance(timeout_s, stop_at_event=True)

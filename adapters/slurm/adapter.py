@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,7 +23,7 @@ from . import places, submission, update, world
 from .clock import ControllerClock
 from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
-from .transport import Transport
+from .transport import Told, Transport
 
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
@@ -46,7 +47,8 @@ class SlurmAdapter:
         output_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.cluster, self.transport, self.selection = cluster, transport, selection
+        self.cluster, self.selection = cluster, selection
+        self.transport: Transport = transport
         self._submit_options = tuple(submit_options)
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
@@ -117,6 +119,18 @@ class SlurmAdapter:
             self._release(action.key)
         else:
             self._cancel(action)
+
+    def preview(self, action: Action) -> list[str]:
+        """What `apply` would run: it is applied, over a transport that only tells."""
+        transport, known, told = self.transport, self._known.copy(), Told(self.transport)
+        self.transport = told
+        try:
+            self.apply(action)
+        except AdapterError as error:
+            return [f"# not done: {error}"]
+        finally:
+            self.transport, self._known = transport, known
+        return [shlex.join(argv) for argv in told.argvs]
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until `wake`; Slurm tells nobody what happens."""

@@ -60,6 +60,31 @@ class Transport(Protocol):
         ...
 
 
+class Told:
+    """A transport that reads through another, and tells what would be written instead of writing: `argvs`."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner, self.notes = inner, inner.notes
+        self.argvs: list[list[str]] = []
+        self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        """Note the `scontrol`."""
+        self.argvs.append(update.command(job, fields))
+
+    def submit(self, argv: Sequence[str]) -> int:
+        """Note the `sbatch`."""
+        self.argvs.append(list(argv))
+        return 0
+
+    def cancel(self, job: int) -> None:
+        """Note the `scancel`."""
+        self.argvs.append(["scancel", str(job)])
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class ByCommands:
     """Slurm by its commands."""
 

@@ -33,6 +33,9 @@ def daemon(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Decide and print, but start nothing and write nothing.")
     ] = False,
+    show_commands: Annotated[
+        bool, typer.Option("--show-commands", help="In a dry run: also print the commands that it would run.")
+    ] = False,
 ) -> int:
     """Start the service: it maps what is submitted to nodes, starts it, and watches what comes true.
 
@@ -43,7 +46,7 @@ def daemon(
     """
     from ..service import Service
 
-    return Service(config, dry_run=dry_run).run()
+    return Service(config, dry_run=dry_run, show_commands=show_commands).run()
 
 
 def submit(

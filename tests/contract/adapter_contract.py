@@ -107,6 +107,14 @@ class AdapterContract:
         files = world.adapter.output("k")
         assert files is None or (len(files) == 2 and all(file.is_file() for file in files))
 
+    def test_a_preview_changes_nothing(self, world: World, nodes: tuple[str, ...]) -> None:
+        start = Start("k", world.job("a", 0.0), nodes[:1])
+        assert list(world.adapter.preview(start)) == list(world.adapter.preview(start))
+        world.step()
+        assert world.adapter.snapshot().jobs == ()
+        world.adapter.apply(start)
+        assert ended(world, "k").exit_code == 0
+
     def test_starting_twice_starts_once(self, world: World, nodes: tuple[str, ...]) -> None:
         start = Start("k", world.job("a", 0.2), nodes[:1])
         world.adapter.apply(start)

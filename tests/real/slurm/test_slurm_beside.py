@@ -77,10 +77,13 @@ def test_what_was_not_handed_over_is_left_as_it_is(slurm: SlurmCluster, daemon: 
 
 
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    daemon.start("--dry-run")
+    daemon.start("--dry-run", "--show-commands")
     job = hand_over(slurm, "true")
-    eventually(lambda: f"start slurm/{job} on n" in daemon.out.read_text(), "a decision")
+    eventually(lambda: "scontrol" in daemon.out.read_text(), "a decision")
     assert daemon.stop(signal.SIGTERM) == 0
+    decision, command = daemon.out.read_text().splitlines()
+    node = decision.removeprefix(f"start slurm/{job} on ")
+    assert command.startswith(f"  scontrol update JobId={job} ReqNodeList={node} StartTime=now AdminComment=pilotfish:")
     shown = slurm.show(job)
     assert shown["JobState"] == "PENDING" and "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
 
@@ -138,20 +141,35 @@ def test_the_daemon_takes_back_its_own_pins_too(slurm: SlurmCluster, daemon: Slu
     eventually(lambda: all_ended(slurm, [job]), "the end of the job")
 
 
-def test_a_controller_that_is_away_is_said_once_and_forgotten_when_it_is_back(
-    slurm: SlurmCluster, daemon: SlurmDaemon
+@pytest.mark.parametrize("who", ["slurmctld", "munged"])
+def test_what_is_away_is_said_once_and_forgotten_when_it_is_back(
+    slurm: SlurmCluster, daemon: SlurmDaemon, who: str
 ) -> None:
     daemon.start()
     first = hand_over(slurm, "sleep 1")
     eventually(lambda: slurm.jobs()[first][0] == "RUNNING", "the first job to run")
-    slurm.signal("slurmctld", signal.SIGTERM)
+    slurm.signal(who, signal.SIGTERM)
     eventually(lambda: "the cluster cannot be seen" in daemon.log.read_text(), "a word about it")
+    slurm.start_munge()
     slurm.start_controller()
     second = hand_over(slurm, "true")
     eventually(lambda: all_ended(slurm, [first, second]), "the end of all jobs")
     said = daemon.log.read_text()
     assert said.count("the cluster cannot be seen") == 1 and said.count("the cluster can be seen again") == 1
     assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def test_users_cancel_and_nodes_go_away_in_the_middle(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    daemon.start()
+    jobs = [hand_over(slurm, "sleep 1", "--cpus-per-task=4") for _ in range(10)]
+    eventually(lambda: any(state == "RUNNING" for state, _ in slurm.jobs().values()), "a job to run")
+    slurm.run("scancel", str(jobs[-1]), str(jobs[0]), user="games")
+    slurm.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test")
+    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
+    states = [slurm.jobs()[job][0] for job in jobs]
+    assert states[-1] == "CANCELLED" and states[1:-1] == ["COMPLETED"] * 8
+    time.sleep(1.0)
+    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
 def test_a_controller_that_is_frozen_takes_nothing_twice(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
