@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pilotfish.daemon import wire
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.daemon"]
@@ -26,6 +29,47 @@ def pilotfish(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[
         timeout=PATIENCE_S,
         env=os.environ | options,
     )
+
+
+class Served:
+    """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.config = folder, folder / "pilotfish.yaml"
+        self.socket, self.log, self.out = folder / "s", folder / "log", folder / "out"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self, *options: str) -> None:
+        """Start it."""
+        with self.log.open("a") as log, self.out.open("a") as out:
+            argv = [*COMMAND, "daemon", "--config", str(self.config), *options]
+            self.process = subprocess.Popen(argv, stdout=out, stderr=log)
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it answers."""
+        self.spawn(*options)
+        eventually(lambda: self.ask("status"), "an answer of the daemon")
+
+    def ask(self, do: str, **arguments: str) -> dict[str, Any] | None:
+        """The answer to a question, None where nobody answers yet."""
+        assert self.process is not None and self.process.poll() is None, self.log.read_text()
+        try:
+            return wire.ask(f"ipc://{self.socket}", do, **arguments)
+        except wire.WireError:
+            return None
+
+    def stop(self, number: int) -> int:
+        """Send it a signal, and wait until it is gone; returns its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self.process = None
+        return code
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self.process is not None:
+            self.stop(signal.SIGKILL)
 
 
 def eventually(look: Callable[[], Found], what: str) -> Found:

@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, CPUS, PATIENCE_S, eventually, pilotfish
-
-from pilotfish.daemon import wire
+from real_world import COMMAND, CPUS, PATIENCE_S, Served, eventually, pilotfish
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -24,11 +22,12 @@ KILLS, SEED = 10, 4
 LIFE_S = 0.6
 
 
-class Daemon:
+class Daemon(Served):
     """`pilotfish daemon` in a process of its own, on one or two nodes of one CPU."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.socket, self.store = folder, folder / "s", folder / "profiles.sqlite"
+        super().__init__(folder)
+        self.store = folder / "profiles.sqlite"
         kind = {"cores": 1, "memory": "1GiB", "memory_bandwidth": "10GB/s"}
         nodes = [{"names": name, "type": "cpu", "cpus": str(cpu)} for name, cpu in zip("ab", CPUS, strict=False)]
         cluster = {"schema": "pilotfish/cluster/v1", "name": "here", "node_types": {"cpu": kind}, "nodes": nodes}
@@ -39,32 +38,11 @@ class Daemon:
             "metrics": {"enabled": False}, "adapter": {"name": "local", "options": {"cgroups": False}},
         }  # fmt: skip
         self.write("pilotfish.yaml", config)
-        self.log, self.out = folder / "log", folder / "out"
-        self.process: subprocess.Popen[bytes] | None = None
 
     def write(self, name: str, document: dict[str, Any]) -> Path:
         path = self.folder / name
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         return path
-
-    def spawn(self, *options: str) -> None:
-        """Start it."""
-        with self.log.open("a") as log, self.out.open("a") as out:
-            argv = [*COMMAND, "daemon", "--config", str(self.folder / "pilotfish.yaml"), *options]
-            self.process = subprocess.Popen(argv, stdout=out, stderr=log)
-
-    def start(self, *options: str) -> None:
-        """Start it and wait until it answers."""
-        self.spawn(*options)
-        eventually(lambda: self.ask("status"), "an answer of the daemon")
-
-    def ask(self, do: str, **arguments: str) -> dict[str, Any] | None:
-        """The answer to a question, None where nobody answers yet."""
-        assert self.process is not None and self.process.poll() is None, self.log.read_text()
-        try:
-            return wire.ask(f"ipc://{self.socket}", do, **arguments)
-        except wire.WireError:
-            return None
 
     def submit(self, name: str, jobs: dict[str, dict[str, Any]]) -> str:
         """Hand a workflow in; returns its id."""
@@ -85,18 +63,6 @@ class Daemon:
         assert done.returncode == 0, done.stderr
         (found,) = json.loads(done.stdout)["workflows"]
         return dict(found)
-
-    def stop(self, number: int) -> int:
-        """Send it a signal, and wait until it is gone; returns its exit code."""
-        assert self.process is not None
-        self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
-        self.process = None
-        return code
-
-    def close(self) -> None:
-        if self.process is not None:
-            self.stop(signal.SIGKILL)
 
 
 @pytest.fixture

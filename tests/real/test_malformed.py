@@ -56,7 +56,7 @@ class Arena:
     """A folder with good files, and the command line in this process."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self.capsys = folder, capsys
+        self.folder, self.capsys, self.said = folder, capsys, ""
         site = edited(CLUSTER, "nodes.0.cpus", str(CPUS[0]))
         for name, document in (("good.yaml", FLOW), ("lab.yaml", site)):
             (folder / name).write_text(yaml.safe_dump(document))
@@ -65,9 +65,14 @@ class Arena:
         """Run a command; returns its exit code and what it said on stderr."""
         self.capsys.readouterr()
         code = main(words)
-        said = self.capsys.readouterr().err
+        self.said, said = self.capsys.readouterr()
         assert "Traceback" not in said and "please report" not in said
         return code, said
+
+    def profiles(self) -> set[str]:
+        """Names of the profiles that are known."""
+        assert self.pilotfish(["profile", "list", "--json"])[0] == 0
+        return set(json.loads(self.said)["profiles"])
 
     def refuses(self, line: str, file: str = "") -> str:
         """The one error line of a command that fails and changes nothing."""
@@ -197,7 +202,7 @@ def examples(count: int) -> Callable[..., Any]:
     return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def survives(arena: Arena, line: str, data: bytes, allowed: tuple[int, ...]) -> None:
+def survives(arena: Arena, line: str, data: bytes, allowed: tuple[int, ...]) -> int:
     """Hand a file in and see that what comes of it is one of `allowed`, and one line where it is an error."""
     (arena.folder / "drawn.yaml").write_bytes(data)
     before = tree(arena.folder)
@@ -206,6 +211,7 @@ def survives(arena: Arena, line: str, data: bytes, allowed: tuple[int, ...]) -> 
     if code:
         assert said.startswith("pilotfish: error: ") and said.count("\n") == 1
         assert tree(arena.folder) == before
+    return code
 
 
 @given(
@@ -239,7 +245,9 @@ def test_any_configuration_without_a_cluster_is_refused(arena: Arena, text: str)
 @examples(40)
 def test_any_profiles_are_taken_whole_or_not_at_all(arena: Arena, text: str) -> None:
     shutil.rmtree(arena.folder / "state", ignore_errors=True)
-    survives(arena, AS_OTHER["import"], text.encode(), (0, 1))
+    before = arena.profiles()
+    taken = survives(arena, AS_OTHER["import"], text.encode(), (0, 1)) == 0
+    assert arena.profiles() == before | (set(yaml.safe_load(text)["profiles"]) if taken else set())
 
 
 WORDS = """\

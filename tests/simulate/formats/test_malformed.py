@@ -15,6 +15,9 @@ from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.formats.cluster import parse_cluster, read_cluster
 from pilotfish.simulate.formats.plan import parse_plan
 from pilotfish.simulate.formats.workflow import parse_workflow, read_workflow
+from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.plan import Plan
+from pilotfish.simulate.platform import Cluster
 
 TYPE = "cores: 4, memory: 8GiB, memory_bandwidth: 10GB/s"
 
@@ -536,9 +539,9 @@ def mutate(value, seed, new):
 
 
 def must_be_calm(parse, *args):
-    """Reading gives a value or one of the two errors, whose text can be printed."""
+    """Reading gives a cluster, workflow or plan, or one of the two errors, whose text can be printed."""
     try:
-        parse(*args)
+        assert isinstance(parse(*args), Cluster | Workflow | Plan)
     except (ConfigError, InvalidJobError) as error:
         str(error).encode()
         assert "\n" not in str(error)
