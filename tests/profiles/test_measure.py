@@ -95,9 +95,10 @@ def test_processes_one_after_another_are_one_thread():
 
 def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
     pid_file = tmp_path / "pid"
-    note = f'import os; open("{pid_file}", "w").write(str(os.getpid()))'
+    note = f'import os\nwhile os.times().user < 0.1: pass\nopen("{pid_file}", "w").write(str(os.getpid()))'
     orphan = f"{sys.executable} -IS -c '{note}\nwhile 1: pass'"
-    code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; sleep 0.5; exit 4"])
+    busy = f"until [ -s {pid_file} ]; do sleep 0.05; done; sleep 0.3"
+    code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; {busy}; exit 4"])
     assert code == 4
     assert found.cpu_s > 0.05  # the shell itself needs a few milliseconds
     with pytest.raises(ProcessLookupError):
