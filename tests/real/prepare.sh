@@ -25,13 +25,16 @@ install() {
 }
 
 slurm="munged slurmctld slurmd sbatch squeue sinfo scontrol scancel sdiag"
+site="$slurm slurmdbd slurmrestd mariadbd"
+plugins="slurm-wlm-basic-plugins slurm-wlm-jwt-plugin slurm-wlm-mysql-plugin"
 missing systemd-analyze && install systemd
 # shellcheck disable=SC2086
-missing $slurm && install slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
+missing $site && install slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server $plugins
 missing systemd-analyze &&
     echo "WARNING: systemd-analyze is not here (package systemd): tests/systemd/test_units.py SKIPS what needs it" >&2
 # shellcheck disable=SC2086
-if missing $slurm || [ "$(id -u)" != 0 ]; then
-    echo "WARNING: no Slurm here (packages slurmctld slurmd slurm-client munge, and root): tests/real/slurm is SKIPPED" >&2
+if missing $site || [ "$(id -u)" != 0 ]; then
+    echo "WARNING: no Slurm here (packages slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server" \
+        "$plugins, and root): tests/real/slurm is SKIPPED" >&2
 fi
 exit 0

@@ -1,30 +1,59 @@
-"""One real Slurm for all tests here; each test begins with an empty queue."""
+"""A plain Slurm (`slurm`) and a whole site with accounting and REST (`site`), each started once; every test begins with
+an empty queue. Tests of the first are marked `xdist_group("slurm")`, of the second `xdist_group("site")`."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("slurm_cluster", "slurm_daemon")
+pytest.register_assert_rewrite("slurm_cluster", "slurm_daemon", "slurm_site")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 
-from slurm_cluster import SlurmCluster, missing  # noqa: E402
+import slurm_cluster  # noqa: E402
+import slurm_site  # noqa: E402
+from slurm_cluster import SlurmCluster  # noqa: E402
+from slurm_site import SlurmSite  # noqa: E402
+
+Cluster = TypeVar("Cluster", bound=SlurmCluster)
 
 
 @pytest.fixture(scope="session")
 def whole_slurm() -> Iterator[SlurmCluster]:
     """Slurm, started once."""
-    if why := missing():
-        pytest.skip(f"SKIPPED, no real Slurm: {why}")
+    yield from _whole(SlurmCluster, slurm_cluster.missing())
+
+
+@pytest.fixture(scope="session")
+def whole_site() -> Iterator[SlurmSite]:
+    """A site, started once."""
+    yield from _whole(SlurmSite, slurm_site.missing())
+
+
+@pytest.fixture
+def slurm(whole_slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+    """Slurm with nothing in its queue, and the commands pointed at it."""
+    yield from _for_one_test(whole_slurm, monkeypatch)
+
+
+@pytest.fixture
+def site(whole_site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmSite]:
+    """A site with nothing in its queue, and the commands pointed at it."""
+    yield from _for_one_test(whole_site, monkeypatch)
+
+
+def _whole(make: Callable[[Path], Cluster], why_not: str) -> Iterator[Cluster]:
+    if why_not:
+        pytest.skip(f"SKIPPED, no real Slurm: {why_not}")
     with tempfile.TemporaryDirectory(prefix="pilotfish-slurm-", ignore_cleanup_errors=True) as folder:
-        cluster = SlurmCluster(Path(folder) / "slurm")
+        cluster = make(Path(folder) / "slurm")
         try:
             cluster.up()
             yield cluster
@@ -32,14 +61,12 @@ def whole_slurm() -> Iterator[SlurmCluster]:
             cluster.down()
 
 
-@pytest.fixture
-def slurm(whole_slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
-    """Slurm with nothing in its queue, and the commands pointed at it."""
-    whole_slurm.up()
+def _for_one_test(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    cluster.up()
     for name in [name for name in os.environ if name.startswith(("SLURM_", "SQUEUE_", "SBATCH_"))]:
         monkeypatch.delenv(name)
-    for name, value in whole_slurm.environment.items():
+    for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
-    yield whole_slurm
-    whole_slurm.up()
-    whole_slurm.clear()
+    yield cluster
+    cluster.up()
+    cluster.clear()

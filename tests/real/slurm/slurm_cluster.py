@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -40,7 +41,6 @@ SwitchType=switch/none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 ReturnToService=2
 SlurmctldTimeout=30
@@ -54,14 +54,13 @@ SchedulerParameters=sched_interval=5,sched_min_interval=200000,default_queue_dep
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
-PriorityType=priority/basic
 PropagateResourceLimits=NONE
 DefMemPerCPU=128
 {extra}
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory} Feature=virt State=UNKNOWN
 PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
 PartitionName=half Nodes=n[1-{half}] MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
-"""  # noqa: E501
+{partitions}"""  # noqa: E501
 
 
 def missing() -> str:
@@ -72,11 +71,18 @@ def missing() -> str:
     return f"not installed: {', '.join(absent)} (packages slurmctld slurmd slurm-client munge)" if absent else ""
 
 
+PLAIN = """
+PriorityType=priority/basic
+AccountingStorageType=accounting_storage/none
+"""
+
+
 class SlurmCluster:
     """One Slurm below `path`; `up` and `down` may be called again."""
 
-    def __init__(self, path: Path, *, nodes: int = 4, cpus: int = 4, memory: int = 4096, extra: str = "") -> None:
+    def __init__(self, path: Path, *, nodes: int = 4, cpus: int = 4, memory: int = 4096, extra: str = PLAIN) -> None:
         self.path, self.nodes, self.cpus, self.memory, self.extra = path, nodes, cpus, memory, extra
+        self.partitions = ""
         self.config = path / "etc" / "slurm.conf"
         self.environment = {"SLURM_CONF": str(self.config)}
 
@@ -164,8 +170,7 @@ class SlurmCluster:
     def clear(self) -> None:
         """End every job, and let every node take jobs."""
         for state in ("PENDING", "RUNNING", "SUSPENDED"):
-            self.run("scancel", f"--state={state}", "--user=games", check=False)
-            self.run("scancel", f"--state={state}", "--user=root", check=False)
+            self.run("scancel", f"--state={state}", check=False)
         self.until(lambda: not self.run("squeue", "--noheader"), "the queue to be empty")
         self.resume()
 
@@ -225,7 +230,7 @@ class SlurmCluster:
             shutil.chown(path, "munge", "munge")
         (self.path / "munge").chmod(0o755)
         (self.path / "etc" / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-        controller, *others = _free_ports(1 + self.nodes)
+        controller, *others = free_ports(1 + self.nodes)
         self.config.write_text(
             CONFIG.format(
                 host=socket.gethostname().split(".")[0],
@@ -238,6 +243,7 @@ class SlurmCluster:
                 cpus=self.cpus,
                 memory=self.memory,
                 extra=self.extra,
+                partitions=self.partitions.format(nodes=self.nodes, half=max(1, self.nodes // 2)),
             )
         )
 
@@ -270,13 +276,13 @@ class SlurmCluster:
         return found
 
 
-def _free_ports(count: int) -> Sequence[int]:
-    """One free port, and `count` - 1 that follow one another."""
-    for first in range(21000, 29000, 50):
+def free_ports(count: int) -> Sequence[int]:
+    """Free ports that follow one another; anywhere, because other clusters may look for theirs at this moment."""
+    for first in random.Random(os.urandom(8)).sample(range(16000, 32000, 20), 200):
         ports = range(first, first + count)
         if all(map(_is_free, ports)):
             return ports
-    raise AssertionError("no free ports between 21000 and 29000")
+    raise AssertionError("no free ports between 16000 and 32000")
 
 
 def _is_free(port: int) -> bool:
