@@ -17,9 +17,10 @@ from pathlib import Path
 from ...simulate.job import Job
 from ...simulate.plan import Action, Cancel, Release, Start
 from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, Snapshot
+from ...simulate.snapshot import JobState, JobView, Snapshot
 from ..base import AdapterError, Capabilities
-from . import places, submission, update, world
+from ..load import Load
+from . import places, recall, submission, update, world
 from .clock import ControllerClock
 from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
@@ -46,6 +47,7 @@ class SlurmAdapter:
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        load: Callable[[], Load | None] = lambda: None,
     ) -> None:
         self.cluster, self.selection = cluster, selection
         self.transport: Transport = transport
@@ -60,7 +62,7 @@ class SlurmAdapter:
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
-        self._time = clock
+        self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
@@ -102,6 +104,14 @@ class SlurmAdapter:
             world.node_states(self.cluster, self._nodes),
             world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
         )
+
+    def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
+        """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
+        return recall.recall(self.transport, since, self._uid, self._known)
+
+    def load(self) -> Load | None:
+        """What its transport counts, where it does."""
+        return self._load()
 
     def apply(self, action: Action) -> None:
         """Place, release, start or end a job; see `Adapter.apply`.
