@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from ...simulate.job import Job
-from ...simulate.plan import Action, Cancel, Release, Start
+from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, Snapshot
 from ..base import AdapterError, Capabilities
@@ -28,6 +28,8 @@ from .transport import Told, Transport
 
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
+#: And of nodes, when something else has to be asked in their place.
+MOMENT_S = 10.0
 #: what Slurm says of a change that came too late
 BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
 
@@ -36,7 +38,7 @@ class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True)
+    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True, power=True)
 
     def __init__(
         self,
@@ -57,30 +59,37 @@ class SlurmAdapter:
         self._uid = os.getuid()
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
+        self._nodes_read_at = -math.inf
         self._unwanted: dict[int, tuple[str, ...]] = {}
         self._lists: dict[object, frozenset[str]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
+        self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
         self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
 
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude."""
-        now = self._clock.now()
+        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude: three requests.
+
+        When the time has to be asked for, once in minutes, nodes are as they were a moment ago.
+        """
+        timing, now = self._clock.due, self._clock.now()
         self._note(self.transport.jobs(), whole=True)
-        self._nodes, self._lists = self.transport.nodes(), {}
+        if not timing or self._time() - self._nodes_read_at > MOMENT_S:
+            self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
         ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
         self._unwanted = self.transport.excluded() if any(ours) else {}
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
-        """One request for the jobs that are to be touched; nodes and neighbours are as they were."""
+        """One request for the jobs that are to be touched; nodes, and mostly neighbours, are as they were."""
         numbers = [number for number in map(world.id_in, keys) if number is not None]
         if len(numbers) < len(keys):  # a job of our own may be under any id
-            return self.snapshot()
+            self._note(self.transport.jobs(), whole=True)
+            return self._picture(self._clock.now())
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._seen.pop(number, None)
@@ -94,6 +103,7 @@ class SlurmAdapter:
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
+            self._touched.clear()
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
@@ -127,6 +137,8 @@ class SlurmAdapter:
                 self._place(number, action)
         elif isinstance(action, Release):
             self._release(action.key)
+        elif isinstance(action, PowerOff):
+            self._power_off(action)
         else:
             self._cancel(action)
 
@@ -219,7 +231,8 @@ class SlurmAdapter:
         if self._find(start.key) is not None:
             return
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._known[start.key], self._all_read_at = job, -math.inf
+        self._known[start.key] = job
+        self._touched.add(start.key)
         self.transport.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -228,8 +241,13 @@ class SlurmAdapter:
             return
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
-        self._all_read_at = -math.inf
+        self._touched.add(cancel.key)
         self.transport.cancel(job.id)
+
+    def _power_off(self, action: PowerOff) -> None:
+        if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
+            raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
+        self.transport.power_off(action.nodes)
 
     def _fresh(self, number: int) -> SlurmJob:
         """A job as it was read a moment ago, or as it is read now."""
@@ -242,9 +260,9 @@ class SlurmAdapter:
 
     def _find(self, key: str) -> SlurmJob | None:
         """The last job of ours that was submitted under this key."""
-        fresh = self._time() - self._all_read_at <= FRESH_S
-        jobs = self._seen.values() if fresh else self.transport.jobs()
-        found = [job for job in jobs if world.key_of(job, self._uid) == key]
+        if key in self._touched or self._time() - self._all_read_at > FRESH_S:
+            self._note(self.transport.jobs(), whole=True)
+        found = [job for job in self._seen.values() if world.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 
 

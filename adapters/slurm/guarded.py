@@ -96,6 +96,10 @@ class Guarded:
         """As `inner`, once."""
         self._write("cancel", lambda: self._inner.cancel(job))
 
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """As `inner`, once."""
+        self._write("power_off", lambda: self._inner.power_off(nodes))
+
     def close(self) -> None:
         """As `inner`."""
         self._inner.close()
