@@ -144,14 +144,15 @@ class SlurmAdapter:
 
     def preview(self, action: Action) -> list[str]:
         """What `apply` would run: it is applied, over a transport that only tells."""
-        transport, known, told = self.transport, self._known.copy(), Told(self.transport)
+        transport, told = self.transport, Told(self.transport)
+        known, touched = self._known.copy(), self._touched.copy()
         self.transport = told
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._known = transport, known
+            self.transport, self._known, self._touched = transport, known, touched
         return [shlex.join(argv) for argv in told.argvs]
 
     def wait(self, timeout_s: float) -> bool:
