@@ -61,6 +61,7 @@ class Capabilities:
         events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
         resolution_s: times of jobs are whole multiples of this.
         offers: its users hand jobs to us through it (see `JobView.offered`).
+        power: idle nodes can be powered down (`PowerOff`), and wake by themselves.
     """
 
     starts: bool = True
@@ -69,6 +70,7 @@ class Capabilities:
     events: bool = True
     resolution_s: float = 0.0
     offers: bool = False
+    power: bool = False
 
 
 class Adapter(Protocol):

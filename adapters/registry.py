@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from difflib import get_close_matches
+from types import ModuleType
 from typing import Any, cast
 
 from ..simulate.errors import ConfigError
@@ -28,9 +29,7 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         ConfigError: no such adapter or option.
         AdapterError: it cannot be had now.
     """
-    if name not in ADAPTERS:
-        raise ConfigError("adapter", "", f"found {name!r}{_near(name, ADAPTERS)}", ", ".join(ADAPTERS))
-    make = importlib.import_module(f".{name}", __package__).create
+    make = _module(name).create
     parameters = inspect.signature(make).parameters
     known = [option for option in parameters if option != "cluster"]
     for option in options:
@@ -42,6 +41,26 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
     return cast(Adapter, make(cluster, **options))
+
+
+def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
+    """Return the nodes that a resource manager knows, and what had to be assumed of them, a sentence each.
+
+    Raises:
+        ConfigError: there is no such adapter, or it cannot tell.
+        AdapterError: it cannot tell now.
+    """
+    find = getattr(_module(name), "discover", None)
+    if find is None:
+        able = [other for other in ADAPTERS if hasattr(_module(other), "discover")]
+        raise ConfigError("adapter", "", f"{name!r} knows of no nodes by itself", ", ".join(able))
+    return cast("tuple[Cluster, tuple[str, ...]]", find())
+
+
+def _module(name: str) -> ModuleType:
+    if name not in ADAPTERS:
+        raise ConfigError("adapter", "", f"found {name!r}{_near(name, ADAPTERS)}", ", ".join(ADAPTERS))
+    return importlib.import_module(f".{name}", __package__)
 
 
 def _near(word: str, words: list[str] | tuple[str, ...]) -> str:

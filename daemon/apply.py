@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.formats.hostlist import fold
-from ..simulate.plan import Action, Cancel, Start
+from ..simulate.plan import Action, Cancel, PowerOff, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,11 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action as one line: `start KEY on NODES`, `cancel KEY` or `release KEY`."""
+    """An action as one line: `start KEY on NODES`, `power off NODES`, `cancel KEY` or `release KEY`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
+    if isinstance(action, PowerOff):
+        return f"power off {fold(action.nodes)}"
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 

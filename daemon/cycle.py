@@ -26,6 +26,7 @@ from .journal import Journal
 from .ledger import Ledger
 from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
+from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
 from .reap import overdue
 from .shadow import Seen, Shadow
@@ -83,6 +84,7 @@ class Cycle:
         self.standing = Standing(adapter, clock)
         self.number = 0
         self.changed = True
+        self.power: PowerSaver | None = None
         self.stopping: Callable[[], bool] = lambda: False
         self.learn: Callable[[list[JobView]], None] = lambda views: None
         self.know: Callable[[Job], Job] = lambda job: job
@@ -120,6 +122,9 @@ class Cycle:
         self.ledger.conclude(report.applied, dry=self.applier.dry)
         started = not self.applier.dry and any(not applied.error for applied in report.applied)
         self.changed = self.changed or (report.more and started)
+        if self.power:
+            planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
+            self.power.save(snapshot, planned, self.applier)
         # 9. Report.
         self._report(report, snapshot, began)
         return report

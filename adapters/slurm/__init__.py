@@ -45,3 +45,16 @@ def create(
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
     transport = ByCommands(Commands(timeout_s))
     return SlurmAdapter(cluster, transport, selection, submit_options=submit_options, output_dir=output_dir)
+
+
+def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:
+    """Return the nodes that Slurm knows as a cluster, and what had to be assumed of them. Raises AdapterError.
+
+    Args:
+        timeout_s: as in `create`.
+    """
+    from .discover import cluster_of
+    from .runner import Commands
+    from .transport import ByCommands
+
+    return cluster_of(ByCommands(Commands(timeout_s)).nodes())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from ...simulate.job import Job
-from ...simulate.plan import Action, Cancel, Release, Start
+from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, Snapshot
 from ..base import AdapterError, Capabilities
@@ -35,7 +35,7 @@ class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True)
+    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True, power=True)
 
     def __init__(
         self,
@@ -117,6 +117,8 @@ class SlurmAdapter:
                 self._place(number, action)
         elif isinstance(action, Release):
             self._release(action.key)
+        elif isinstance(action, PowerOff):
+            self._power_off(action)
         else:
             self._cancel(action)
 
@@ -220,6 +222,11 @@ class SlurmAdapter:
             raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
         self._all_read_at = -math.inf
         self.transport.cancel(job.id)
+
+    def _power_off(self, action: PowerOff) -> None:
+        if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
+            raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
+        self.transport.power_off(action.nodes)
 
     def _fresh(self, number: int) -> SlurmJob:
         """A job as it was read a moment ago, or as it is read now."""

@@ -56,6 +56,11 @@ def hold_seconds(comment: str) -> int | None:
     return int(hold[1]) if hold else None
 
 
+def ready(job: SlurmJob) -> bool:
+    """Whether nodes, or the begin time, are all that the job waits for."""
+    return job.reason.split(",")[0] in _READY
+
+
 def is_held(job: SlurmJob, now: float) -> bool:
     """Whether a begin time that was set for us, and none of the user's, keeps the job from starting."""
     hold = hold_seconds(job.comment)
@@ -74,7 +79,7 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
         return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
     if job.dependency:
         return Standing.WAITING, f"it depends on {job.dependency}"
-    if job.reason.split(",")[0] not in _READY:
+    if not ready(job):
         return Standing.WAITING, f"Slurm says {job.reason}"
     if is_held(job, now):
         return Standing.HELD, ""

@@ -55,6 +55,10 @@ class Transport(Protocol):
         """End a job."""
         ...
 
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """Let Slurm's power saving put nodes to sleep, each once it is idle."""
+        ...
+
     def close(self) -> None:
         """Let go of connections."""
         ...
@@ -80,6 +84,10 @@ class Told:
     def cancel(self, job: int) -> None:
         """Note the `scancel`."""
         self.argvs.append(["scancel", str(job)])
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """Note the `scontrol`."""
+        self.argvs.append(update.power_off_command(nodes))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -135,6 +143,10 @@ class ByCommands:
     def cancel(self, job: int) -> None:
         """One `scancel`."""
         self._run(["scancel", str(job)])
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """One `scontrol update`."""
+        self._run(update.power_off_command(nodes))
 
     def close(self) -> None:
         """Nothing is open."""

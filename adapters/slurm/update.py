@@ -60,3 +60,8 @@ def command(job: int, fields: Mapping[str, str]) -> list[str]:
     if foreign := fields.keys() - ALLOWED:
         raise InvariantError(f"pilotfish does not write {', '.join(sorted(foreign))} of a job")
     return ["scontrol", "update", f"JobId={job}", *(f"{name}={value}" for name, value in fields.items())]
+
+
+def power_off_command(nodes: Sequence[str]) -> list[str]:
+    """The argv that powers idle nodes down: the one thing that is ever written of a node."""
+    return ["scontrol", "update", f"NodeName={fold(nodes)}", "State=POWER_DOWN"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, standing
+from .handover import Selection, Standing, ready, standing
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
 from .update import pin_in
@@ -97,7 +97,8 @@ def _view(
         reason = "placed; Slurm is about to start it"
         return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR:
-        return seen
+        later = job.begin is not None and job.begin > now
+        return replace(seen, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
     return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
 
 
