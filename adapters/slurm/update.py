@@ -2,7 +2,9 @@
 
 Rule: only the fields below, only of jobs that are ours on a fresh read, and each change is one command, so that there
 is no half of it. A pin leaves its mark in AdminComment, which users cannot write: by it the reaper knows our pins, and
-what to put back.
+what to put back. Softer forms were tried on Slurm 22.05: ExcNodeList idles a job just as hard where its node goes away;
+Prefer lets Slurm place it elsewhere at once, but takes features, so that every node would need its own name as one, and
+it overrides the features that the user asked for.
 Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 """
 
