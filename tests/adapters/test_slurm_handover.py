@@ -29,6 +29,7 @@ BY_COMMENT = Selection()
         ({}, Standing.HELD),
         ({"comment": "pilotfish"}, Standing.WAITING),  # the begin time is the user's own
         ({"comment": "pilotfish:hold=30"}, Standing.WAITING),  # so is one that is later than what was set for us
+        ({"restarts": 1}, Standing.WAITING),  # nor is the one that Slurm gives a requeued job
         ({"comment": "my-pilotfish:hold=60"}, Standing.NEIGHBOUR),
         ({"comment": ""}, Standing.NEIGHBOUR),
         ({"begin": NOW - 1, "reason": "Resources"}, Standing.FREE),
