@@ -14,6 +14,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
+    from ..findings import Finding
     from .adapter import SlurmAdapter
 
 #: With fewer requests a minute a look at the queue would take too long.
@@ -57,6 +58,26 @@ def create(
     return SlurmAdapter(
         cluster, transport, selection, submit_options=submit_options, output_dir=output_dir, load=transport.load
     )
+
+
+def examine(
+    cluster: Cluster | None,
+    user: str,
+    *,
+    partitions: Sequence[str] = (),
+    qos: Sequence[str] = (),
+    accounts: Sequence[str] = (),
+    comment: bool = True,
+    timeout_s: float = 15.0,
+    **others: object,
+) -> list[Finding]:
+    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`."""
+    from .doctor import examine as look_over
+    from .handover import Selection
+    from .runner import Commands
+
+    selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
+    return list(look_over(Commands(timeout_s), user, selection, cluster))
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:

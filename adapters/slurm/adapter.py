@@ -6,6 +6,7 @@ command. An answer that did not come is not taken for a refusal: the next look a
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import shlex
@@ -26,10 +27,13 @@ from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
+log = logging.getLogger("pilotfish.slurm")
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
 #: And of nodes, when something else has to be asked in their place.
 MOMENT_S = 10.0
+#: what Slurm says to those who may not
+DENIED = "Access/permission denied"
 #: what Slurm says of a change that came too late
 BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
 
@@ -57,6 +61,7 @@ class SlurmAdapter:
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
+        self._mark_in = update.Place.ADMIN_COMMENT
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_read_at = -math.inf
@@ -199,20 +204,29 @@ class SlurmAdapter:
         what, why = standing(job, self.selection, now)
         if what not in (Standing.HELD, Standing.FREE):
             raise _refused(start, why or "it was not handed over")
-        if update.pin_in(job.admin_comment, job.id, job.uid) and set(job.wanted) == set(start.nodes):
+        if update.pin_of(job) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
         if problem := places.obstacle(job, self._places(job), start.nodes):
             raise _refused(start, problem)
-        mark = update.Pin(int(now), job.id, job.uid, job.wanted)
-        self._change(job, update.pin(start.nodes, mark, held=what is Standing.HELD))
+        self._pin(job, start.nodes, now, held=what is Standing.HELD)
+
+    def _pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> None:
+        """Write the pin; who may not write AdminComment marks it in Comment from then on."""
+        try:
+            self._change(job, update.pin(job, nodes, now, held=held, place=self._mark_in))
+        except AdapterError as error:
+            if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
+                raise
+            self._change(job, update.pin(job, nodes, now, held=held, place=update.Place.COMMENT))
+            self._mark_in = update.Place.COMMENT
+            log.info("an operator may not write AdminComment: pins are marked in Comment")
 
     def _release(self, key: str) -> None:
         """Take back a pin of ours that has not become a start; a no-op where there is none."""
         number = world.id_in(key)
         job = self._fresh(number) if number is not None else None
-        mark = update.pin_in(job.admin_comment, job.id, job.uid) if job else None
-        if job and mark and job.state is JobState.PENDING:
-            self._change(job, update.unpin(mark))
+        if job and job.state is JobState.PENDING and (fields := update.unpin(job)):
+            self._change(job, fields)
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""

@@ -2,7 +2,8 @@
 
 Rule: only what a site's configuration names, and only within what the user asked for. A begin time is ours to move
 only if the job says that it was set for us (`pilotfish:hold=SECONDS` in its comment, and the begin time is that long
-after its submission); every other begin time is the user's.
+after its submission); every other begin time is the user's, or Slurm's: it lets a requeued job wait until the
+credential of its first run has expired.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def ready(job: SlurmJob) -> bool:
 def is_held(job: SlurmJob, now: float) -> bool:
     """Whether a begin time that was set for us, and none of the user's, keeps the job from starting."""
     hold = hold_seconds(job.comment)
-    if hold is None or job.begin is None or job.submit is None or job.begin <= now:
+    if hold is None or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
         return False
     return job.submit <= job.begin <= job.submit + hold + _SLACK_S
 
@@ -84,7 +85,8 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
     if is_held(job, now):
         return Standing.HELD, ""
     if job.begin is not None and job.begin > now:
-        return Standing.WAITING, "its user wants it to begin later"
+        requeued = "Slurm lets it wait after a requeue"
+        return Standing.WAITING, requeued if job.restarts else "its user wants it to begin later"
     if job.priority == 0:
         return Standing.WAITING, "it is held"
     return Standing.FREE, ""

@@ -15,7 +15,7 @@ from ...simulate.snapshot import JobState, JobView, NodeState
 from .handover import Selection, Standing, ready, standing
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
-from .update import pin_in
+from .update import pin_of
 
 PREFIX = "slurm/"
 #: run time that is assumed of a job without a time limit, seconds
@@ -97,7 +97,7 @@ def _view(
     begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
-    mark, (what, why) = pin_in(job.admin_comment, job.id, job.uid), standing(job, selection, now)
+    mark, (what, why) = pin_of(job), standing(job, selection, now)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
