@@ -124,6 +124,8 @@ class Cycle:
         self.ledger.conclude(report.applied, dry=self.applier.dry)
         started = not self.applier.dry and any(not applied.error for applied in report.applied)
         self.changed = self.changed or (report.more and started)
+        if any(not applied.sent for applied in report.applied):
+            self._renew()
         if self.power:
             planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
             self.power.save(snapshot, planned, self.applier)

@@ -93,7 +93,7 @@ def states(daemon: SlurmDaemon, *keys: str) -> dict[str, str]:
 
 
 def test_ends_that_nobody_saw_are_found_once_accounting_answers(
-    forgetful: SlurmSite, daemon: SlurmDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forgetful: SlurmSite, daemon: SlurmDaemon, tmp_path: Path
 ) -> None:
     """The daemon is killed before it hears of its last submission; while it is dead all jobs end, and the controller
     forgets them; then slurmdbd is away, and comes back."""
@@ -105,9 +105,8 @@ def test_ends_that_nobody_saw_are_found_once_accounting_answers(
     sbatch.parent.mkdir()
     sbatch.write_text(DEADLY_SBATCH.format(real=shutil.which("sbatch")))
     sbatch.chmod(0o755)
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", f"{sbatch.parent}:{os.environ['PATH']}")
-        daemon.start()
+    daemon.environment["PATH"] = f"{sbatch.parent}:{os.environ['PATH']}"
+    daemon.start()
     flow = pilotfish("submit", dag, "--socket", daemon.socket).stdout.strip()
     hand = ("--begin=now+600", "--comment=pilotfish:hold=600")
     lines = {"fine": "sleep 12", "three": "sleep 12; exit 3", "ended": "sleep 600", "late": "sleep 600"}
@@ -123,6 +122,7 @@ def test_ends_that_nobody_saw_are_found_once_accounting_answers(
     eventually(begun, "all jobs to run")
     last = pilotfish("submit", deadly, "--socket", daemon.socket).stdout.strip()
     assert daemon.process is not None and daemon.process.wait(60) == -signal.SIGKILL
+    sbatch.unlink()
     expected[f"{last}/deadly"] = "completed"
     names = site.run("squeue", "--noheader", "--format=%A %j").splitlines()
     own_ended = next(line.split()[0] for line in names if line.endswith(f" {flow}/ended"))
