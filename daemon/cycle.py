@@ -166,10 +166,11 @@ class Cycle:
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
-        if take_in(self.queue, snapshot, self.know):
+        records = self.recall.look(self.queue.missing(snapshot))
+        if take_in(self.queue, snapshot, self.know, records):
             self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot, self.recall.look(self.queue.missing(snapshot)))
+        events = self.queue.observe(snapshot, records)
         for entry in open_intents:
             if entry.handed or entry.state is not JobState.UNKNOWN:
                 self.story.settle(entry)
