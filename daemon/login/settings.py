@@ -38,7 +38,7 @@ def chosen(adapter: str | None, socket: str | None) -> Settings | None:
         raise ConfigError(source, "", f"found {way!r}{hint}", ", ".join(ADAPTERS))
     if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
         return None
-    files = [path for path in client_files() if path.exists() or "PILOTFISH_CLIENT" in os.environ]
+    files = [path for path in client_files() if path.exists() or os.environ.get("PILOTFISH_CLIENT")]
     if way is None and not files:
         return None
     settings = read(files)
