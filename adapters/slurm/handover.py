@@ -89,7 +89,7 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
 def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:
     """Ids of the jobs after whose ends this one may start, if nothing but them keeps it; else none."""
     after = dependency.followed(job.dependency)
-    if not after:
+    if not after or job.priority == 0:  # held by its user or an operator
         return ()
     free = replace(job, dependency="", reason="None")
     return after if standing(free, selection, now)[0] in (Standing.HELD, Standing.FREE) else ()

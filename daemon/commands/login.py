@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = 75
 _POLL_S = (1.0, 15.0)
-RECENT = 20
+RECENT, KEPT_S = 20, 30 * 86_400.0
 
 
 def submit(
@@ -43,6 +43,7 @@ def submit(
     own, state = own_jobs(to.timeout_seconds), state_dir()
     id = id_for(flow.name, key) if key is not None else new_id(flow.name)
     with records.alone(state, id):
+        records.forget(state, time.time() - KEPT_S)
         known = _known(state, id, flow)
         if known is None or known.stage != WHOLE:
             for warning in flow.warnings:

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,6 +153,14 @@ def known(state: Path) -> Iterator[Record | ConfigError]:
         except ConfigError as error:
             found.append((0.0, error))
     yield from (record for _, record in sorted(found, key=lambda pair: pair[0]))
+
+
+def forget(state: Path, before: float) -> None:
+    """Remove records to which nothing was added since a moment, epoch seconds."""
+    for path in (state / "workflows").glob("*.jsonl"):
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 @contextmanager

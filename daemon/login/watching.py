@@ -97,22 +97,23 @@ def workflow_reply(watched: Watched) -> dict[str, Any]:
     states = {JobState(job["state"]) for job in jobs}
     state = _overall(states)
     finish = max((job["finish_time"] or 0.0 for job in jobs), default=0.0)
+    settled = state.ended or state is JobState.UNKNOWN
     return {
         "id": watched.id,
         "name": watched.record.workflow.name if watched.record else watched.id.rpartition(".")[0],
         "state": str(state),
         "submit_time": watched.submit_time,
-        "finish_time": (finish or watched.submit_time) if state.ended else None,
+        "finish_time": (finish or watched.submit_time) if settled else None,
         "exit_code": int(state is not JobState.COMPLETED) if state.ended else None,
-        "known": JobState.UNKNOWN not in states,
         "jobs": jobs,
     }
 
 
 def _overall(states: set[JobState]) -> JobState:
+    """Of the whole; UNKNOWN where nothing goes on, nothing failed, and of some jobs nobody knows how they ended."""
     order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.UNKNOWN, JobState.COMPLETED)
     if all(state.ended or state is JobState.UNKNOWN for state in states):
-        return next((state for state in order if state in states), JobState.UNKNOWN)
+        return next(state for state in order if state in states)
     return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
 
 

@@ -69,7 +69,7 @@ def test_any_dependency_is_answered(text: str) -> None:
         ({"dependency": ""}, ()),
         ({"dependency": "singleton(unfulfilled)"}, ()),
         ({"begin": 5_000.0}, ()),  # its user wants it to begin later
-        ({"priority": 0, "begin": None}, ()),  # held
+        ({"priority": 0}, ()),  # held
         ({"comment": ""}, ()),
     ],
 )
