@@ -48,6 +48,7 @@ class Submitter:
         record: what is meant; it is kept up to date.
         say: takes one line for the user.
         again: it was taken back before, and what was cancelled then does not count.
+        clock, wall: seconds, monotonic; epoch seconds of this machine.
     """
 
     def __init__(
@@ -60,9 +61,10 @@ class Submitter:
         again: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._own, self._record, self._to, self._say, self._again = own, record, to, say, again
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._wall = clock, sleep, wall
         self._jobs = in_order(record.workflow)
         self._lock_s = LOCK_S + math.ceil(LOCK_EACH_S * len(self._jobs))
         self._skew_s = 0.0
@@ -128,7 +130,7 @@ class Submitter:
         if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
             return
         if there.begin - there.submit - self._record.hold.get(job.id, 0) > SKEW_S:
-            self._locked[job.id] = self._clock() - (time.time() - self._skew_s - there.submit)
+            self._locked[job.id] = self._clock() - (self._wall() - self._skew_s - there.submit)
 
     def _submit(self, job: Job) -> int:
         """Submit one job; an answer that does not come is looked for in the queue before another try."""
@@ -235,7 +237,7 @@ class Submitter:
     def _skew(self) -> float:
         """Seconds by which this machine's clock is ahead of the controller's; 0 if that is little or not told."""
         try:
-            ahead = time.time() - self._own.time() - 0.5
+            ahead = self._wall() - self._own.time() - 0.5
         except AdapterError as error:
             if error.transient or error.kind == "missing":
                 raise
