@@ -65,6 +65,7 @@ class Record:
         }  # fmt: skip
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
+            part.touch(mode=0o600)
             with part.open("w", encoding="utf-8", errors="surrogatepass") as file:
                 file.write(json.dumps(intent) + "\n")
                 file.flush()
