@@ -1,7 +1,7 @@
 """Handing Slurm a job: the `sbatch` of one of our own on chosen nodes, and of a user's that waits for us.
 
 Rule: pure. The key is in the comment, quoted so that any text comes back; a job is found by it before it is submitted,
-so that nothing is submitted twice.
+so that nothing is submitted twice. Its name says the key, too: by that accounting finds it when it has left the queue.
 Source: sbatch(1) of Slurm 22.05.
 """
 
@@ -21,6 +21,8 @@ from ...simulate.job import Job
 from . import dependency
 
 _KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
+#: characters of a job's name; Slurm's database keeps 255 bytes of it
+LONGEST_NAME = 200
 _PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
 
 
@@ -52,6 +54,13 @@ def profile_in(comment: str) -> str:
     return unquote(found[1]) if found else ""
 
 
+def name_for(key: str) -> str:
+    """The name of a job that is known as `key`, without commas: accounting has it from the start, and the comment only
+    later, if ever."""
+    plain = quote(key, safe="/")
+    return plain if len(plain) <= LONGEST_NAME else file_name(key)
+
+
 def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
     """The argv that submits a job to run on exactly these nodes as soon as they take it; prints the job id.
 
@@ -66,7 +75,7 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
         *_needs(job, len(nodes)),
         *files,
         *options,
-        *_work(job),
+        *_work(job, name_for(key)),
     ]
 
 
@@ -88,7 +97,7 @@ def users_command(
         *_needs(job, job.nodes),
         *(f"--{what}={_literal(file)}" for what, file in zip(("output", "error"), files, strict=True)),
         *options,
-        *_work(job),
+        *_work(job, job.id[:LONGEST_NAME]),
     ]
 
 
@@ -102,9 +111,9 @@ def _needs(job: Job, nodes: int) -> list[str]:
     ]
 
 
-def _work(job: Job) -> list[str]:
+def _work(job: Job, name: str) -> list[str]:
     where = [f"--chdir={job.directory}"] if job.directory else []
-    return ["--export=ALL", f"--job-name={job.id[:100]}", *where, f"--wrap={script(job)}"]
+    return ["--export=ALL", f"--job-name={name}", *where, f"--wrap={script(job)}"]
 
 
 def _literal(path: Path) -> str:

@@ -220,6 +220,20 @@ def test_what_was_seen_to_end_is_kept_and_what_went_unseen_is_told_by_what_follo
     assert (last["state"], last["exit_code"], last["jobs"][2]["reason"]) == ("unknown", None, LOST)
 
 
+def test_accounting_tells_what_the_queue_has_forgotten(tmp_path: Path) -> None:
+    record = make(tmp_path)
+    record.reached(WHOLE)
+    for number, name in enumerate("abc", 1):
+        record.submitted(name, number)
+    slurm = FakeSlurm()
+    slurm.accounted = {1: "COMPLETED", 2: "TIMEOUT", 3: "RUNNING", 99: "FAILED"}
+    (found,) = look(slurm.own(), [record], [])
+    reply = workflow_reply(found)
+    assert [job["state"] for job in reply["jobs"]] == ["completed", "timeout", "unknown"]
+    assert reply["state"] == "timeout" and read(record.path).ended.keys() == {"a", "b"}
+    assert sum(argv[0] == "sacct" for argv in slurm.ran) == 1
+
+
 def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
     record = make(tmp_path)
     record.reached(WHOLE)
