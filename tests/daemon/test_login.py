@@ -17,7 +17,7 @@ from login_slurm import FakeSlurm
 import pilotfish
 from pilotfish.daemon import paths
 from pilotfish.daemon.login import record as records
-from pilotfish.daemon.login.holds import LONGEST_S, earliest_starts, holds, in_order
+from pilotfish.daemon.login.holds import LONGEST_S, earliest_starts, guessed, holds, in_order
 from pilotfish.daemon.login.model import Settings
 from pilotfish.daemon.login.record import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.daemon.login.settings import chosen
@@ -132,6 +132,11 @@ def test_a_plan_moves_the_holds(home: Path) -> None:
     assert holds(flow, {}, keys, to) == {"a": 60, "b": 70}
     assert holds(flow, {"a": 30.2, "b": 50.0}, keys, to) == {"a": 91, "b": 110}
     assert holds(flow, {"a": 1e5, "b": 1e5}, keys, to) == {"a": 1000, "b": 1010}
+
+
+def test_nothing_is_foretold_behind_what_nobody_knows() -> None:
+    flow = Workflow("w", (job("a", seconds=1), job("b"), job("c", "a", "b", seconds=1), job("d", "c", seconds=1)))
+    assert guessed(flow) == {"b", "c", "d"}
 
 
 def test_a_key_gives_the_same_name_everywhere() -> None:

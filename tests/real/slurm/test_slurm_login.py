@@ -60,7 +60,11 @@ class User:
         """A workflow of jobs that leave their names in `trail`; `lines` are other commands, by job."""
         path = self.home / "dag.yaml"
         plain = {
-            name: {"after": after, "command": lines.get(name.replace("-", "_"), f"echo {name} >> trail")}
+            name: {
+                "after": after,
+                "command": lines.get(name.replace("-", "_"), f"echo {name} >> trail"),
+                "profile": {"service_demand": 0.1},
+            }
             for name, after in jobs.items()
         }
         flow = {"schema": "pilotfish/workflow/v1", "name": self.flow, "jobs": plain}
