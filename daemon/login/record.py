@@ -181,5 +181,7 @@ def alone(state: Path, id: str) -> Iterator[None]:
             pass  # a file system without locks: two at once are then the user's to avoid
         if not os.fstat(file.fileno()).st_nlink:
             raise PilotfishError(f"{id} was submitted by another process just now")
-        yield
-        path.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
