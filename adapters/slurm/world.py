@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
@@ -37,13 +38,17 @@ def id_in(key: str) -> int | None:
 def job_of(job: SlurmJob) -> Job:
     """What a job asks for, as far as Slurm knows: its cores are taken as busy until its time limit."""
     threads = max(1, -(-job.cpus // max(1, job.nodes)))
-    demand = job.time_limit or NO_LIMIT_S
-    note = f"from Slurm: {threads} cores busy for the time limit"
-    name = profile_in(job.comment)
-    profile = Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
+    profile = _assumed(threads, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     return Job(
         str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
+
+
+@lru_cache(4096)
+def _assumed(threads: int, demand: float, name: str) -> Profile:
+    """One for all jobs that are alike: the simulation tells profiles apart by identity."""
+    note = f"from Slurm: {threads} cores busy for the time limit"
+    return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
 def views(
