@@ -16,7 +16,7 @@ from ..base import AdapterError
 
 Runner = Callable[[Sequence[str]], str]
 
-#: words on stderr of a controller that cannot be reached, or that cannot know who asks
+#: words on stderr of a controller, or of accounting, that cannot be reached, or that cannot know who asks
 _AWAY = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -31,6 +31,8 @@ _AWAY = (
     "Resource temporarily unavailable",
     "Unexpected message received",
     "Message receive failure",
+    "Problem talking to the database",
+    "DBD_GET_JOBS_COND failure",
 )
 ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")

@@ -1,7 +1,7 @@
 """Handing Slurm a job of our own: the `sbatch` that starts it on chosen nodes, under a key that Slurm carries.
 
 Rule: pure. The key is in the comment, quoted so that any text comes back; a job is found by it before it is submitted,
-so that nothing is submitted twice.
+so that nothing is submitted twice. Its name says the key, too: by that accounting finds it when it has left the queue.
 Source: sbatch(1) of Slurm 22.05.
 """
 
@@ -20,6 +20,8 @@ from ...simulate.formats.hostlist import fold
 from ...simulate.job import Job
 
 _KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
+#: characters of a job's name; Slurm's database keeps 255 bytes of it
+LONGEST_NAME = 200
 _PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
 
 
@@ -40,6 +42,13 @@ def profile_in(comment: str) -> str:
     return unquote(found[1]) if found else ""
 
 
+def name_for(key: str) -> str:
+    """The name of a job that is known as `key`, without commas: accounting has it from the start, and the comment only
+    later, if ever."""
+    plain = quote(key, safe="/")
+    return plain if len(plain) <= LONGEST_NAME else file_name(key)
+
+
 def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
     """The argv that submits a job to run on exactly these nodes as soon as they take it; prints the job id.
 
@@ -57,7 +66,7 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
         "--parsable",
         "--no-requeue",
         "--export=ALL",
-        f"--job-name={job.id[:100]}",
+        f"--job-name={name_for(key)}",
         f"--comment={comment_for(key)}",
         f"--nodelist={fold(nodes)}",
         f"--nodes={len(nodes)}",

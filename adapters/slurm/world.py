@@ -74,18 +74,12 @@ def views(
     return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
 
 
-def _view(
-    key: str,
-    job: SlurmJob,
-    selection: Selection,
-    now: float,
-    known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
-) -> JobView:
+def seen(key: str, job: SlurmJob, asked: Job) -> JobView:
+    """How far a job has come, as Slurm says."""
     begun = job.state is not JobState.PENDING
-    seen = JobView(
+    return JobView(
         key=key,
-        job=known.get(key) or job_of(job),
+        job=asked,
         state=job.state,
         nodes=job.placed,
         submit_time=job.submit,
@@ -95,16 +89,27 @@ def _view(
         signal=job.signal if job.state.ended else None,
         reason=job.reason if job.reason != "None" else "",
     )
+
+
+def _view(
+    key: str,
+    job: SlurmJob,
+    selection: Selection,
+    now: float,
+    known: Mapping[str, Job],
+    allowed: Callable[[SlurmJob], frozenset[str] | None],
+) -> JobView:
+    begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
-        return seen
+        return view
     mark, (what, why) = pin_of(job), standing(job, selection, now)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
-        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
+        return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR:
         later = job.begin is not None and job.begin > now
-        return replace(seen, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
-    return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
+        return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
+    return replace(view, job=replace(view.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
