@@ -67,11 +67,14 @@ def _suited(waiting: list[Job], problem: Problem, running: dict[str, Running], c
     limit = np.array([cluster.thread_limit(node) for node in cluster.nodes])[order]
     memory = np.array([node.type.memory for node in cluster.nodes])[order]
     threads, used = np.array(taken.threads)[order], np.array(taken.memory)[order]
+    names = [cluster.nodes[i].name for i in order.tolist()]
+    distinct = {job.allowed for job in waiting if job.allowed is not None}
+    lists = {some: np.array([name in some for name in names], bool) for some in distinct}
     chosen: set[int] = set()
     for job in shapes.values():
         may = (limit >= job.profile.threads) & (memory * (1 + SLACK) >= memory_need(job))
         if job.allowed is not None:
-            may &= np.array([cluster.nodes[i].name in job.allowed for i in order.tolist()], bool)
+            may &= lists[job.allowed]
         room = (limit - threads >= job.profile.threads) & (memory * (1 + SLACK) - used >= memory_need(job))
         chosen.update(order[may & room][:wanted].tolist())
         short = wanted - int((may & room).sum())

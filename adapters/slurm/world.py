@@ -58,12 +58,14 @@ def views(
     uid: int,
     known: Mapping[str, Job],
     allowed: Callable[[SlurmJob], frozenset[str] | None],
+    kept: dict[int, tuple[SlurmJob, JobView]] | None = None,
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
         allowed: names of the nodes on which a job may be placed.
+        kept: views that stay as they are while the record does, by Slurm's id; it is brought up to date.
     """
     last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
@@ -71,7 +73,20 @@ def views(
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
+    before, after = kept or {}, dict[int, tuple[SlurmJob, JobView]]()
+    found = []
+    for key, job in ordered:
+        record, view = before.get(job.id, (None, None))
+        if view is None or record is not job:
+            view = _view(key, job, selection, now, known, allowed)
+        lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
+        if lasting and not view.offered and key not in known:
+            after[job.id] = job, view
+        found.append(view)
+    if kept is not None:
+        kept.clear()
+        kept |= after
+    return tuple(found)
 
 
 def seen(key: str, job: SlurmJob, asked: Job) -> JobView:

@@ -42,10 +42,13 @@ class Site:
         ids = next((set(word.partition("=")[2].split(",")) for word in argv if word.startswith("--jobs=")), None)
         return _text([job for job in self.jobs if ids is None or job["JobID"] in ids], squeue.FIELDS, mark)
 
-    def end(self, count: int) -> None:
-        """Let the first `count` jobs that run come to their end."""
-        for job in [job for job in self.jobs if job["State"] == "RUNNING"][:count]:
+    def go_on(self) -> None:
+        """Let the first ten jobs that run come to their end, and one more be handed over."""
+        for job in [job for job in self.jobs if job["State"] == "RUNNING"][:10]:
             job.update(State="COMPLETED", EndTime=_time(NOW))
+        number = str(1 + max(int(job["JobID"]) for job in self.jobs))
+        handed = next(job for job in self.jobs if "hold=" in job["Comment"])
+        self.jobs.append({**handed, "JobID": number, "JobArrayID": number})
 
     def _job(self, number: int, runs: bool, ours: int, jobs: int, draw: random.Random) -> dict[str, str]:
         many = draw.choice((1, 1, 1, 1, 2, 4))

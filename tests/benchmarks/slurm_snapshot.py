@@ -79,20 +79,19 @@ def measure(quick: bool) -> None:
             watch = Watch()
             cycle = cycle_on(site, cluster, Path(folder), watch)
             rows.append([f"{ours:,}", "first", *_one(cycle, watch)])
-            for what, repeats, news in (("nothing new", 3, 0), ("10 ended", 1 if quick else 3, 10)):
+            for what, news in (("nothing new", lambda: None), ("1 more, 10 end", site.go_on)):
                 found = []
-                for _ in range(repeats):
-                    site.end(news)
+                for _ in range(2 if quick else 5):
+                    news()
                     found.append(_one(cycle, watch))
                 rows.append([f"{ours:,}", what, *(_median(column) for column in zip(*found, strict=True))])
     table(
-        ("handed over", "cycle", "commands' text ms", "parse ms", "snapshot ms", "plan ms", "rest ms", "all ms",
-         "decision ms"),
+        ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "all ms"),
         [[*row[:2], *map(ms, row[2:])] for row in rows],
     )  # fmt: skip
-    print("commands' text: making up what the commands print, not counted in the others; parse: their tables, read;")
+    print("text: making up what the commands print, not counted in the others; parse: reading their tables;")
     print("snapshot: records to views; plan: the search; rest: take in, follow, pose, check, report;")
-    print("decision: all but commands and parsing. Median of 3 but for the first.")
+    print("decision: the three together; all: and parsing. Median of 5 but for the first.")
 
 
 def _one(cycle: Cycle, watch: Watch) -> list[float]:
@@ -103,7 +102,7 @@ def _one(cycle: Cycle, watch: Watch) -> list[float]:
     text, parse = seen["command"], seen["read"] - seen["command"]
     snapshot = seen["snapshot"] - seen["read"]
     rest = whole - text - parse - snapshot - seen["plan"]
-    return [text, parse, snapshot, seen["plan"], rest, whole - text, whole - text - parse]
+    return [text, parse, snapshot, seen["plan"], rest, whole - text - parse, whole - text]
 
 
 def _median(values: tuple[float, ...]) -> float:
