@@ -179,19 +179,19 @@ class Queue:
 
     def ready(self, entry: Entry) -> bool:
         """Whether all that `entry` waits for has completed, and nothing else keeps it."""
-        if entry.waits:
-            return False
+        return not entry.waits and not self.unmet(entry)
+
+    def unmet(self, entry: Entry) -> list[Entry]:
+        """The jobs that must still complete before `entry` may start. One that was let go of is none of them."""
+        if not entry.job.after:
+            return []
         others = self.submissions[entry.workflow].entries
-        return all(others[before].state is JobState.COMPLETED for before in entry.job.after)
+        before = (others.get(name) for name in entry.job.after)
+        return [other for other in before if other is not None and other.state is not JobState.COMPLETED]
 
     def as_planned(self, entry: Entry) -> Job:
         """The job under its key, without the dependencies that are done: what the planner is given."""
-        others = self.submissions[entry.workflow].entries
-        after = tuple(
-            f"{entry.workflow}/{before}"
-            for before in entry.job.after
-            if others[before].state is not JobState.COMPLETED
-        )
+        after = tuple(before.key for before in self.unmet(entry))
         return dataclasses.replace(entry.job, id=entry.key, after=after)
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:

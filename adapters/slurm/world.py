@@ -13,7 +13,7 @@ from functools import lru_cache
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, ready, standing
+from .handover import Selection, Standing, precursors, ready, standing
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
 from .update import pin_of
@@ -40,7 +40,7 @@ def job_of(job: SlurmJob) -> Job:
     threads = max(1, -(-job.cpus // max(1, job.nodes)))
     profile = _assumed(threads, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     return Job(
-        str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
+        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
 
 
@@ -124,7 +124,8 @@ def _view(
     if what is Standing.NEIGHBOUR:
         later = job.begin is not None and job.begin > now
         return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
-    return replace(view, job=replace(view.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
+    asked = replace(view.job, after=tuple(map(str, precursors(job, selection, now))), allowed=allowed(job))
+    return replace(view, job=asked, offered=True, restartable=True, waits=why)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
@@ -132,12 +133,3 @@ def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState
     states = {node.name: node.state for node in nodes}
     return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
 
-
-def _dependencies(text: str) -> tuple[str, ...]:
-    """Ids of the jobs in `afterok:12(unfulfilled),afterany:13:14`."""
-    ids: list[str] = []
-    for clause in text.replace("?", ",").split(","):
-        kind, _, rest = clause.partition(":")
-        if kind.startswith("after"):
-            ids += [part.partition("(")[0].partition("+")[0].partition("_")[0] for part in rest.split(":")]
-    return tuple(dict.fromkeys(filter(str.isdigit, ids)))
