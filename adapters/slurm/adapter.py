@@ -67,6 +67,8 @@ class SlurmAdapter:
         self._nodes_read_at = -math.inf
         self._unwanted: dict[int, tuple[str, ...]] = {}
         self._lists: dict[object, frozenset[str]] = {}
+        self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
+        self._views: dict[int, tuple[SlurmJob, JobView]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
@@ -117,7 +119,7 @@ class SlurmAdapter:
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
+            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places, self._views),
         )
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
@@ -192,7 +194,8 @@ class SlurmAdapter:
         unwanted = self._unwanted.get(job.id, ())
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         if shape not in self._lists:
-            self._lists[shape] = places.allowed(job, self._nodes, unwanted)
+            found = places.allowed(job, self._nodes, unwanted)
+            self._lists[shape] = self._same.setdefault(found, found)
         return self._lists[shape]
 
     def _place(self, number: int, start: Start) -> None:
