@@ -14,6 +14,7 @@ from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
     from .adapter import SlurmAdapter
+    from .transport import Transport
 
 
 def create(
@@ -26,6 +27,11 @@ def create(
     timeout_s: float = 15.0,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
+    rest_url: str = "",
+    rest_user: str = "",
+    rest_token_file: str = "",
+    rest_token_command: str = "",
+    rest_token_lifespan_s: float = 600.0,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
@@ -36,6 +42,14 @@ def create(
         timeout_s: seconds after which a command is given up.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
+        rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
+        rest_user: whose token it is; "" = the user that runs us.
+        rest_token_file: a file that holds the token and that the site renews; or
+        rest_token_command: a command that prints a token; "" = `scontrol token`.
+        rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
+
+    Raises:
+        ConfigError: an option of REST's cannot be right.
     """
     from .adapter import SlurmAdapter
     from .handover import Selection
@@ -43,7 +57,13 @@ def create(
     from .transport import ByCommands
 
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    transport = ByCommands(Commands(timeout_s))
+    transport: Transport = ByCommands(Commands(timeout_s))
+    if rest_url:
+        from .fallback import Preferred
+        from .rest.transport import by_rest
+
+        rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
+        transport = Preferred(rest, transport)
     return SlurmAdapter(cluster, transport, selection, submit_options=submit_options, output_dir=output_dir)
 
 
