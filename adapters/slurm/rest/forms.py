@@ -19,6 +19,14 @@ from ..states import job_state, node_state
 from ..values import size, tres
 
 Form = Mapping[str, Any]
+#: what must be there of a job
+NEEDED = frozenset((
+    "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "name", "user_id",
+    "account", "qos", "partition", "node_count", "cpus", "time_limit", "submit_time", "eligible_time", "start_time",
+    "end_time", "deadline", "nodes", "required_nodes", "excluded_nodes", "dependency", "features", "resv_name",
+    "shared", "priority", "restart_cnt", "exit_code", "comment", "admin_comment", "tres_req_str", "tres_alloc_str",
+    "memory_per_node", "memory_per_cpu",
+))  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
 #: of REST's words for how a job shares nodes, those of squeue
@@ -89,13 +97,15 @@ def _each(read: Any, form: Any, what: str, key: str) -> Any:
 
 
 def _job(form: Form) -> SlurmJob:
+    if lacking := NEEDED - form.keys():
+        raise KeyError(min(lacking))
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes = number(form["time_limit"])
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=job_state(_words(form["job_state"])),
-        reason=_without_none(_text(form["state_reason"])),
+        reason=_without_none(_text(form["state_description"]) or _text(form["state_reason"])),
         part=bool(number(form["array_job_id"]) or number(form["het_job_id"])),
         name=_text(form["name"]),
         uid=_identity(form["user_id"], least=0),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....simulate.formats.hostlist import expand
 from ...base import ParseError
 from .errors import NotDone
 
@@ -61,7 +62,7 @@ class Version:
             if name == "ReqNodeList":
                 if structured and not value:
                     raise self._cannot("clear ReqNodeList")
-                body |= {"required_nodes": value.split(",")} if structured else {"nodelist": value}
+                body |= {"required_nodes": list(expand(value))} if structured else {"nodelist": value}
             elif name == "StartTime" and value == "now":
                 moment = {"set": True, "infinite": False, "number": int(now)}
                 body["begin_time"] = moment if structured else "now"
