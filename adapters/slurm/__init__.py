@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def create(
 
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
     transport: Transport = ByCommands(Commands(timeout_s))
+    if not rest_url and (rest_user or rest_token_file or rest_token_command):
+        given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
+        raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
     if rest_url:
         from .fallback import Preferred
         from .rest.transport import by_rest

@@ -60,7 +60,11 @@ def by_rest(
     if token_file:
         source = TokenFile(token_file)
     else:
-        argv = shlex.split(token_command) or ["scontrol", "token", f"lifespan={int(lifespan_s)}"]
+        try:
+            argv = shlex.split(token_command)
+        except ValueError as error:
+            raise ConfigError(where, "rest_token_command", str(error)) from None
+        argv = argv or ["scontrol", "token", f"lifespan={int(lifespan_s)}"]
         if not token_command and user not in ("", me):
             argv.append(f"username={user}")
         source = TokenCommand(argv, Commands(timeout_s))
