@@ -165,9 +165,9 @@ class Client:
             raise _problem(what, self.url, error) from None
 
     def _whole(self, answer: requests.Response, deadline: float, what: str) -> bytes:
-        """The body; an answer that trickles is given up, too."""
+        """The body; an answer that trickles is given up, too, so that it is read as it comes."""
         parts = []
-        for part in answer.iter_content(CHUNK):
+        while part := answer.raw.read1(CHUNK, decode_content=True):
             parts.append(part)
             if self._clock() > deadline:
                 message = f"{what}: slurmrestd's answer took longer than {self.timeout_s:g} s"
