@@ -101,10 +101,10 @@ def _job(form: Form) -> SlurmJob:
         raise KeyError(min(lacking))
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
-    minutes = number(form["time_limit"])
+    minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
     return SlurmJob(
         id=_identity(form["job_id"]),
-        state=job_state(_words(form["job_state"])),
+        state=state,
         reason=_without_none(_text(form["state_description"]) or _text(form["state_reason"])),
         part=bool(number(form["array_job_id"]) or number(form["het_job_id"])),
         name=_text(form["name"]),
@@ -119,7 +119,7 @@ def _job(form: Form) -> SlurmJob:
         submit=_moment(form["submit_time"]),
         begin=_moment(form["eligible_time"]),
         start=_moment(form["start_time"]),
-        end=_moment(form["end_time"]),
+        end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
         deadline=_moment(form["deadline"]),
         placed=names(_text(form["nodes"])),
         wanted=names(_text(form["required_nodes"])),
