@@ -15,6 +15,7 @@ from typing import Any, cast
 from ..simulate.errors import ConfigError
 from ..simulate.platform import Cluster
 from .base import Adapter
+from .findings import Finding
 
 ADAPTERS = ("local", "simulated", "slurm")
 
@@ -55,6 +56,19 @@ def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
         able = [other for other in ADAPTERS if hasattr(_module(other), "discover")]
         raise ConfigError("adapter", "", f"{name!r} knows of no nodes by itself", ", ".join(able))
     return cast("tuple[Cluster, tuple[str, ...]]", find())
+
+
+def examine(name: str, cluster: Cluster | None, user: str, **options: Any) -> list[Finding]:
+    """Return what there is to say of a resource manager and the account `user`; options as in `create`.
+
+    Raises:
+        ConfigError: there is no such adapter, or nothing to examine.
+    """
+    look_over = getattr(_module(name), "examine", None)
+    if look_over is None:
+        able = [other for other in ADAPTERS if hasattr(_module(other), "examine")]
+        raise ConfigError("adapter", "", f"there is nothing to examine of {name!r}", ", ".join(able))
+    return cast("list[Finding]", look_over(cluster, user, **options))
 
 
 def _module(name: str) -> ModuleType:

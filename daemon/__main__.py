@@ -47,6 +47,7 @@ class Pilotfish(LazyGroup):
         "explain": Lazy(
             ".commands.service", "explain", "Tell a job's story: candidates, forecasts, choice, outcome."
         ),
+        "doctor": Lazy(".commands.doctor", "doctor", "Examine a site: can pilotfish work beside it, and how?"),
         "cluster": Lazy(".commands.cluster", "cluster", "Print a cluster file of the nodes that are there."),
         "reap": Lazy(".commands.reap", "reap", "Take back pins that have not become a start (for a timer)."),
     }

@@ -71,7 +71,7 @@ def _start_obstacle(
         )
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)
-        if obstacle is None and states[name] is not NodeState.UP:
+        if obstacle is None and not states[name].takes_jobs:
             obstacle = f"{name} is {states[name]}"
         if obstacle:
             return obstacle

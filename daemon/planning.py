@@ -2,7 +2,7 @@
 
 Rule: the planner is given what is not finished (of thousands of jobs those within the `window`) as one workflow,
 with what runs (ours or not) where it runs; a job that fits no usable node now is left out with its descendants and
-says why, so that it holds nobody else up.
+says why, and so is one that something else than a job of ours keeps from starting, so that neither holds anybody up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..simulate.job import Job, Workflow
 from ..simulate.plan import Plan, PlannedJob, Start
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView, NodeState, Snapshot
-from .check import holds_nodes
+from .check import holds_nodes, occupancy
 from .queue import Entry, Queue, busy
 from .shadow import Seen
 from .window import within
@@ -117,11 +117,7 @@ def pose(
         progress: how far a running job has come, [0, 1], by its key; None where it has to be guessed from time.
         window: the most waiting jobs to look at, see `window`; None = all.
     """
-    up = tuple(
-        node.name
-        for node, state in zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
-        if state is NodeState.UP
-    )
+    usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, Running] = {}
@@ -135,8 +131,10 @@ def pose(
                 done = _progress(entry, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = Running(entry.key, nodes, done)
             continue
+        if entry.waits and not queue.unmet(entry):
+            continue
         if entry.shape not in obstacles:
-            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, frozenset(up))
+            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
         if reason := obstacles[entry.shape]:
             stuck[entry.key] = reason
         else:
@@ -150,7 +148,27 @@ def pose(
         if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
             jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
             running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time, progress(view.key))))
+    up = _awake(snapshot, [entry.job for entry in startable.values()])
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck, beyond)
+
+
+def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:
+    nodes = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
+    return tuple(node.name for node, state in nodes if state in wanted)
+
+
+def _awake(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
+    """The nodes to plan with: those that are up, and those asleep too where a job would have to wait without them."""
+    up = _names_in(snapshot, NodeState.UP)
+    if NodeState.ASLEEP not in snapshot.node_states:
+        return up
+    taken = occupancy(snapshot)
+    for job in jobs:
+        free = [name for name in up if taken.obstacle(job, name) is None]
+        if len(free) < job.nodes:
+            return _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
+        taken.place(job, tuple(free[: job.nodes]))
+    return up
 
 
 def _as_posed(queue: Queue, entry: Entry, placed: dict[str, Running]) -> Job:

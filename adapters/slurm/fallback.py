@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ..base import AdapterError
 from .records import SlurmJob, SlurmNode
@@ -23,21 +23,54 @@ Answer = TypeVar("Answer")
 FIRST_GAP_S, LONGEST_GAP_S = 1.0, 60.0
 
 
-class Preferred:
-    """REST where it can, commands where it cannot; what is not named here goes by commands."""
+class Either(Protocol):
+    """What both ways can do: the part of a `Transport` that REST serves."""
 
-    def __init__(self, rest: Transport, commands: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+    @property
+    def notes(self) -> Sequence[str]:
+        """See Transport."""
+        ...
+
+    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+        """See Transport."""
+        ...
+
+    def excluded(self) -> dict[int, tuple[str, ...]]:
+        """See Transport."""
+        ...
+
+    def nodes(self) -> list[SlurmNode]:
+        """See Transport."""
+        ...
+
+    def time(self) -> float:
+        """See Transport."""
+        ...
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        """See Transport; `NotDone` where it was surely not done."""
+        ...
+
+    def close(self) -> None:
+        """See Transport."""
+        ...
+
+
+class Preferred:
+    """REST where it can, commands where it cannot; what REST does not serve is a line that asks the commands."""
+
+    def __init__(self, rest: Either, commands: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._commands, self._clock = rest, commands, clock
         self._away = False
         self._gap, self._try_at = FIRST_GAP_S, clock()
-        self._queue_from: Transport = commands
+        self._queue_from: Either = commands
         self.notes: Sequence[str] = (*rest.notes, *commands.notes)
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         """Over REST."""
         some = tuple(ids)
 
-        def ask(way: Transport) -> list[SlurmJob]:
+        def ask(way: Either) -> list[SlurmJob]:
             found = way.jobs(some)
             self._queue_from = self._queue_from if some else way
             return found
@@ -72,6 +105,14 @@ class Preferred:
                 return
         self._commands.update(job, fields)
 
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """By a command."""
+        return self._commands.ended(ids)
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """By a command."""
+        return self._commands.ended_as(names, uid, since)
+
     def submit(self, argv: Sequence[str]) -> int:
         """By a command, as the user that runs us."""
         return self._commands.submit(argv)
@@ -80,12 +121,16 @@ class Preferred:
         """By a command."""
         self._commands.cancel(job)
 
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """By a command."""
+        self._commands.power_off(nodes)
+
     def close(self) -> None:
         """Let go of connections."""
         self._rest.close()
         self._commands.close()
 
-    def _read(self, ask: Callable[[Transport], Answer]) -> Answer:
+    def _read(self, ask: Callable[[Either], Answer]) -> Answer:
         if self._is_due():
             try:
                 answer = ask(self._rest)

@@ -57,6 +57,17 @@ class Way:
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self._called("update")
 
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        self._called("ended")
+        return []
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        self._called("ended_as")
+        return []
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        self._called("power_off")
+
     def submit(self, argv: Sequence[str]) -> int:
         self._called("submit")
         return self.id
@@ -145,12 +156,17 @@ def test_a_refusal_of_a_write_is_slurms_word_and_no_outage(caplog: pytest.LogCap
     assert way.jobs()[0].id == 1 and commands.calls == [] and not caplog.messages
 
 
-def test_jobs_of_our_own_are_submitted_and_cancelled_by_commands() -> None:
+def test_our_own_jobs_accounting_and_power_go_by_commands() -> None:
     way, rest, commands, _ = both()
-    assert way.submit(["sbatch"]) == 2
+    assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_as(["x"], 5, 0.0) == []
     way.cancel(2)
+    way.power_off(["n1"])
     way.close()
-    assert commands.calls == ["submit", "cancel", "close"] and rest.calls == ["close"] and len(way.notes) == 2
+    assert (
+        commands.calls == ["submit", "ended", "ended_as", "cancel", "power_off", "close"]
+        and rest.calls == ["close"]
+        and len(way.notes) == 2
+    )
 
 
 def test_a_preview_reads_through_both_and_writes_through_none() -> None:

@@ -190,9 +190,6 @@ def test_a_field_that_cannot_be_written_sends_nothing(fake: FakeRest) -> None:
     with pytest.raises(NotDone, match="cannot write admin_comment") as caught:
         way.update(20, {"ReqNodeList": "n3", "AdminComment": "x"})
     assert caught.value.kind == "unsupported"
-    for submit_or_cancel in (lambda: way.submit(["sbatch", "x"]), lambda: way.cancel(20)):
-        with pytest.raises(NotDone):
-            submit_or_cancel()
     with pytest.raises(InvariantError):
         way.update(20, {"Priority": "9"})
     assert fake.asked == [] or fake.paths() == ["/openapi/v3"]

@@ -1,8 +1,8 @@
 """Slurm by slurmrestd, as a transport: an unchanged queue costs one small request.
 
-Rule: nothing is taken for "no jobs" but a whole answer without errors that lists none. What REST cannot do is refused
-before it is sent (`NotDone`). Submitting and cancelling jobs of our own stays with Slurm's commands: they run as the
-daemon's user, and sbatch's options are what a site knows.
+Rule: nothing is taken for "no jobs" but a whole answer without errors that lists none. What REST cannot write is refused
+before anything is sent (`NotDone`). Jobs of our own, accounting and power saving stay with Slurm's commands: these run
+as the daemon's user, and sbatch's options are what a site knows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def by_rest(
 
 
 class ByRest:
-    """Slurm by its REST interface; `create` says the arguments."""
+    """The part of a `Transport` that slurmrestd serves; see `fallback.Either`."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._clock = client, clock
@@ -91,7 +91,7 @@ class ByRest:
         """The version that is spoken, found out once, and again when it is not offered any more."""
         if self._version is None:
             self._version = choose(self._document(), self._client.url)
-            names = ("ReqNodeList", "StartTime", "AdminComment")
+            names = ("ReqNodeList", "StartTime", "AdminComment", "Comment")
             log.info("slurmrestd at %s: %s%s", self._client.url, self._version, _limits(self._version, names))
         return self._version
 
@@ -124,14 +124,6 @@ class ByRest:
         now = self._lower_bound()
         body = self.version.body(allowed(fields), now if now is not None else self.time())
         self._client.post(self.version.job(job), self._what(f"update of job {job}"), body)
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """By `sbatch`."""
-        raise NotDone(f"jobs are submitted by {argv[0]}")
-
-    def cancel(self, job: int) -> None:
-        """By `scancel`."""
-        raise NotDone(f"job {job} is cancelled by scancel")
 
     def close(self) -> None:
         """Let go of connections."""

@@ -23,6 +23,7 @@ STRUCTURED = 39
 #: nodes of v0.0.36 show neither partitions nor whether they are drained
 NODES_SINCE = 37
 _PATH = re.compile(r"/slurm/v0\.0\.(\d+)/(jobs|nodes|diag|job/\{job_id\})/?")
+_COMMENTS = {"AdminComment": "admin_comment", "Comment": "comment"}
 _NEEDED = frozenset(("jobs", "nodes", "diag", "job/{job_id}"))
 
 
@@ -50,7 +51,7 @@ class Version:
         """What to send so that these fields of a job are written, all at once.
 
         Args:
-            fields: as `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment.
+            fields: as `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
             now: epoch seconds, the controller's clock.
 
         Raises:
@@ -66,8 +67,8 @@ class Version:
             elif name == "StartTime" and value == "now":
                 moment = {"set": True, "infinite": False, "number": int(now)}
                 body["begin_time"] = moment if structured else "now"
-            elif name == "AdminComment":
-                body["admin_comment"] = value
+            elif name in _COMMENTS:
+                body[_COMMENTS[name]] = value
             else:
                 raise self._cannot(f"write {name}={value}")
         for key in body.keys() - self.takes - ({"nodelist"} if not structured else set()):
