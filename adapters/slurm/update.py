@@ -93,10 +93,16 @@ def _marked(text: str, mark: str) -> str:
     return f"{_ANY_MARK.sub('', text).rstrip()} {mark}".strip()
 
 
-def command(job: int, fields: Mapping[str, str]) -> list[str]:
-    """The argv that changes these fields of a job."""
+def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """The fields, if they are all of those that may be written."""
     if foreign := fields.keys() - ALLOWED:
         raise InvariantError(f"pilotfish does not write {', '.join(sorted(foreign))} of a job")
+    return fields
+
+
+def command(job: int, fields: Mapping[str, str]) -> list[str]:
+    """The argv that changes these fields of a job."""
+    allowed(fields)
     return ["scontrol", "update", f"JobId={job}", *(f"{name}={value}" for name, value in fields.items())]
 
 
