@@ -43,7 +43,8 @@ class Offers(Submission):
         news = False
         for name, entry in self.entries.items():
             if not _stays(entry, views.get(name)):
-                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, "it was taken back"
+                entry.state, entry.finish_time = JobState.CANCELLED, snapshot.time
+                entry.reason = _left(views.get(name))
                 queue.dirty[entry.key] = entry
                 news = True
         self.let_go()
@@ -96,6 +97,11 @@ def take_in(queue: Queue, snapshot: Snapshot, know: Callable[[Job], Job]) -> boo
         if isinstance(submission, Offers):
             news = submission.follow(snapshot, queue, know) or news
     return news
+
+
+def _left(view: JobView | None) -> str:
+    """Why it is not offered any more."""
+    return view.waits if view is not None and view.waits else "it was taken back"
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

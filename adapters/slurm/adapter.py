@@ -1,6 +1,6 @@
 """The Slurm adapter: reads the queue, places jobs that were handed over, and submits our own.
 
-Rule: three requests show the world; before a job is touched it is read again, alone; whatever is written is one
+Rule: three requests show the world at most; before a job is touched it is read again, alone; whatever is written is one
 command. An answer that did not come is not taken for a refusal: the next look at the queue tells.
 """
 
@@ -12,6 +12,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...simulate.job import Job
@@ -21,7 +22,10 @@ from ...simulate.snapshot import JobState, Snapshot
 from ..base import AdapterError, Capabilities
 from . import places, submission, update, world
 from .clock import ControllerClock
-from .handover import Selection, Standing, standing
+from .handover import Selection, Standing, is_held, standing
+from .judge import Deferral, Judge
+from .outlook import START_S
+from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
@@ -35,7 +39,6 @@ class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True)
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class SlurmAdapter:
         *,
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,
+        deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster, self.selection = cluster, selection
@@ -55,7 +59,8 @@ class SlurmAdapter:
         self._uid = os.getuid()
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
-        self._unwanted: dict[int, tuple[str, ...]] = {}
+        self._deferral, self._rarely = deferral, Rarely(clock)
+        self._judge: Judge | None = None
         self._lists: dict[object, frozenset[str]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
@@ -65,13 +70,20 @@ class SlurmAdapter:
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
+        begins = self._rarely.site.settings.backfill_s + START_S
+        return Capabilities(starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True)
+
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude."""
+        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely."""
         now = self._clock.now()
         self._note(self.transport.jobs(), whole=True)
         self._nodes, self._lists = self.transport.nodes(), {}
-        ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
-        self._unwanted = self.transport.excluded() if any(ours) else {}
+        pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
+        ours = [job for job in pending if standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR]
+        self._rarely.refresh(self.transport, ours, [job.id for job in pending])
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
@@ -88,6 +100,7 @@ class SlurmAdapter:
     def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
         """Keep what was just read; it serves until something is changed, or for FRESH_S."""
         new, now = {job.id: job for job in jobs}, self._time()
+        self._judge = None
         self._seen = new if whole else self._seen | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
@@ -95,13 +108,24 @@ class SlurmAdapter:
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
+        judge = self._judged(now)
+        views = world.views(self._seen.values(), self.selection, now, self._uid, self._known, judge.verdicts())
         return Snapshot(
             now,
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
+            views + world.unseen_views(judge.unseen()),
         )
+
+    def _judged(self, now: float) -> Judge:
+        """A judge on all that was read, and on what was placed since."""
+        site, jobs = self._rarely.site, list(self._seen.values())
+        if self._judge is None:
+            self._judge = Judge(
+                self.cluster, self._nodes, jobs, self.selection, site, now, self._deferral, self._lists
+            )
+        return self._judge
 
     def apply(self, action: Action) -> None:
         """Place, release, start or end a job; see `Adapter.apply`.
@@ -160,13 +184,6 @@ class SlurmAdapter:
         """Let go of connections; jobs go on."""
         self.transport.close()
 
-    def _places(self, job: SlurmJob) -> frozenset[str]:
-        unwanted = self._unwanted.get(job.id, ())
-        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
-        if shape not in self._lists:
-            self._lists[shape] = places.allowed(job, self._nodes, unwanted)
-        return self._lists[shape]
-
     def _place(self, number: int, start: Start) -> None:
         """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
         job = self._fresh(number)
@@ -178,18 +195,26 @@ class SlurmAdapter:
             raise _refused(start, why or "it was not handed over")
         if update.pin_in(job.admin_comment, job.id, job.uid) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
-        if problem := places.obstacle(job, self._places(job), start.nodes):
+        verdict = self._judged(now).verdict(job)
+        if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
         mark = update.Pin(int(now), job.id, job.uid, job.wanted)
         self._change(job, update.pin(start.nodes, mark, held=what is Standing.HELD))
+        # Until it is read again it counts as placed: no other is put where it goes.
+        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=str(mark)), None
 
     def _release(self, key: str) -> None:
-        """Take back a pin of ours that has not become a start; a no-op where there is none."""
+        """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
         number = world.id_in(key)
         job = self._fresh(number) if number is not None else None
         mark = update.pin_in(job.admin_comment, job.id, job.uid) if job else None
-        if job and mark and job.state is JobState.PENDING:
+        if job is None or job.state is not JobState.PENDING:
+            return
+        now = self._clock.now()
+        if mark:
             self._change(job, update.unpin(mark))
+        elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
+            self._change(job, update.let_go(now, job.id, job.uid))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""

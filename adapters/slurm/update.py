@@ -17,6 +17,7 @@ from ...simulate.formats.hostlist import expand, fold
 
 ALLOWED = frozenset(("ReqNodeList", "StartTime", "AdminComment"))
 _MARK = re.compile(r"pilotfish:pin=(?P<time>\d+):job=(?P<job>\d+):uid=(?P<uid>\d+):was=(?P<was>\S*)")
+_LET_GO = re.compile(r"pilotfish:let-go=\d+:job=(?P<job>\d+):uid=(?P<uid>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,17 @@ def pin(nodes: Sequence[str], mark: Pin, *, held: bool) -> dict[str, str]:
 def unpin(mark: Pin) -> dict[str, str]:
     """The fields that undo a pin; the job is then Slurm's to place."""
     return {"ReqNodeList": fold(mark.was), "AdminComment": f"pilotfish:unpinned={mark.time}"}
+
+
+def let_go(time: float, job: int, uid: int) -> dict[str, str]:
+    """The fields that give a job which waits for us to Slurm, for good."""
+    return {"StartTime": "now", "AdminComment": f"pilotfish:let-go={int(time)}:job={job}:uid={uid}"}
+
+
+def was_let_go(admin_comment: str, job: int, uid: int) -> bool:
+    """Whether a job's AdminComment says that this very job was let go of."""
+    found = _LET_GO.search(admin_comment)
+    return found is not None and (int(found["job"]), int(found["uid"])) == (job, uid)
 
 
 def command(job: int, fields: Mapping[str, str]) -> list[str]:

@@ -6,13 +6,14 @@ were handed over are offered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
 from .handover import Selection, Standing, standing
+from .judge import Verdict
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
 from .update import pin_in
@@ -34,9 +35,10 @@ def id_in(key: str) -> int | None:
     return int(number) if key.startswith(PREFIX) and number.isdigit() else None
 
 
-def job_of(job: SlurmJob) -> Job:
-    """What a job asks for, as far as Slurm knows: its cores are taken as busy until its time limit."""
-    threads = max(1, -(-job.cpus // max(1, job.nodes)))
+def job_of(job: SlurmJob, cores: int = 0) -> Job:
+    """What a job asks for, as far as Slurm knows: its cores (0 = those that it asks for) are taken as busy until its
+    time limit."""
+    threads = cores or job.cores
     demand = job.time_limit or NO_LIMIT_S
     note = f"from Slurm: {threads} cores busy for the time limit"
     name = profile_in(job.comment)
@@ -52,13 +54,13 @@ def views(
     now: float,
     uid: int,
     known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
+    verdicts: Mapping[int, Verdict],
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
-        allowed: names of the nodes on which a job may be placed.
+        verdicts: on the waiting jobs of ours, by id.
     """
     last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
@@ -66,7 +68,7 @@ def views(
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
+    return tuple(_view(key, job, selection, now, known, verdicts.get(job.id)) for key, job in ordered)
 
 
 def _view(
@@ -75,7 +77,7 @@ def _view(
     selection: Selection,
     now: float,
     known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
+    verdict: Verdict | None,
 ) -> JobView:
     begun = job.state is not JobState.PENDING
     seen = JobView(
@@ -96,9 +98,27 @@ def _view(
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
-    if what is Standing.NEIGHBOUR:
-        return seen
-    return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
+    if what is Standing.NEIGHBOUR or verdict is None:
+        return replace(seen, waits=why)
+    return replace(
+        seen,
+        job=replace(job_of(job, verdict.cores), allowed=verdict.allowed),
+        offered=True,
+        restartable=True,
+        waits=verdict.waits,
+        due=verdict.due,
+        due_why=verdict.why,
+    )
+
+
+def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...]:
+    """Cores that are taken on a node by no job that we see, each time as a job that runs there (see `Judge.unseen`)."""
+    found = []
+    for name, cores, span in unseen:
+        note = f"from Slurm: {cores} cores of {name} are taken"
+        profile = Profile((ThreadGroup(cores, span),), provenance=Provenance("default", note=note))
+        found.append(JobView(f"{PREFIX}+{name}", Job(f"+{name}", profile), JobState.RUNNING, (name,)))
+    return tuple(found)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
