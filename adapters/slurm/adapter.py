@@ -61,6 +61,7 @@ class SlurmAdapter:
         self._nodes: list[SlurmNode] = []
         self._deferral, self._rarely = deferral, Rarely(clock)
         self._judge: Judge | None = None
+        self._since: dict[int, float] = {}
         self._lists: dict[object, frozenset[str]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
@@ -82,7 +83,9 @@ class SlurmAdapter:
         self._note(self.transport.jobs(), whole=True)
         self._nodes, self._lists = self.transport.nodes(), {}
         pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
-        ours = [job for job in pending if standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR]
+        found = [(job, standing(job, self.selection, now)[0]) for job in pending]
+        ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
+        self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
         self._rarely.refresh(self.transport, ours, [job.id for job in pending])
         return self._picture(now)
 
@@ -123,7 +126,8 @@ class SlurmAdapter:
         site, jobs = self._rarely.site, list(self._seen.values())
         if self._judge is None:
             self._judge = Judge(
-                self.cluster, self._nodes, jobs, self.selection, site, now, self._deferral, self._lists
+                *(self.cluster, self._nodes, jobs, self.selection, site, now),
+                *(self._deferral, self._since, self._lists),
             )
         return self._judge
 

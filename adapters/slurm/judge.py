@@ -61,6 +61,7 @@ class Judge:
 
     Args:
         cluster: the nodes on which pilotfish may place jobs.
+        since: when a job that waits for us alone was first seen to do so, epoch seconds, by its id.
         lists: node lists by what decides them; kept between judges that see the same nodes.
     """
 
@@ -73,10 +74,11 @@ class Judge:
         site: Site,
         now: float,
         deferral: Deferral,
+        since: Mapping[int, float],
         lists: dict[object, frozenset[str]],
     ) -> None:
         self._cluster, self._jobs, self._selection, self._site = cluster, jobs, selection, site
-        self._now, self._deferral, self._lists = now, deferral, lists
+        self._now, self._deferral, self._since, self._lists = now, deferral, since, lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
         self._loads = room.loads(self._placed)
@@ -151,7 +153,8 @@ class Judge:
         unwanted = self._site.excluded.get(job.id, ())
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         if shape not in self._lists:
-            self._lists[shape] = places.allowed(job, self._nodes.values(), unwanted) & self._cluster.index.keys()
+            known = frozenset(self._cluster.index)
+            self._lists[shape] = places.allowed(job, self._nodes.values(), unwanted) & known
         found = self._lists[shape]
         return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
 
@@ -193,7 +196,7 @@ class Judge:
         if what is Standing.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
             why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"
-            return min(found, (job.submit + pause, why))
+            return min(found, (self._since.get(job.id, job.submit) + pause, why))
         return found
 
     def is_wide(self, job: SlurmJob) -> bool:

@@ -20,7 +20,7 @@ GRACE_S = 8
 
 @pytest.fixture
 def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
-    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus)) as made:
+    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus, wide_nodes=slurm.nodes)) as made:
         yield made
 
 
