@@ -112,7 +112,8 @@ class SlurmAdapter:
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
         judge = self._judged(now)
-        views = world.views(self._seen.values(), self.selection, now, self._uid, self._known, judge.verdicts())
+        seen, found = self._seen.values(), judge.verdicts()
+        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind)
         return Snapshot(
             now,
             self._version,

@@ -81,7 +81,7 @@ class Judge:
         self._now, self._deferral, self._since, self._lists = now, deferral, since, lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._loads = room.loads(self._placed)
+        self._loads = room.loads(self._placed, site.partitions)
         self._rooms: dict[object, frozenset[str]] = {}
         self._outlook = self._look_ahead()
 
@@ -102,6 +102,12 @@ class Judge:
         """On one job, beside all that runs and was placed."""
         what, why = standing(job, self._selection, self._now)
         return self._verdict(job, what, why, self._quota())
+
+    def kind(self, job: SlurmJob) -> str:
+        """By what it keeps apart from others: see `Job.apart`."""
+        if self._whole(job):
+            return f"alone {job.id}"
+        return "sharing cores" if room.shares_cores(job, self._partitions(job)) else "with cores of their own"
 
     def order(self, job: SlurmJob) -> Order:
         """Its place in Slurm's queue."""

@@ -1,7 +1,8 @@
 """Which nodes have room for a job now, by Slurm's own rules of sharing.
 
 Rule: pure, and on the safe side. Cores are not shared, but in partitions with OverSubscribe=FORCE:N, where N jobs of
-that partition may share a core; a job for itself needs nodes on which nothing is.
+that partition may share a core; jobs that share cores and jobs that do not share no node; a job for itself needs nodes
+on which nothing is.
 Source: slurm.conf(5), OverSubscribe; behaviour of select/cons_tres of Slurm 22.05.
 """
 
@@ -17,23 +18,29 @@ from .records import SlurmJob, SlurmNode
 
 @dataclass(slots=True)
 class Load:
-    """What jobs take on a node: cores in all, bytes, and the cores of each job by partition."""
+    """What jobs take on a node: cores in all, bytes, the cores of each job by partition, whether one is `alone`, and of
+    which `kinds` they are: those that share cores (True), and those that do not."""
 
     cores: int = 0
     memory: float = 0.0
     jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     alone: bool = False
+    kinds: set[bool] = field(default_factory=set)
 
 
-def loads(jobs: Iterable[tuple[SlurmJob, Collection[str]]]) -> dict[str, Load]:
+def loads(
+    jobs: Iterable[tuple[SlurmJob, Collection[str]]], partitions: Mapping[str, Partition]
+) -> dict[str, Load]:
     """What the jobs take on each of their nodes. O(jobs x their nodes)."""
     found: dict[str, Load] = defaultdict(Load)
     for job, nodes in jobs:
+        kind = shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
         for name in nodes:
             load = found[name]
             load.cores += job.cores
             load.memory += job.memory
             load.jobs[job.partition].append(job.cores)
+            load.kinds.add(kind)
             load.alone = load.alone or alone(job)
     return found
 
@@ -50,6 +57,12 @@ def unseen_cores(cores: int, node: SlurmNode, load: Load) -> int:
     return 0 if node.idle is None else max(0, cores - node.idle - load.cores)
 
 
+def shares_cores(job: SlurmJob, partitions: Iterable[Partition]) -> bool:
+    """Whether the job shares cores with others."""
+    kinds = {partition.sharing for partition in partitions}
+    return Sharing.FORCE in kinds or (Sharing.YES in kinds and job.shares == "YES")
+
+
 def obstacle(job: SlurmJob, node: SlurmNode, load: Load, partitions: Mapping[str, Partition], *, loose: bool) -> str:
     """Why the node has no room for the job now, or "".
 
@@ -61,6 +74,8 @@ def obstacle(job: SlurmJob, node: SlurmNode, load: Load, partitions: Mapping[str
     if load.alone or alone(job, chosen):
         busy = load.cores > 0 or (node.idle is not None and node.idle < node.cpus)
         return f"{node.name} is not empty" if busy else ""
+    if load.kinds - {shares_cores(job, chosen)}:
+        return f"{node.name} has jobs that {'do not share cores' if shares_cores(job, chosen) else 'share cores'}"
     if job.memory > node.memory * (1 + 1e-9):
         return f"{node.name} has less memory"
     unseen = node.free is not None and node.memory - node.free > load.memory * (1 + 1e-9)

@@ -6,7 +6,7 @@ were handed over are offered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
@@ -55,12 +55,14 @@ def views(
     uid: int,
     known: Mapping[str, Job],
     verdicts: Mapping[int, Verdict],
+    kind: Callable[[SlurmJob], str] = lambda job: "",
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
         verdicts: on the waiting jobs of ours, by id.
+        kind: what a job keeps apart from others by, see `Job.apart`.
     """
     last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
@@ -68,7 +70,11 @@ def views(
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    return tuple(_view(key, job, selection, now, known, verdicts.get(job.id)) for key, job in ordered)
+    seen = (_view(key, job, selection, now, known, verdicts.get(job.id)) for key, job in ordered)
+    return tuple(
+        view if view.state.ended else replace(view, job=replace(view.job, apart=kind(job)))
+        for view, (_, job) in zip(seen, ordered, strict=True)
+    )
 
 
 def _view(
