@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..base import ParseError
 from .records import SlurmJob
@@ -23,6 +24,8 @@ _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins
           "GrpTRESRunMins": "{} minutes left"}  # fmt: skip
 _EACH = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
 _MEMBERS = {"MaxJobsPU": "jobs", "MaxTRESPU": "{}", "MaxJobsPA": "jobs", "MaxTRESPA": "{}"}
+
+Member = TypeVar("Member", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """A QOS: caps on all its jobs, on each, and on those of one user (by number) or account."""
+    """A QOS: caps on all its jobs, on each, and on those of a user (by number) or account, alike for each."""
 
     group: Caps
     each: Caps
@@ -81,8 +84,8 @@ class Limits:
         for name in filter(None, dict.fromkeys((job.qos, partition_qos))):
             if qos := self.qos.get(name):
                 yield Scope(f"QOS {name}", qos.group)
-                yield Scope(f"user {job.uid} in QOS {name}", qos.users.get(job.uid, {}))
-                yield Scope(f"account {job.account} in QOS {name}", qos.accounts.get(job.account, {}))
+                yield Scope(f"user {job.uid} in QOS {name}", _of(job.uid, qos.users))
+                yield Scope(f"account {job.account} in QOS {name}", _of(job.account, qos.accounts))
         for association in self._above(job):
             yield Scope(f"association {association.id}", association.group)
 
@@ -107,6 +110,11 @@ class Limits:
             seen.add(above.id)
             yield above
             above = by_id.get(above.above) if above.above is not None else None
+
+
+def _of(member: Member, caps: Mapping[Member, Caps]) -> Caps:
+    """The caps on one member; they are the same for all, so that anybody's serve where those are not told."""
+    return caps.get(member) or next(iter(caps.values()), {})
 
 
 def command() -> list[str]:
