@@ -1,8 +1,8 @@
 """Slurm by slurmrestd, as a transport: an unchanged queue costs one small request.
 
-Rule: nothing is taken for "no jobs" but a whole answer without errors that lists none. What REST cannot write is refused
-before anything is sent (`NotDone`). Jobs of our own, accounting and power saving stay with Slurm's commands: these run
-as the daemon's user, and sbatch's options are what a site knows.
+Rule: nothing is taken for "no jobs" but a whole answer without errors that lists none. What REST cannot write is
+refused before anything is sent (`NotDone`). Jobs of our own, accounting and power saving stay with Slurm's commands:
+these run as the daemon's user, and sbatch's options are what a site knows.
 """
 
 from __future__ import annotations
