@@ -124,6 +124,8 @@ class Cycle:
         self.ledger.conclude(report.applied, dry=self.applier.dry)
         started = not self.applier.dry and any(not applied.error for applied in report.applied)
         self.changed = self.changed or (report.more and started)
+        if any(not applied.sent for applied in report.applied):
+            self._renew()
         if self.power:
             planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
             self.power.save(snapshot, planned, self.applier)
@@ -164,10 +166,11 @@ class Cycle:
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
-        if take_in(self.queue, snapshot, self.know):
+        records = self.recall.look(self.queue.missing(snapshot))
+        if take_in(self.queue, snapshot, self.know, records):
             self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot, self.recall.look(self.queue.missing(snapshot)))
+        events = self.queue.observe(snapshot, records)
         for entry in open_intents:
             if entry.handed or entry.state is not JobState.UNKNOWN:
                 self.story.settle(entry)

@@ -27,11 +27,11 @@ from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
+log = logging.getLogger("pilotfish.slurm")
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
 #: And of nodes, when something else has to be asked in their place.
 MOMENT_S = 10.0
-log = logging.getLogger("pilotfish.slurm")
 #: what Slurm says to those who may not
 DENIED = "Access/permission denied"
 #: what Slurm says of a change that came too late
@@ -67,6 +67,8 @@ class SlurmAdapter:
         self._nodes_read_at = -math.inf
         self._unwanted: dict[int, tuple[str, ...]] = {}
         self._lists: dict[object, frozenset[str]] = {}
+        self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
+        self._views: dict[int, tuple[SlurmJob, JobView]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
@@ -117,7 +119,7 @@ class SlurmAdapter:
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
+            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places, self._views),
         )
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
@@ -192,7 +194,8 @@ class SlurmAdapter:
         unwanted = self._unwanted.get(job.id, ())
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         if shape not in self._lists:
-            self._lists[shape] = places.allowed(job, self._nodes, unwanted)
+            found = places.allowed(job, self._nodes, unwanted)
+            self._lists[shape] = self._same.setdefault(found, found)
         return self._lists[shape]
 
     def _place(self, number: int, start: Start) -> None:

@@ -15,7 +15,7 @@ from ...simulate.formats.hostlist import expand
 from ..base import ParseError
 from .records import SlurmJob
 from .states import job_state
-from .table import format_of, rows
+from .table import Reader, format_of, rows
 from .values import count, moment, size, span, tres, word
 
 FIELDS = (
@@ -40,7 +40,12 @@ def command_of(mark: str, uid: int) -> list[str]:
 
 def parse(text: str, mark: str) -> list[SlurmJob]:
     """The jobs of a queue. O(length). Raises ParseError."""
-    return [_job(row) for row in rows(text, FIELDS, mark, ("squeue",))]
+    return reader()(text, mark)
+
+
+def reader() -> Reader[SlurmJob]:
+    """Parses one queue after another."""
+    return Reader(FIELDS, _job, ("squeue",))
 
 
 def excluded_command(mark: str) -> list[str]:

@@ -107,13 +107,14 @@ class ByCommands:
 
     def __init__(self, run: Runner) -> None:
         self._run = run
+        self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         """One `squeue`."""
-        mark = draw_mark()
+        mark, some = draw_mark(), list(ids)
         try:
-            return squeue.parse(self._run(squeue.command(mark, ids)), mark)
+            return self._read_jobs(self._run(squeue.command(mark, some)), mark, whole=not some)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # asked for by id, and gone
@@ -127,7 +128,7 @@ class ByCommands:
     def nodes(self) -> list[SlurmNode]:
         """One `sinfo`."""
         mark = draw_mark()
-        return sinfo.parse(self._run(sinfo.command(mark)), mark)
+        return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
 
     def time(self) -> float:
         """One `sdiag`, which says it."""

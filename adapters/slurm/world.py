@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
@@ -37,13 +38,17 @@ def id_in(key: str) -> int | None:
 def job_of(job: SlurmJob) -> Job:
     """What a job asks for, as far as Slurm knows: its cores are taken as busy until its time limit."""
     threads = max(1, -(-job.cpus // max(1, job.nodes)))
-    demand = job.time_limit or NO_LIMIT_S
-    note = f"from Slurm: {threads} cores busy for the time limit"
-    name = profile_in(job.comment)
-    profile = Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
+    profile = _assumed(threads, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     return Job(
         str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
+
+
+@lru_cache(4096)
+def _assumed(threads: int, demand: float, name: str) -> Profile:
+    """One for all jobs that are alike: the simulation tells profiles apart by identity."""
+    note = f"from Slurm: {threads} cores busy for the time limit"
+    return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
 def views(
@@ -53,12 +58,14 @@ def views(
     uid: int,
     known: Mapping[str, Job],
     allowed: Callable[[SlurmJob], frozenset[str] | None],
+    kept: dict[int, tuple[SlurmJob, JobView]] | None = None,
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
         allowed: names of the nodes on which a job may be placed.
+        kept: views that stay as they are while the record does, by Slurm's id; it is brought up to date.
     """
     last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
@@ -66,7 +73,20 @@ def views(
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
+    before, after = kept or {}, dict[int, tuple[SlurmJob, JobView]]()
+    found = []
+    for key, job in ordered:
+        record, view = before.get(job.id, (None, None))
+        if view is None or record is not job:
+            view = _view(key, job, selection, now, known, allowed)
+        lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
+        if lasting and not view.offered and key not in known:
+            after[job.id] = job, view
+        found.append(view)
+    if kept is not None:
+        kept.clear()
+        kept |= after
+    return tuple(found)
 
 
 def seen(key: str, job: SlurmJob, asked: Job) -> JobView:

@@ -165,6 +165,40 @@ def test_the_managers_order_is_kept(offering, kit) -> None:
     assert list(states(offering)) == ["2", "1"]
 
 
+def gone(bench, kit, **found) -> JobView:
+    """An offered job that waits, and that is not shown any more after a restart; returns what may be on record."""
+    bench.manager.records = {}
+    bench.manager.offer(kit.job("1"), waits="not yet")
+    bench.run()
+    view = bench.manager.views.pop("rjms/1")
+    bench.kill()
+    bench.start()
+    return dataclasses.replace(view, offered=False, restartable=False, **found)
+
+
+def test_what_began_and_ended_without_us_and_unseen_is_known_by_the_records(offering, kit) -> None:
+    view = gone(offering, kit, state=JobState.FAILED, start_time=1001.0, finish_time=1002.0, exit_code=3, nodes=("n1",))
+    offering.manager.records_down = "away"
+    offering.run(cycles=2)
+    entry = offering.cycle.queue.find("rjms/1")
+    assert entry.state is JobState.PENDING and not offering.cycle.queue.ready(entry)
+    offering.manager.records_down, offering.manager.records = "", {"rjms/1": view}
+    offering.kill()
+    offering.start()
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.exit_code, entry.nodes) == (JobState.FAILED, 3, ("n1",)) and not offering.manager.runs
+
+
+@pytest.mark.parametrize("found", [None, {"state": JobState.CANCELLED, "finish_time": 1002.0}])
+def test_what_ended_before_it_began_was_taken_back(offering, kit, found) -> None:
+    view = gone(offering, kit, **(found or {}))
+    offering.manager.records = {"rjms/1": view} if found else {}
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.reason) == (JobState.CANCELLED, "it was taken back")
+
+
 def test_a_job_is_planned_behind_what_it_waits_for_also_once_that_runs(offering, kit) -> None:
     posed = []
     planner = offering.cycle.planner
