@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import inspect
 from difflib import get_close_matches
+from types import ModuleType
 from typing import Any, cast
 
 from ..simulate.errors import ConfigError
 from ..simulate.platform import Cluster
 from .base import Adapter
+from .findings import Finding
 
 ADAPTERS = ("local", "simulated", "slurm")
 
@@ -28,9 +30,7 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         ConfigError: no such adapter or option.
         AdapterError: it cannot be had now.
     """
-    if name not in ADAPTERS:
-        raise ConfigError("adapter", "", f"found {name!r}{_near(name, ADAPTERS)}", ", ".join(ADAPTERS))
-    make = importlib.import_module(f".{name}", __package__).create
+    make = _module(name).create
     parameters = inspect.signature(make).parameters
     known = [option for option in parameters if option != "cluster"]
     for option in options:
@@ -42,6 +42,39 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
     return cast(Adapter, make(cluster, **options))
+
+
+def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
+    """Return the nodes that a resource manager knows, and what had to be assumed of them, a sentence each.
+
+    Raises:
+        ConfigError: there is no such adapter, or it cannot tell.
+        AdapterError: it cannot tell now.
+    """
+    find = getattr(_module(name), "discover", None)
+    if find is None:
+        able = [other for other in ADAPTERS if hasattr(_module(other), "discover")]
+        raise ConfigError("adapter", "", f"{name!r} knows of no nodes by itself", ", ".join(able))
+    return cast("tuple[Cluster, tuple[str, ...]]", find())
+
+
+def examine(name: str, cluster: Cluster | None, user: str, **options: Any) -> list[Finding]:
+    """Return what there is to say of a resource manager and the account `user`; options as in `create`.
+
+    Raises:
+        ConfigError: there is no such adapter, or nothing to examine.
+    """
+    look_over = getattr(_module(name), "examine", None)
+    if look_over is None:
+        able = [other for other in ADAPTERS if hasattr(_module(other), "examine")]
+        raise ConfigError("adapter", "", f"there is nothing to examine of {name!r}", ", ".join(able))
+    return cast("list[Finding]", look_over(cluster, user, **options))
+
+
+def _module(name: str) -> ModuleType:
+    if name not in ADAPTERS:
+        raise ConfigError("adapter", "", f"found {name!r}{_near(name, ADAPTERS)}", ", ".join(ADAPTERS))
+    return importlib.import_module(f".{name}", __package__)
 
 
 def _near(word: str, words: list[str] | tuple[str, ...]) -> str:

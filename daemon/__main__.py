@@ -30,7 +30,7 @@ class Pilotfish(LazyGroup):
     """The commands, in the order in which a newcomer meets them."""
 
     lazy = {
-        "plan": Lazy(".commands.plan", "plan", "Simulate a workflow; print where each job would run."),
+        "plan": Lazy(".commands.plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
         "run": Lazy(".commands.run", "run", "Plan a workflow, run it here, compare with the forecast."),
         "demo": Lazy(
             ".commands.demo", "demo", "Write small example workflows with real programs to try out."
@@ -47,6 +47,8 @@ class Pilotfish(LazyGroup):
         "explain": Lazy(
             ".commands.service", "explain", "Tell a job's story: candidates, forecasts, choice, outcome."
         ),
+        "doctor": Lazy(".commands.doctor", "doctor", "Examine a site: can pilotfish work beside it, and how?"),
+        "cluster": Lazy(".commands.cluster", "cluster", "Print a cluster file of the nodes that are there."),
         "reap": Lazy(".commands.reap", "reap", "Take back pins that have not become a start (for a timer)."),
     }
 

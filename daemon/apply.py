@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..adapters.base import Adapter, AdapterError
+from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..simulate.formats.hostlist import fold
-from ..simulate.plan import Action, Cancel, Release, Start
+from ..simulate.plan import Action, Cancel, PowerOff, Release, Start
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of an action: no error, or one and whether asking again may help."""
+    """What came of an action: no error, or one and whether asking again may help; `sent`: somebody was asked."""
 
     action: Action
     error: str = ""
     transient: bool = False
+    sent: bool = True
 
 
 class Applier(Protocol):
@@ -70,9 +71,11 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action as one line: `start KEY on NODES`, `cancel KEY`, `release KEY` or `let go KEY: WHY`."""
+    """An action in a line: `start KEY on NODES`, `power off NODES`, `cancel KEY`, `release KEY`, `let go KEY: WHY`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
+    if isinstance(action, PowerOff):
+        return f"power off {fold(action.nodes)}"
     if isinstance(action, Release) and action.why:
         return f"let go {action.key}: {action.why}"
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
@@ -86,5 +89,5 @@ def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:
             applier.apply(action)
             results.append(Applied(action))
         except AdapterError as error:
-            results.append(Applied(action, str(error) or error.kind, error.transient))
+            results.append(Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT))
     return results

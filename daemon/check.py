@@ -75,7 +75,7 @@ def _start_obstacle(
         obstacle = taken.obstacle(action.job, name)
         if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:
             obstacle = obstacle or f"it may not run on {name}"
-        if obstacle is None and states[name] is not NodeState.UP:
+        if obstacle is None and not states[name].takes_jobs:
             obstacle = f"{name} is {states[name]}"
         if obstacle:
             return obstacle

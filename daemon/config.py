@@ -68,6 +68,14 @@ class GuardConfig(_Section):
     policy: PolicyName = "slf"
 
 
+class PowerConfig(_Section):
+    """Whether idle nodes are powered down; the resource manager wakes them."""
+
+    save: bool = False
+    idle_seconds: float = Field(default=600.0, ge=1)
+    spare_nodes: int = Field(default=1, ge=0)
+
+
 class LogConfig(_Section):
     """What is said on stderr."""
 
@@ -93,6 +101,7 @@ class DaemonConfig(_Section):
     socket: SocketConfig = SocketConfig()
     metrics: MetricsConfig = MetricsConfig()
     guard: GuardConfig = GuardConfig()
+    power: PowerConfig = PowerConfig()
     log: LogConfig = LogConfig()
 
     @field_validator("cluster", "state_dir", "profiles")

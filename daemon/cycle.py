@@ -26,8 +26,10 @@ from .journal import Journal
 from .ledger import Ledger
 from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
+from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
 from .reap import lapsed, overdue
+from .recall import Recall
 from .shadow import Seen, Shadow
 from .standing import Standing
 from .story import Story, sentence
@@ -81,8 +83,10 @@ class Cycle:
         self.ledger = Ledger(journal, self.queue, self.story)
         self.shadow = Shadow()
         self.standing = Standing(adapter, clock)
+        self.recall = Recall(adapter, clock)
         self.number = 0
         self.changed = True
+        self.power: PowerSaver | None = None
         self.stopping: Callable[[], bool] = lambda: False
         self.learn: Callable[[list[JobView]], None] = lambda views: None
         self.know: Callable[[Job], Job] = lambda job: job
@@ -120,6 +124,11 @@ class Cycle:
         self.ledger.conclude(report.applied, dry=self.applier.dry)
         started = not self.applier.dry and any(not applied.error for applied in report.applied)
         self.changed = self.changed or (report.more and started)
+        if any(not applied.sent for applied in report.applied):
+            self._renew()
+        if self.power:
+            planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
+            self.power.save(snapshot, planned, self.applier)
         # 9. Report.
         self._report(report, snapshot, began)
         return report
@@ -157,12 +166,14 @@ class Cycle:
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
-        if take_in(self.queue, snapshot, self.know):
+        records = self.recall.look(self.queue.missing(snapshot))
+        if take_in(self.queue, snapshot, self.know, records):
             self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot)
+        events = self.queue.observe(snapshot, records)
         for entry in open_intents:
-            self.story.settle(entry)
+            if entry.handed or entry.state is not JobState.UNKNOWN:
+                self.story.settle(entry)
         self.story.happened(events)
         if events:
             self._follow(snapshot, events)
@@ -329,9 +340,7 @@ class Cycle:
 
     def _say_stuck(self, problem: Problem) -> None:
         for key in problem.stuck.keys() - self.stuck.keys():
-            entry = self.queue.find(key)
-            level = logging.DEBUG if entry and entry.waits else logging.WARNING
-            log.log(level, "%s waits: %s", key, problem.stuck[key], extra={"job": key})
+            log.warning("%s waits: %s", key, problem.stuck[key], extra={"job": key})
         self.stuck = problem.stuck
 
     def _backoff(self, now: float) -> float:

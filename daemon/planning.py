@@ -2,7 +2,7 @@
 
 Rule: the planner is given what is not finished (of thousands of jobs those within the `window`) as one workflow,
 with what runs (ours or not) where it runs; a job that fits no usable node now is left out with its descendants and
-says why, so that it holds nobody else up.
+says why, and so is one that something else than a job of ours keeps from starting, so that neither holds anybody up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..simulate.job import Job, Workflow
 from ..simulate.plan import Plan, PlannedJob, Start
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView, NodeState, Snapshot
-from .check import holds_nodes
+from .check import holds_nodes, occupancy
 from .queue import Entry, Queue, busy
 from .shadow import Seen
 from .window import within
@@ -75,7 +75,9 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     """Plan with the product's own planner (loaded on first use)."""
     from ..simulate.objective import Objective
     from ..simulate.planner import Underway, plan
+    from .focus import focus
 
+    problem, cluster = focus(problem, cluster)
     return plan(
         problem.workflow,
         cluster,
@@ -91,16 +93,20 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
 
 
 def seen_running(queue: Queue, snapshot: Snapshot) -> dict[str, Seen]:
-    """What runs on known nodes, ours and others', by key: as it is planned, where, and since when."""
+    """What runs on known nodes, ours and the others that share a node with ours, by key: as it is planned, where, and
+    since when. Of all others nothing is known that a simulation could tell more of than the time they have run.
+    """
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     seen = {}
     for entry in queue.active():
         views.pop(entry.key, None)
         if busy(entry) and entry.start_time is not None and (nodes := _known(entry.nodes, snapshot.cluster)):
             seen[entry.key] = Seen(queue.as_planned(entry), nodes, entry.start_time)
+    beside = {name for each in seen.values() for name in each.nodes}
     for view in views.values():
-        nodes = _known(view.nodes, snapshot.cluster)
-        if holds_nodes(view) and view.start_time is not None and nodes:
+        if not holds_nodes(view) or view.start_time is None or beside.isdisjoint(view.nodes):
+            continue
+        if nodes := _known(view.nodes, snapshot.cluster):
             seen[view.key] = Seen(view.job, nodes, view.start_time)
     return seen
 
@@ -117,11 +123,7 @@ def pose(
         progress: how far a running job has come, [0, 1], by its key; None where it has to be guessed from time.
         window: the most waiting jobs to look at, see `window`; None = all.
     """
-    up = tuple(
-        node.name
-        for node, state in zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
-        if state is NodeState.UP
-    )
+    usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, Running] = {}
@@ -135,10 +137,12 @@ def pose(
                 done = _progress(entry, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = Running(entry.key, nodes, done)
             continue
+        if entry.waits and not queue.unmet(entry):
+            continue
         if entry.shape not in obstacles:
-            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, frozenset(up))
+            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
         if reason := obstacles[entry.shape]:
-            stuck[entry.key] = entry.waits or reason
+            stuck[entry.key] = reason
         else:
             waiting.append(entry)
     chosen, beyond = within(waiting, placed, queue, window)
@@ -150,7 +154,27 @@ def pose(
         if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
             jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
             running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time, progress(view.key))))
+    up = _awake(snapshot, [entry.job for entry in startable.values()])
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck, beyond)
+
+
+def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:
+    nodes = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
+    return tuple(node.name for node, state in nodes if state in wanted)
+
+
+def _awake(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
+    """The nodes to plan with: those that are up, and those asleep too where a job would have to wait without them."""
+    up = _names_in(snapshot, NodeState.UP)
+    if NodeState.ASLEEP not in snapshot.node_states:
+        return up
+    taken = occupancy(snapshot)
+    for job in jobs:
+        free = [name for name in up if taken.obstacle(job, name) is None]
+        if len(free) < job.nodes:
+            return _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
+        taken.place(job, tuple(free[: job.nodes]))
+    return up
 
 
 def _as_posed(queue: Queue, entry: Entry, placed: dict[str, Running]) -> Job:

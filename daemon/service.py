@@ -38,6 +38,7 @@ from .logs import set_up
 from .memory import Memory
 from .notify import notify, reloading
 from .planning import Options, Planner, simulate_plan
+from .power import PowerSaver
 from .render.text import count
 from .requests import Requests
 from .window import WINDOW
@@ -127,6 +128,7 @@ class Service:
             planner=self._planner,
             recheck_s=max(1.0, config.cycle_seconds),
         )
+        self._cycle.power = self._power_saver()
         self._cycle.stopping = lambda: self._stop
         memory = Memory(self._profile_store(stack))
         if not self._dry:
@@ -142,6 +144,15 @@ class Service:
         )
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _power_saver(self) -> PowerSaver | None:
+        power = self.config.power
+        if not power.save:
+            return None
+        if not self._adapter.capabilities.power:
+            problem = f"found true, and {self._adapter.name!r} powers no nodes"
+            raise ConfigError(str(self._file), "power.save", problem, "false, or the adapter slurm")
+        return PowerSaver(power.idle_seconds, power.spare_nodes)
 
     def _recording(self) -> Recording:
         return Recording(self._show, self._adapter.preview) if self._show_commands else Recording(self._show)

@@ -32,7 +32,19 @@ class Release:
     why: str = ""
 
 
-Action = Start | Cancel | Release
+@dataclass(frozen=True, slots=True)
+class PowerOff:
+    """Let these idle nodes be powered down; the resource manager wakes each when a job needs it."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """It is about no job."""
+        return ""
+
+
+Action = Start | Cancel | Release | PowerOff
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,18 @@ class JobState(StrEnum):
 
 
 class NodeState(StrEnum):
-    """Whether a node takes jobs."""
+    """Whether a node takes jobs. One that is ASLEEP was powered down while idle, and wakes for the job it is given."""
 
     UP = "up"
+    ASLEEP = "asleep"
     DRAINED = "drained"
     DOWN = "down"
     UNKNOWN = "unknown"
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether a job that is placed there will start."""
+        return self in (NodeState.UP, NodeState.ASLEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,9 @@ class JobView:
         reason: one sentence where the state, the code and the signal do not say it all.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
         offered: it came through the resource manager, whose user hands it to us to choose its nodes.
-        waits: why an offered job must not be started now, "" if it may be; or, of a job that was handed to us and is
-            not offered, why it is left alone.
-        due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why.
+        waits: why a waiting job must not be started now, "" if it may be.
+        due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why (of
+            one that is not offered though it was handed to us: why it is left alone).
         pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
     """
 

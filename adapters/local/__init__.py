@@ -59,6 +59,11 @@ def this_machine_cluster(
     return machine_cluster(cpus_per_node, memory_bandwidth, oversubscription, name)
 
 
+def discover() -> tuple[Cluster, tuple[str, ...]]:
+    """Return this machine, a node for each CPU, and what had to be assumed."""
+    return this_machine_cluster()
+
+
 def remove_ended(state_dir: str | PathLike[str]) -> bool:
     """Remove a state directory that nobody uses and whose jobs have all ended; False where it stays."""
     from . import statedir

@@ -6,6 +6,7 @@ command. An answer that did not come is not taken for a refusal: the next look a
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import shlex
@@ -16,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...simulate.job import Job
-from ...simulate.plan import Action, Cancel, Release, Start
+from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, Snapshot
+from ...simulate.snapshot import JobState, JobView, Snapshot
 from ..base import AdapterError, Capabilities
-from . import places, submission, update, world
+from ..load import Load
+from . import places, recall, submission, update, world
 from .clock import ControllerClock
 from .handover import Selection, Standing, is_held, standing
 from .judge import Deferral, Judge
@@ -29,8 +31,13 @@ from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
+log = logging.getLogger("pilotfish.slurm")
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
+#: And of nodes, when something else has to be asked in their place.
+MOMENT_S = 10.0
+#: what Slurm says to those who may not
+DENIED = "Access/permission denied"
 #: what Slurm says of a change that came too late
 BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
 
@@ -50,6 +57,7 @@ class SlurmAdapter:
         output_dir: str | os.PathLike[str] | None = None,
         deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
+        load: Callable[[], Load | None] = lambda: None,
     ) -> None:
         self.cluster, self.selection = cluster, selection
         self.transport: Transport = transport
@@ -57,16 +65,21 @@ class SlurmAdapter:
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
+        self._mark_in = update.Place.ADMIN_COMMENT
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._deferral, self._rarely = deferral, Rarely(clock)
         self._judge: Judge | None = None
         self._since: dict[int, float] = {}
+        self._nodes_read_at = -math.inf
         self._lists: dict[object, frozenset[str]] = {}
+        self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
+        self._views: dict[int, tuple[SlurmJob, JobView]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
-        self._time = clock
+        self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
+        self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
@@ -75,25 +88,39 @@ class SlurmAdapter:
     def capabilities(self) -> Capabilities:
         """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
         begins = self._rarely.site.settings.backfill_s + START_S
-        return Capabilities(starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True)
+        return Capabilities(
+            starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
+        )
 
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely."""
-        now = self._clock.now()
+        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely.
+
+        When the time has to be asked for, once in minutes, something of these is as it was a moment ago.
+        """
+        timing, now = self._clock.due, self._clock.now()
         self._note(self.transport.jobs(), whole=True)
-        self._nodes, self._lists = self.transport.nodes(), {}
+        spare = not timing
+        if not timing or self._time() - self._nodes_read_at > MOMENT_S:
+            self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
+        else:
+            spare = True
         pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
         found = [(job, standing(job, self.selection, now)[0]) for job in pending]
         ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
         self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
-        self._rarely.refresh(self.transport, ours, [job.id for job in pending])
+        partitions = self._rarely.site.partitions
+        if spare:
+            self._rarely.refresh(self.transport, ours, [job.id for job in pending])
+        if self._rarely.site.partitions is not partitions:
+            self._views.clear()  # what jobs keep apart by depends on these
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
-        """One request for the jobs that are to be touched; nodes and neighbours are as they were."""
+        """One request for the jobs that are to be touched; nodes, and mostly neighbours, are as they were."""
         numbers = [number for number in map(world.id_in, keys) if number is not None]
         if len(numbers) < len(keys):  # a job of our own may be under any id
-            return self.snapshot()
+            self._note(self.transport.jobs(), whole=True)
+            return self._picture(self._clock.now())
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._seen.pop(number, None)
@@ -108,12 +135,16 @@ class SlurmAdapter:
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
+            self._touched.clear()
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
         judge = self._judged(now)
         seen, found = self._seen.values(), judge.verdicts()
-        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind)
+        lists = {verdict.allowed: verdict.allowed for verdict in found.values()}
+        self._same = {names: self._same.get(names, names) for names in lists}
+        found = {job: replace(verdict, allowed=self._same[verdict.allowed]) for job, verdict in found.items()}
+        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
         return Snapshot(
             now,
             self._version,
@@ -132,6 +163,14 @@ class SlurmAdapter:
             )
         return self._judge
 
+    def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
+        """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
+        return recall.recall(self.transport, since, self._uid, self._known)
+
+    def load(self) -> Load | None:
+        """What its transport counts, where it does."""
+        return self._load()
+
     def apply(self, action: Action) -> None:
         """Place, release, start or end a job; see `Adapter.apply`.
 
@@ -146,19 +185,22 @@ class SlurmAdapter:
                 self._place(number, action)
         elif isinstance(action, Release):
             self._release(action.key)
+        elif isinstance(action, PowerOff):
+            self._power_off(action)
         else:
             self._cancel(action)
 
     def preview(self, action: Action) -> list[str]:
         """What `apply` would run: it is applied, over a transport that only tells."""
-        transport, known, told = self.transport, self._known.copy(), Told(self.transport)
+        transport, told = self.transport, Told(self.transport)
+        known, touched = self._known.copy(), self._touched.copy()
         self.transport = told
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._known = transport, known
+            self.transport, self._known, self._touched = transport, known, touched
         return [shlex.join(argv) for argv in told.argvs]
 
     def wait(self, timeout_s: float) -> bool:
@@ -198,28 +240,38 @@ class SlurmAdapter:
         what, why = standing(job, self.selection, now)
         if what not in (Standing.HELD, Standing.FREE):
             raise _refused(start, why or "it was not handed over")
-        if update.pin_in(job.admin_comment, job.id, job.uid) and set(job.wanted) == set(start.nodes):
+        if update.pin_of(job) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
         verdict = self._judged(now).verdict(job)
         if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        mark = update.Pin(int(now), job.id, job.uid, job.wanted)
-        self._change(job, update.pin(start.nodes, mark, held=what is Standing.HELD))
+        self._write(job, lambda place: update.pin(job, start.nodes, now, held=what is Standing.HELD, place=place))
         # Until it is read again it counts as placed: no other is put where it goes.
-        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=str(mark)), None
+        mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
+        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=mark), None
+
+    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
+        """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""
+        try:
+            self._change(job, fields(self._mark_in))
+        except AdapterError as error:
+            if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
+                raise
+            self._change(job, fields(update.Place.COMMENT))
+            self._mark_in = update.Place.COMMENT
+            log.info("an operator may not write AdminComment: what is placed is marked in Comment")
 
     def _release(self, key: str) -> None:
         """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
         number = world.id_in(key)
         job = self._fresh(number) if number is not None else None
-        mark = update.pin_in(job.admin_comment, job.id, job.uid) if job else None
         if job is None or job.state is not JobState.PENDING:
             return
         now = self._clock.now()
-        if mark:
-            self._change(job, update.unpin(mark))
+        if fields := update.unpin(job):
+            self._change(job, fields)
         elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
-            self._change(job, update.let_go(now, job.id, job.uid))
+            self._write(job, lambda place: update.let_go(job, now, place=place))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""
@@ -239,7 +291,8 @@ class SlurmAdapter:
         if self._find(start.key) is not None:
             return
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._known[start.key], self._all_read_at = job, -math.inf
+        self._known[start.key] = job
+        self._touched.add(start.key)
         self.transport.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -248,8 +301,13 @@ class SlurmAdapter:
             return
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
-        self._all_read_at = -math.inf
+        self._touched.add(cancel.key)
         self.transport.cancel(job.id)
+
+    def _power_off(self, action: PowerOff) -> None:
+        if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
+            raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
+        self.transport.power_off(action.nodes)
 
     def _fresh(self, number: int) -> SlurmJob:
         """A job as it was read a moment ago, or as it is read now."""
@@ -262,9 +320,9 @@ class SlurmAdapter:
 
     def _find(self, key: str) -> SlurmJob | None:
         """The last job of ours that was submitted under this key."""
-        fresh = self._time() - self._all_read_at <= FRESH_S
-        jobs = self._seen.values() if fresh else self.transport.jobs()
-        found = [job for job in jobs if world.key_of(job, self._uid) == key]
+        if key in self._touched or self._time() - self._all_read_at > FRESH_S:
+            self._note(self.transport.jobs(), whole=True)
+        found = [job for job in self._seen.values() if world.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 
 

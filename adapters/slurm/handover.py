@@ -2,16 +2,18 @@
 
 Rule: only what a site's configuration names, and only within what the user asked for. A begin time is ours to move
 only if the job says that it was set for us (`pilotfish:hold=SECONDS` in its comment, and the begin time is that long
-after its submission); every other begin time is the user's.
+after its submission); every other begin time is the user's, or Slurm's: it lets a requeued job wait until the
+credential of its first run has expired.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...simulate.snapshot import JobState
+from . import dependency
 from .records import SlurmJob
 from .update import was_let_go
 
@@ -57,10 +59,15 @@ def hold_seconds(comment: str) -> int | None:
     return int(hold[1]) if hold else None
 
 
+def ready(job: SlurmJob) -> bool:
+    """Whether nodes, or the begin time, are all that the job waits for."""
+    return job.reason.split(",")[0] in _READY
+
+
 def is_held(job: SlurmJob, now: float) -> bool:
     """Whether a begin time that was set for us, and none of the user's, keeps the job from starting."""
     hold = hold_seconds(job.comment)
-    if hold is None or job.begin is None or job.submit is None or job.begin <= now:
+    if hold is None or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
         return False
     return job.submit <= job.begin <= job.submit + hold + _SLACK_S
 
@@ -71,7 +78,7 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
         return Standing.NEIGHBOUR, ""
     if job.part:
         return Standing.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
-    if was_let_go(job.admin_comment, job.id, job.uid):
+    if was_let_go(job):
         return Standing.NEIGHBOUR, "pilotfish has let it go: its start is Slurm's to choose"
     if job.reservation:
         return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
@@ -79,12 +86,22 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
         return Standing.WAITING, f"it asks for {job.special}, which is left to Slurm"
     if job.dependency:
         return Standing.WAITING, f"it depends on {job.dependency}"
-    if job.reason.split(",")[0] not in _READY:
+    if not ready(job):
         return Standing.WAITING, f"Slurm says {job.reason}"
     if is_held(job, now):
         return Standing.HELD, ""
     if job.begin is not None and job.begin > now:
-        return Standing.WAITING, "its user wants it to begin later"
+        requeued = "Slurm lets it wait after a requeue"
+        return Standing.WAITING, requeued if job.restarts else "its user wants it to begin later"
     if job.priority == 0:
         return Standing.WAITING, "it is held"
     return Standing.FREE, ""
+
+
+def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:
+    """Ids of the jobs after whose ends this one may start, if nothing but them keeps it; else none."""
+    after = dependency.followed(job.dependency)
+    if not after or job.priority == 0:  # held by its user or an operator
+        return ()
+    free = replace(job, dependency="", reason="None")
+    return after if standing(free, selection, now)[0] in (Standing.HELD, Standing.FREE) else ()

@@ -8,7 +8,7 @@ Source: squeue(1) of Slurm 22.05.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...simulate.errors import ConfigError
 from ...simulate.formats.hostlist import expand
@@ -16,7 +16,7 @@ from ...simulate.snapshot import JobState
 from ..base import ParseError
 from .records import SlurmJob
 from .states import job_state
-from .table import format_of, rows
+from .table import Reader, format_of, rows
 from .values import count, moment, size, span, tres, word
 
 FIELDS = (
@@ -47,9 +47,19 @@ def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
     return [*argv, f"--jobs={some}"] if some else argv
 
 
+def command_of(mark: str, uid: int) -> list[str]:
+    """The argv that lists the jobs of one user."""
+    return [*command(mark), f"--user={uid}"]
+
+
 def parse(text: str, mark: str) -> list[SlurmJob]:
     """The jobs of a queue. O(length). Raises ParseError."""
-    return [_job(row) for row in rows(text, FIELDS, mark, ("squeue",))]
+    return reader()(text, mark)
+
+
+def reader() -> Reader[SlurmJob]:
+    """Parses one queue after another."""
+    return Reader(FIELDS, _job, ("squeue",))
 
 
 def excluded_command(mark: str) -> list[str]:
@@ -97,8 +107,8 @@ def _read(row: dict[str, str]) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=_memory(row, asked, cpus, threads, many),
-        tres=tuple((name, _amount(name, value)) for name, value in asked.items()),
+        memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
+        tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
         submit=moment(row["SubmitTime"]),
         begin=moment(row["EligibleTime"]),
@@ -130,18 +140,24 @@ def _threads(row: dict[str, str], many: int) -> int:
     return max(max(at_once, per_node or 0) * (each or 1), count(row["MinCpus"]) or 1)
 
 
-def _memory(row: dict[str, str], asked: dict[str, str], cpus: int, threads: int, many: int) -> float:
-    """Bytes on each node. `MinMemory` is of a core or of a node: which of them, `tres-alloc` tells, whose nodes may be
-    fewer than the job's."""
-    one, total = size(row["MinMemory"]) or 0.0, size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
+def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+    """Bytes on each node of a job.
+
+    Args:
+        one: bytes for a core or for a node: which of them, `asked` tells.
+        asked: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
+    """
+    total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
         return one
-    counted = count(asked.get("node", "")) or many
     if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
         return one * threads
-    return max(one, total / counted)
+    return max(one, total / (count(asked.get("node", "")) or many))
 
 
-def _amount(name: str, value: str) -> float:
-    """An amount of a resource in Slurm's units; memory in MiB."""
-    return (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0)
+def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
+    """`tres` in Slurm's units; memory in MiB."""
+    return tuple(
+        (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
+        for name, value in asked.items()
+    )

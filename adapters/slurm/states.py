@@ -47,10 +47,13 @@ def _words(text: str) -> frozenset[str]:
 
 
 _DOWN = _words(
-    "DOWN FAIL FAILING ERROR POWERED_DOWN POWERING_DOWN POWER_DOWN REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE"
+    "DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE"
 )
+#: on the way down a node takes no job; once it is down it wakes for one
+_LEAVING, _ASLEEP = _words("POWERING_DOWN POWER_DOWN"), _words("POWERED_DOWN")
 _DRAINED = _words("DRAIN DRAINED DRAINING MAINT RESERVED PLANNED_DRAIN BLOCKED PERFCTRS NPC")
-_UNSURE = _words("UNKNOWN UNK NOT_RESPONDING NO_RESPOND INVALID INVALID_REG")
+_SILENT = _words("NOT_RESPONDING NO_RESPOND")
+_UNSURE = _SILENT | _words("UNKNOWN UNK INVALID INVALID_REG")
 _UP = _words(
     "IDLE MIXED MIX ALLOCATED ALLOC COMPLETING COMP PLANNED CLOUD DYNAMIC_NORM DYNAMIC_FUTURE POWERING_UP POWER_UP "
     "RESUME UNDRAIN CLEARED CLEARING"
@@ -73,7 +76,15 @@ def node_state(words: str) -> NodeState:
     for word in re.split(r"[,+|]", words.upper().strip()):
         bare = word.rstrip("".join(_SUFFIXES))
         flags |= {bare, *(_SUFFIXES[mark] for mark in word[len(bare) :])}
-    for known, state in ((_UNSURE, NodeState.UNKNOWN), (_DOWN, NodeState.DOWN), (_DRAINED, NodeState.DRAINED)):
+    if flags & _ASLEEP:
+        flags -= _SILENT  # as it should be
+    kinds = (
+        (_UNSURE, NodeState.UNKNOWN),
+        (_DOWN | _LEAVING, NodeState.DOWN),
+        (_DRAINED, NodeState.DRAINED),
+        (_ASLEEP, NodeState.ASLEEP),
+    )
+    for known, state in kinds:
         if flags & known:
             return state
     return NodeState.UP if flags <= _UP else NodeState.UNKNOWN

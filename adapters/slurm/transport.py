@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..base import AdapterError, ParseError
-from . import limits, partitions, reservations, scontrol, settings, sinfo, squeue, submission, update
+from . import limits, partitions, reservations, sacct, scontrol, settings, sinfo, squeue, submission, update
 from .limits import Limits
 from .partitions import Partition
 from .records import SlurmJob, SlurmNode
@@ -63,6 +63,14 @@ class Transport(Protocol):
         """The controller's clock, epoch seconds."""
         ...
 
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """What accounting knows of jobs that have left the queue; kind `unrecorded` where there is no accounting."""
+        ...
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """The same, of jobs of one user by their names, that were there at `since` (epoch seconds) or later."""
+        ...
+
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once."""
         ...
@@ -73,6 +81,10 @@ class Transport(Protocol):
 
     def cancel(self, job: int) -> None:
         """End a job."""
+        ...
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """Let Slurm's power saving put nodes to sleep, each once it is idle."""
         ...
 
     def close(self) -> None:
@@ -89,6 +101,7 @@ class Told:
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
         self.partitions, self.reservations = inner.partitions, inner.reservations
         self.limits, self.settings = inner.limits, inner.settings
+        self.ended, self.ended_as = inner.ended, inner.ended_as
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Note the `scontrol`."""
@@ -103,6 +116,10 @@ class Told:
         """Note the `scancel`."""
         self.argvs.append(["scancel", str(job)])
 
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """Note the `scontrol`."""
+        self.argvs.append(update.power_off_command(nodes))
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -112,13 +129,14 @@ class ByCommands:
 
     def __init__(self, run: Runner) -> None:
         self._run = run
+        self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         """One `squeue`."""
-        mark = draw_mark()
+        mark, some = draw_mark(), list(ids)
         try:
-            return squeue.parse(self._run(squeue.command(mark, ids)), mark)
+            return self._read_jobs(self._run(squeue.command(mark, some)), mark, whole=not some)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # asked for by id, and gone
@@ -132,7 +150,7 @@ class ByCommands:
     def nodes(self) -> list[SlurmNode]:
         """One `sinfo`."""
         mark = draw_mark()
-        return sinfo.parse(self._run(sinfo.command(mark)), mark)
+        return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
 
     def partitions(self) -> dict[str, Partition]:
         """One `scontrol show partition`."""
@@ -158,6 +176,24 @@ class ByCommands:
             raise ParseError("sdiag: it does not say the time", argv=("sdiag",), stderr_tail=printed[:200])
         return float(found[1])
 
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """One `sacct`."""
+        mark = draw_mark()
+        return sacct.parse(self._recorded(sacct.command(mark, ids)), mark)
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """One `sacct`."""
+        mark = draw_mark()
+        return sacct.parse(self._recorded(sacct.named_command(mark, names, uid, since)), mark)
+
+    def _recorded(self, argv: Sequence[str]) -> str:
+        try:
+            return self._run(argv)
+        except AdapterError as error:
+            if sacct.DISABLED in error.stderr_tail:
+                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None
+            raise
+
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """One `scontrol update`."""
         self._run(update.command(job, fields))
@@ -173,6 +209,10 @@ class ByCommands:
     def cancel(self, job: int) -> None:
         """One `scancel`."""
         self._run(["scancel", str(job)])
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """One `scontrol update`."""
+        self._run(update.power_off_command(nodes))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, standing
+from .handover import Selection, Standing, precursors, ready, standing
 from .judge import Verdict
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
-from .update import pin_in
+from .update import pin_of
 
 PREFIX = "slurm/"
 #: run time that is assumed of a job without a time limit, seconds
@@ -38,14 +39,17 @@ def id_in(key: str) -> int | None:
 def job_of(job: SlurmJob, cores: int = 0) -> Job:
     """What a job asks for, as far as Slurm knows: its cores (0 = those that it asks for) are taken as busy until its
     time limit."""
-    threads = cores or job.cores
-    demand = job.time_limit or NO_LIMIT_S
-    note = f"from Slurm: {threads} cores busy for the time limit"
-    name = profile_in(job.comment)
-    profile = Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
+    profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     return Job(
-        str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
+        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
+
+
+@lru_cache(4096)
+def _assumed(threads: int, demand: float, name: str) -> Profile:
+    """One for all jobs that are alike: the simulation tells profiles apart by identity."""
+    note = f"from Slurm: {threads} cores busy for the time limit"
+    return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
 def views(
@@ -56,6 +60,7 @@ def views(
     known: Mapping[str, Job],
     verdicts: Mapping[int, Verdict],
     kind: Callable[[SlurmJob], str] = lambda job: "",
+    kept: dict[int, tuple[SlurmJob, JobView]] | None = None,
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
@@ -63,6 +68,7 @@ def views(
         known: what was asked for of the jobs that we submitted, by key.
         verdicts: on the waiting jobs of ours, by id.
         kind: what a job keeps apart from others by, see `Job.apart`.
+        kept: views that stay as they are while the record does, by Slurm's id; it is brought up to date.
     """
     last: dict[str, SlurmJob] = {}
     for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
@@ -70,10 +76,37 @@ def views(
         if not job.state.ended or selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    seen = (_view(key, job, selection, now, known, verdicts.get(job.id)) for key, job in ordered)
-    return tuple(
-        view if view.state.ended else replace(view, job=replace(view.job, apart=kind(job)))
-        for view, (_, job) in zip(seen, ordered, strict=True)
+    before, after = kept or {}, dict[int, tuple[SlurmJob, JobView]]()
+    found = []
+    for key, job in ordered:
+        record, view = before.get(job.id, (None, None))
+        if view is None or record is not job:
+            view = _view(key, job, selection, now, known, verdicts.get(job.id))
+            view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
+        lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
+        if lasting and not view.offered and key not in known:
+            after[job.id] = job, view
+        found.append(view)
+    if kept is not None:
+        kept.clear()
+        kept |= after
+    return tuple(found)
+
+
+def seen(key: str, job: SlurmJob, asked: Job) -> JobView:
+    """How far a job has come, as Slurm says."""
+    begun = job.state is not JobState.PENDING
+    return JobView(
+        key=key,
+        job=asked,
+        state=job.state,
+        nodes=job.placed,
+        submit_time=job.submit,
+        start_time=job.start if begun and job.placed else None,
+        finish_time=job.end if job.state.ended else None,
+        exit_code=job.exit_code if job.state.ended and job.state is not JobState.CANCELLED else None,
+        signal=job.signal if job.state.ended else None,
+        reason=job.reason if job.reason != "None" else "",
     )
 
 
@@ -85,30 +118,20 @@ def _view(
     known: Mapping[str, Job],
     verdict: Verdict | None,
 ) -> JobView:
-    begun = job.state is not JobState.PENDING
-    seen = JobView(
-        key=key,
-        job=known.get(key) or job_of(job),
-        state=job.state,
-        nodes=job.placed,
-        submit_time=job.submit,
-        start_time=job.start if begun and job.placed else None,
-        finish_time=job.end if job.state.ended else None,
-        exit_code=job.exit_code if job.state.ended and job.state is not JobState.CANCELLED else None,
-        signal=job.signal if job.state.ended else None,
-        reason=job.reason if job.reason != "None" else "",
-    )
+    begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
-        return seen
-    mark, (what, why) = pin_in(job.admin_comment, job.id, job.uid), standing(job, selection, now)
+        return view
+    mark, (what, why) = pin_of(job), standing(job, selection, now)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
-        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
+        return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR or verdict is None:
-        return replace(seen, waits=why)
+        later = job.begin is not None and job.begin > now
+        return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
+    after = tuple(map(str, precursors(job, selection, now)))
     return replace(
-        seen,
-        job=replace(job_of(job, verdict.cores), allowed=verdict.allowed),
+        view,
+        job=replace(job_of(job, verdict.cores), after=after, allowed=verdict.allowed),
         offered=True,
         restartable=True,
         waits=verdict.waits,
@@ -132,12 +155,3 @@ def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState
     states = {node.name: node.state for node in nodes}
     return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
 
-
-def _dependencies(text: str) -> tuple[str, ...]:
-    """Ids of the jobs in `afterok:12(unfulfilled),afterany:13:14`."""
-    ids: list[str] = []
-    for clause in text.replace("?", ",").split(","):
-        kind, _, rest = clause.partition(":")
-        if kind.startswith("after"):
-            ids += [part.partition("(")[0].partition("+")[0].partition("_")[0] for part in rest.split(":")]
-    return tuple(dict.fromkeys(filter(str.isdigit, ids)))

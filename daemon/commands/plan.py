@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 _PICTURES = (".svg", ".html", ".png")
 _FORMS = ("slurm", "oar", "json")
+_WORKFLOW = {True: "missing: the nodes to plan for", False: "it goes with --adapter or --config"}
 
 
 def plan(
-    workflow: inputs.WorkflowFile,
+    workflow: Annotated[
+        Path | None,
+        typer.Argument(metavar="[WORKFLOW]", help="The workflow: ours (YAML), WfCommons (JSON) or Pegasus DAX."),
+    ] = None,
     cluster: Annotated[
-        Path, typer.Option("--cluster", "-c", metavar="FILE", help="The nodes to plan for (YAML).")
-    ],
+        Path | None, typer.Option("--cluster", "-c", metavar="FILE", help="The nodes to plan for (YAML).")
+    ] = None,
     policy: inputs.Policy = "lookahead",
     compare: Annotated[
         bool, typer.Option("--compare", help="Plan with every policy and show them side by side.")
@@ -52,11 +56,23 @@ def plan(
         str | None,
         typer.Option(metavar="FORM", help="Print the mapping for another scheduler to follow: slurm, oar or json."),
     ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="NAME", help="Instead of a workflow: the queue of this one as it is: slurm."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The same, as the daemon's configuration says."),
+    ] = None,
+    show_commands: Annotated[
+        bool, typer.Option("--show-commands", help="Of a queue: print the commands that would be run.")
+    ] = False,
     store: inputs.Store = None,
 ) -> None:
     """Simulate a workflow on a cluster and print where each job would run, when, and why there.
 
-    Nothing is started. The search is deterministic: its effort is counted in simulations (--budget).
+    Nothing is started. The search is deterministic: its effort is counted in simulations (--budget). With --adapter
+    or --config it is the queue of a resource manager, once: what the daemon would do now.
 
     \b
     Examples:
@@ -66,11 +82,26 @@ def plan(
       pilotfish plan dag.yaml --cluster lab.yaml --replicates 20
       pilotfish plan montage.json --cluster lab.yaml --json | jq .makespan
       pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
+      pilotfish plan --adapter slurm --show-commands
     """
     _check_combination(compare, as_json, gantt, export)
+    of_queue = adapter is not None or config is not None
+    if of_queue is (workflow is not None):
+        raise inputs.bad("WORKFLOW", "one thing to plan: a workflow, or the queue of --adapter or --config")
+    if of_queue:
+        _check_queue(compare or replicates or gantt or export or engine != "fluid")
     if compare and replicates:
         raise inputs.bad("--compare", "it makes one plan of each policy, and --replicates many of one")
     wishes = inputs.wishes(policy, objective, seed, budget, time_limit, engine, replicates)
+    if workflow is None:
+        from ..planning import Options
+        from . import glance
+
+        where = glance.source(adapter, config, cluster, Options(policy, objective, seed, budget, time_limit), store)
+        glance.show(where, commands=show_commands, as_json=as_json, everything=everything)
+        return
+    if cluster is None or show_commands:
+        raise inputs.bad("--cluster" if cluster is None else "--show-commands", _WORKFLOW[cluster is None])
     site = inputs.read_cluster(cluster)
     flow = inputs.Profiles(store).read_workflow(workflow)
     inputs.load_simulator(engine)
@@ -108,6 +139,12 @@ def _check_combination(compare: bool, as_json: bool, gantt: Path | None, export:
         from ..render.png import demand_matplotlib
 
         demand_matplotlib()
+
+
+def _check_queue(other: object) -> None:
+    if other:
+        raise inputs.bad("--adapter", "a queue is planned once, by one policy: no --compare, --replicates, --gantt, "
+                         "--export or --engine")  # fmt: skip
 
 
 def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, is_held, standing
 from pilotfish.adapters.slurm.places import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.update import ALLOWED, Pin, command, pin, pin_in, unpin
+from pilotfish.adapters.slurm.update import ALLOWED, Pin, Place, command, pin, pin_of, unpin
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.snapshot import JobState, NodeState
 
@@ -29,6 +29,7 @@ BY_COMMENT = Selection()
         ({}, Standing.HELD),
         ({"comment": "pilotfish"}, Standing.WAITING),  # the begin time is the user's own
         ({"comment": "pilotfish:hold=30"}, Standing.WAITING),  # so is one that is later than what was set for us
+        ({"restarts": 1}, Standing.WAITING),  # nor is the one that Slurm gives a requeued job
         ({"comment": "my-pilotfish:hold=60"}, Standing.NEIGHBOUR),
         ({"comment": ""}, Standing.NEIGHBOUR),
         ({"begin": NOW - 1, "reason": "Resources"}, Standing.FREE),
@@ -108,27 +109,44 @@ def test_a_pin_has_as_many_nodes_as_the_job_asks_for() -> None:
     assert "n3" in obstacle(OURS, places, ("n3",))
 
 
+@pytest.mark.parametrize("place", [*Place])
 @given(st.integers(0, 2**40), st.integers(1, 2**31), st.integers(0, 2**31), st.sets(st.sampled_from(("n1", "n2"))))
-def test_a_pin_comes_back_for_its_own_job_only(time: int, job: int, uid: int, was: set[str]) -> None:
+def test_a_pin_comes_back_for_its_own_job_only(place: Place, time: int, job: int, uid: int, was: set[str]) -> None:
     mark = Pin(time, job, uid, tuple(sorted(was)))
-    assert pin_in(f"noted by hand; {mark}", job, uid) == mark
-    assert pin_in(str(mark), job + 1, uid) is None and pin_in(str(mark), job, uid + 1) is None
+    field = {Place.ADMIN_COMMENT: "admin_comment", Place.COMMENT: "comment"}[place]
+    marked = replace(OURS, id=job, uid=uid, **{field: f"noted by hand; {mark}"})  # type: ignore[arg-type]
+    assert pin_of(marked) == mark
+    assert pin_of(replace(marked, id=job + 1)) is None and pin_of(replace(marked, uid=uid + 1)) is None
 
 
 @given(st.text().map("pilotfish:pin=9:job=1:uid=1:was=n[{}".format) | st.text())
 def test_what_others_write_is_no_pin(text: str) -> None:
-    found = pin_in(text, 1, 1)
+    found = pin_of(replace(OURS, id=1, uid=1, admin_comment=text, comment=text))
     assert found is None or found.was == () or f"was={found.was[0][0]}" in text
 
 
+@given(st.text())
+def test_what_stands_in_a_comment_stays_there(text: str) -> None:
+    text = text.replace("pilotfish", "")
+    job = replace(OURS, comment=f"{text} pilotfish:hold=600", wanted=("n2",))
+    pinned = replace(job, comment=pin(job, ("n1",), 9.0, held=True, place=Place.COMMENT)["Comment"])
+    again = replace(job, comment=pin(pinned, ("n1",), 10.0, held=True, place=Place.COMMENT)["Comment"])
+    back = replace(job, comment=unpin(again)["Comment"])
+    assert again.comment.count("pilotfish:pin=") == 1 and hold_seconds(again.comment) == 600
+    assert unpin(again)["ReqNodeList"] == "n2" and unpin(back) == {}
+    assert back.comment == f"{job.comment} pilotfish:unpinned=10".strip()
+
+
 def test_updates_are_one_command_with_allowed_fields() -> None:
-    mark = Pin(9, 7, 5, ("n2",))
-    assert command(7, pin(("n1", "n2"), mark, held=True)) == [
+    job = replace(OURS, id=7, uid=5, wanted=("n2",), admin_comment="of the site")
+    fields = pin(job, ("n1", "n2"), 9.0, held=True, place=Place.ADMIN_COMMENT)
+    assert command(7, fields) == [
         "scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now",
-        "AdminComment=pilotfish:pin=9:job=7:uid=5:was=n2",
+        "AdminComment=of the site pilotfish:pin=9:job=7:uid=5:was=n2",
     ]  # fmt: skip
-    assert "StartTime" not in pin(("n1",), mark, held=False)
-    assert unpin(mark) == {"ReqNodeList": "n2", "AdminComment": "pilotfish:unpinned=9"}
-    assert {*pin(("n1",), mark, held=True), *unpin(mark)} == ALLOWED
+    assert "StartTime" not in pin(job, ("n1",), 9.0, held=False, place=Place.ADMIN_COMMENT)
+    undone = unpin(replace(job, admin_comment=fields["AdminComment"]))
+    assert undone == {"ReqNodeList": "n2", "AdminComment": "of the site pilotfish:unpinned=9"}
+    assert {*fields, *pin(job, ("n1",), 9.0, held=True, place=Place.COMMENT)} == ALLOWED
     with pytest.raises(InvariantError, match="Priority"):
         command(7, {"Priority": "9"})

@@ -20,7 +20,7 @@ from pilotfish.adapters.slurm.quota import Quota
 from pilotfish.adapters.slurm.rarely import AGES, PATIENCE, Rarely, Site
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.reservations import Reservation
-from pilotfish.adapters.slurm.update import let_go, was_let_go
+from pilotfish.adapters.slurm.update import Place, let_go, was_let_go
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.snapshot import JobState, NodeState
 
@@ -400,7 +400,8 @@ def test_until_when_a_job_is_kept(changed: dict[str, Any], deferral: Deferral, d
 
 
 def test_who_was_let_go_is_let_go_for_good() -> None:
-    mark = let_go(NOW, 7, 5)
-    assert set(mark) == {"StartTime", "AdminComment"} and was_let_go(mark["AdminComment"], 7, 5)
-    assert not was_let_go(mark["AdminComment"], 8, 5)
-    assert judge(replace(JOB, admin_comment=mark["AdminComment"])).verdicts() == {}
+    for place, field in ((Place.ADMIN_COMMENT, "admin_comment"), (Place.COMMENT, "comment")):
+        fields = let_go(JOB, NOW, place=place)
+        gone = replace(JOB, **{field: fields[place]})
+        assert set(fields) == {"StartTime", place} and was_let_go(gone) and not was_let_go(replace(gone, id=8))
+        assert judge(gone).verdicts() == {} and gone.comment.startswith("pilotfish:hold=600")

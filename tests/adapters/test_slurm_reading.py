@@ -187,7 +187,9 @@ def test_states_of_jobs(words: str, state: JobState) -> None:
     ("words", "state"),
     [("idle", NodeState.UP), ("mixed", NodeState.UP), ("allocated+planned", NodeState.UP), ("IDLE+CLOUD", NodeState.UP),
      ("idle+drain", NodeState.DRAINED), ("drained*", NodeState.UNKNOWN), ("down*", NodeState.UNKNOWN),
-     ("down", NodeState.DOWN), ("idle~", NodeState.DOWN), ("idle#", NodeState.UP), ("unk*", NodeState.UNKNOWN),
+     ("down", NodeState.DOWN), ("idle~", NodeState.ASLEEP), ("idle%", NodeState.DOWN),
+     ("IDLE+NOT_RESPONDING+POWERED_DOWN", NodeState.ASLEEP),
+     ("idle+drain~", NodeState.DRAINED), ("idle#", NodeState.UP), ("unk*", NodeState.UNKNOWN),
      ("idle+maint", NodeState.DRAINED), ("reserved", NodeState.DRAINED), ("never_seen", NodeState.UNKNOWN),
      ("", NodeState.UNKNOWN), ("MIXED+NOT_RESPONDING", NodeState.UNKNOWN), ("reboot^", NodeState.DOWN)],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def offering(tmp_path, kit):
                     view, nodes=action.nodes, restartable=False, pinned_since=self.time
                 )
             elif isinstance(action, Release) and action.why:
-                self.views[action.key] = dataclasses.replace(view, offered=False, waits="it was let go", due=None)
+                self.views[action.key] = dataclasses.replace(view, offered=False, due_why="it was let go", due=None)
             elif isinstance(action, Release):
                 self.releases += 1
                 self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
@@ -140,7 +140,7 @@ def test_what_has_to_wait_is_left_out_of_the_plan_and_says_why(offering, kit) ->
     job = dataclasses.replace(kit.job("1", seconds=2), allowed=frozenset())
     offering.manager.offer(job, waits="job 9 comes first")
     offering.run(2)
-    assert offering.cycle.stuck == {"rjms/1": "job 9 comes first"} and not offering.manager.runs
+    assert offering.cycle.queue.find("rjms/1").waits == "job 9 comes first" and not offering.manager.runs
     offering.manager.offer(kit.job("1", seconds=2))
     offering.run(5)
     assert offering.manager.runs["rjms/1"] == 1
@@ -195,3 +195,77 @@ def test_the_managers_order_is_kept(offering, kit) -> None:
     offering.manager.views = dict(reversed(offering.manager.views.items()))
     offering.run(1)
     assert list(states(offering)) == ["2", "1"]
+
+
+def gone(bench, kit, **found) -> JobView:
+    """An offered job that waits, and that is not shown any more after a restart; returns what may be on record."""
+    bench.manager.records = {}
+    bench.manager.offer(kit.job("1"), waits="not yet")
+    bench.run()
+    view = bench.manager.views.pop("rjms/1")
+    bench.kill()
+    bench.start()
+    return dataclasses.replace(view, offered=False, restartable=False, **found)
+
+
+def test_what_began_and_ended_without_us_and_unseen_is_known_by_the_records(offering, kit) -> None:
+    view = gone(offering, kit, state=JobState.FAILED, start_time=1001.0, finish_time=1002.0, exit_code=3, nodes=("n1",))
+    offering.manager.records_down = "away"
+    offering.run(cycles=2)
+    entry = offering.cycle.queue.find("rjms/1")
+    assert entry.state is JobState.PENDING and not offering.cycle.queue.ready(entry)
+    offering.manager.records_down, offering.manager.records = "", {"rjms/1": view}
+    offering.kill()
+    offering.start()
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.exit_code, entry.nodes) == (JobState.FAILED, 3, ("n1",)) and not offering.manager.runs
+
+
+@pytest.mark.parametrize("found", [None, {"state": JobState.CANCELLED, "finish_time": 1002.0}])
+def test_what_ended_before_it_began_was_taken_back(offering, kit, found) -> None:
+    view = gone(offering, kit, **(found or {}))
+    offering.manager.records = {"rjms/1": view} if found else {}
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.reason) == (JobState.CANCELLED, "it was taken back")
+
+
+def test_a_job_is_planned_behind_what_it_waits_for_also_once_that_runs(offering, kit) -> None:
+    posed = []
+    planner = offering.cycle.planner
+    offering.cycle.planner = lambda problem, *rest: posed.append(problem) or planner(problem, *rest)
+    offering.manager.offer(kit.job("1", seconds=9))
+    offering.manager.offer(kit.job("2", "1"), waits="it depends on 1")
+    offering.run(1)
+    offering.manager.offer(kit.job("3", "2"), waits="it depends on 2")
+    offering.manager.offer(kit.job("4"))
+    offering.run(1)
+    assert states(offering) == {"1": "running", "2": "pending", "3": "pending", "4": "running"}
+    after = {job.id: job.after for job in posed[-1].workflow.jobs}
+    assert after == {"rjms/1": (), "rjms/2": ("rjms/1",), "rjms/3": ("rjms/2",), "rjms/4": ()}
+
+
+@pytest.mark.parametrize("before", ["nobody", "neighbour"])
+def test_what_waits_for_others_keeps_no_place(offering, kit, before) -> None:
+    """A job that nobody here can start (held by its user, behind a neighbour) must not stand before those that may."""
+    if before == "neighbour":
+        offering.manager.views["rjms/neighbour"] = JobView("rjms/neighbour", kit.job("neighbour"), JobState.PENDING)
+    offering.manager.offer(kit.job("1", before, nodes=2, threads=2), waits=f"it depends on {before}")
+    offering.manager.offer(kit.job("2", nodes=2, threads=2, seconds=1))
+    offering.run(4)
+    assert offering.manager.runs == {"rjms/2": 1} and states(offering) == {"1": "pending"}
+    offering.manager.offer(kit.job("1", nodes=2, threads=2, seconds=1))
+    offering.run(4)
+    assert offering.manager.runs["rjms/1"] == 1
+
+
+def test_a_job_whose_precursor_was_let_go_of_is_not_stuck(offering, kit) -> None:
+    """The precursor has ended and is gone from the journal's queue before the manager says that nothing is left."""
+    offering.manager.offer(kit.job("1", seconds=1))
+    offering.manager.offer(kit.job("2", "1", seconds=1), waits="it depends on 1")
+    offering.run(5)
+    assert states(offering) == {"2": "pending"}
+    offering.manager.offer(kit.job("2", seconds=1))
+    offering.run(4)
+    assert offering.manager.runs["rjms/2"] == 1

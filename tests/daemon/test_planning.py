@@ -47,6 +47,13 @@ def test_what_fits_nowhere_is_left_out_with_its_descendants(kit):
     assert set(problem.stuck) == {"w/big"} and problem.available == ("n1",)
 
 
+def test_a_node_that_sleeps_is_planned_with_only_where_a_job_would_have_to_wait(kit):
+    up_and_asleep = [NodeState.UP, NodeState.ASLEEP]
+    assert posed(kit, kit.job("a"), states=up_and_asleep).available == ("n1",)
+    assert posed(kit, kit.job("wide", nodes=2), states=up_and_asleep).available == ("n1", "n2")
+    assert "w/wide" in posed(kit, kit.job("wide", nodes=2), states=up_and_asleep).startable
+
+
 def test_a_job_that_is_handed_over_but_nowhere_yet_holds_back_its_descendants_only(kit):
     problem = posed(kit, kit.job("a"), kit.job("b", "a"), kit.job("c"), a={"handed": True})
     assert [job.id for job in problem.workflow.jobs] == ["w/c"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pilotfish.daemon import wire
+from pilotfish.daemon.paths import cache_dir
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.daemon"]
@@ -32,9 +34,18 @@ def pilotfish(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[
 
 
 class Served:
-    """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`."""
+    """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`. It runs as `user`, if one is
+    named; `folder` is then theirs, with a cache in it that has the compiled kernels."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, user: str = "") -> None:
+        self.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        self.environment = os.environ.copy()
+        if user:
+            cache = folder / "cache"
+            shutil.copytree(cache_dir(), cache, dirs_exist_ok=True)
+            mine = {"HOME": str(folder), "PILOTFISH_CACHE": str(cache), "PILOTFISH_STATE": str(folder / "state")}
+            self.environment |= mine
+            subprocess.run(["chown", "-R", f"{user}:{user}", folder], check=True)
         self.folder, self.config = folder, folder / "pilotfish.yaml"
         self.socket, self.log, self.out = folder / "s", folder / "log", folder / "out"
         self.process: subprocess.Popen[bytes] | None = None
@@ -42,8 +53,8 @@ class Served:
     def spawn(self, *options: str) -> None:
         """Start it."""
         with self.log.open("a") as log, self.out.open("a") as out:
-            argv = [*COMMAND, "daemon", "--config", str(self.config), *options]
-            self.process = subprocess.Popen(argv, stdout=out, stderr=log)
+            argv = [*self.prefix, *COMMAND, "daemon", "--config", str(self.config), *options]
+            self.process = subprocess.Popen(argv, stdout=out, stderr=log, env=self.environment)
 
     def start(self, *options: str) -> None:
         """Start it and wait until it answers."""

@@ -27,7 +27,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
 SlurmUser=slurm
 AuthType=auth/munge
-AuthInfo=socket={path}/munge/munged.sock
+AuthInfo=socket={path}/munge/munged.sock,cred_expire=10
 CredType=cred/munge
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 StateSaveLocation={path}/controller

@@ -12,10 +12,10 @@ from pilotfish.daemon import wire
 
 
 class SlurmDaemon(Served):
-    """The daemon, its files in `folder`; `options` go to the adapter."""
+    """The daemon, its files in `folder`, run as `user` if one is named; `options` go to the adapter."""
 
-    def __init__(self, folder: Path, nodes: int, cpus: int, **options: Any) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, nodes: int, cpus: int, user: str = "", **options: Any) -> None:
+        super().__init__(folder, user)
         kind = {"cores": cpus, "memory": "4GiB", "memory_bandwidth": "10GB/s"}
         cluster = {
             "schema": "pilotfish/cluster/v1", "name": "pilot", "node_types": {"t": kind},

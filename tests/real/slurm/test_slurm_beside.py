@@ -13,25 +13,15 @@ import pytest
 from real_world import eventually, pilotfish
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
+from slurm_work import all_ended, hand_over
 
 pytestmark = pytest.mark.xdist_group("slurm")
-GRACE_S = 8
 
 
 @pytest.fixture
 def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
     with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus, wide_nodes=slurm.nodes)) as made:
         yield made
-
-
-def hand_over(slurm: SlurmCluster, line: str, *options: str, grace_s: int = 600) -> int:
-    """Submit a job as its user would for pilotfish: held by a begin time that says for whom."""
-    return slurm.submit(line, f"--begin=now+{grace_s}", f"--comment=pilotfish:hold={grace_s}", *options)
-
-
-def all_ended(slurm: SlurmCluster, jobs: list[int]) -> bool:
-    found = slurm.jobs()
-    return all(found[job][0] in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT") for job in jobs)
 
 
 def test_what_is_handed_over_is_placed_and_runs_once_where_it_was_planned(
@@ -86,24 +76,6 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(slurm: SlurmCluster,
     assert command.startswith(f"  scontrol update JobId={job} ReqNodeList={node} StartTime=now AdminComment=pilotfish:")
     shown = slurm.show(job)
     assert shown["JobState"] == "PENDING" and "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
-
-
-def test_without_a_daemon_every_job_starts_when_its_grace_is_over(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    """Killed at random moments, one after another, while jobs keep coming; at the end it stays dead."""
-    draw, jobs = random.Random(5), list[int]()
-    for _ in range(6):
-        daemon.spawn()
-        jobs += [hand_over(slurm, "sleep 0.5", grace_s=GRACE_S) for _ in range(4)]
-        time.sleep(draw.uniform(0.3, 1.5))
-        daemon.stop(signal.SIGKILL)
-    jobs += [hand_over(slurm, "true", grace_s=GRACE_S) for _ in range(4)]
-    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
-    assert {slurm.jobs()[job][0] for job in jobs} == {"COMPLETED"}
-    for job in jobs:
-        shown = slurm.show(job)
-        waited = _seconds(shown["StartTime"]) - _seconds(shown["SubmitTime"])
-        assert waited <= GRACE_S + 10, f"{job} waited {waited} s"  # 5 s: a pass of Slurm's; 5 s: a busy machine
-        assert shown["Restarts"] == "0"
 
 
 def test_the_reaper_takes_back_a_pin_to_a_node_that_went_away(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
@@ -182,7 +154,3 @@ def test_a_controller_that_is_frozen_takes_nothing_twice(slurm: SlurmCluster, da
     eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
     assert sorted(map(int, trail.read_text().split())) == list(range(6))
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
-
-
-def _seconds(text: str) -> float:
-    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

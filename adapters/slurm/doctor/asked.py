@@ -1,0 +1,123 @@
+"""What the doctor asks of Slurm, and the answers.
+
+Rule: every question is one command that changes nothing; one that fails leaves its error in the place of its answer.
+Source: scontrol(1), sacctmgr(1), sdiag(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ...base import AdapterError
+from .. import scontrol
+from ..records import SlurmJob, SlurmNode
+from ..runner import Runner
+from ..transport import ByCommands
+
+_LINE = re.compile(r"^(\w+(?:\[\d+\])?) *= ?(.*?) *$", re.MULTILINE)
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Asked:
+    """The answers; a question that failed has its error in `errors`, under its name.
+
+    Args:
+        client: version of the commands, (0, 0) where unknown.
+        config: `scontrol show config`, key -> value.
+        ahead_s: the controller's clock minus this machine's, seconds.
+        level: the account's rights in accounting, `None`, `Operator` or `Administrator`; "" where it is not known.
+    """
+
+    user: str
+    client: tuple[int, int] = (0, 0)
+    config: dict[str, str] = field(default_factory=dict)
+    partitions: list[dict[str, str]] = field(default_factory=list)
+    nodes: list[SlurmNode] = field(default_factory=list)
+    jobs: list[SlurmJob] = field(default_factory=list)
+    ahead_s: float = 0.0
+    answer_s: float = 0.0
+    now: float = 0.0
+    level: str = ""
+    errors: dict[str, AdapterError] = field(default_factory=dict)
+
+    def setting(self, name: str) -> str:
+        """A setting of the controller's, "" where there is none."""
+        value = self.config.get(name, "")
+        return "" if value in ("(null)", "N/A", "none", "(none)") else value
+
+    def words(self, name: str) -> list[str]:
+        """A setting that is a list."""
+        return [word for word in self.setting(name).replace(" ", "").split(",") if word]
+
+    def seconds(self, name: str, otherwise: float) -> float:
+        """A setting such as `300 sec` or `7-00:00:00`."""
+        text = self.setting(name).removesuffix(" sec").strip()
+        days, _, clock = text.rpartition("-")
+        parts = clock.split(":")
+        if not all(part.isdigit() for part in parts):
+            return otherwise
+        total = 0.0
+        for part in parts:
+            total = 60 * total + int(part)
+        return total + 86400.0 * int(days) if days.isdigit() else total
+
+    def parameter(self, name: str) -> str | None:
+        """One of SchedulerParameters: its value, "" if it has none, None if it is not set."""
+        options = dict(word.partition("=")[::2] for word in self.words("SchedulerParameters"))
+        return options.get(name)
+
+    @property
+    def controller(self) -> tuple[int, int]:
+        """Version of the controller, (0, 0) where unknown."""
+        return version(self.setting("SLURM_VERSION"))
+
+    @property
+    def slurm_user(self) -> str:
+        """Slurm's own user."""
+        return self.setting("SlurmUser").partition("(")[0]
+
+
+def version(text: str) -> tuple[int, int]:
+    """The release in `slurm-wlm 22.05.8` or `23.11.4`, as two numbers."""
+    found = _VERSION.search(text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Asked:
+    """Ask everything. Never raises AdapterError: see `Asked.errors`."""
+    asked, transport = Asked(user), ByCommands(run)
+
+    def attempt(name: str, question: Callable[[], Answer], otherwise: Answer) -> Answer:
+        try:
+            return question()
+        except AdapterError as error:
+            asked.errors[name] = error
+            return otherwise
+
+    asked.client = version(attempt("version", lambda: run(["squeue", "--version"]), ""))
+    if "version" in asked.errors:
+        return asked
+    began = time.perf_counter()
+    asked.config = dict(_LINE.findall(attempt("config", lambda: run(["scontrol", "show", "config"]), "")))
+    asked.answer_s = time.perf_counter() - began
+    if "config" in asked.errors:
+        return asked
+    before = clock()
+    asked.now = attempt("time", transport.time, before)
+    asked.ahead_s = asked.now - before if "time" not in asked.errors else 0.0
+    shown = attempt("partitions", lambda: run(scontrol.command("partition")), "")
+    asked.partitions = attempt("partitions", lambda: [*scontrol.lines(shown, "PartitionName")], [])
+    asked.nodes = attempt("nodes", transport.nodes, [])
+    asked.jobs = attempt("jobs", transport.jobs, [])
+    if asked.setting("AccountingStorageType").endswith("slurmdbd"):
+        argv = ["sacctmgr", "--noheader", "--parsable2", "show", "user", f"name={user}", "format=User,AdminLevel"]
+        told = attempt("accounting", lambda: run(argv), "")
+        levels = [line.partition("|")[2] for line in told.splitlines() if line.startswith(f"{user}|")]
+        asked.level = levels[0] if levels else ""
+    return asked

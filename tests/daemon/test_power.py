@@ -1,0 +1,98 @@
+"""Idle nodes are powered down only when nobody can miss them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.daemon.apply import Recording
+from pilotfish.daemon.power import REFUSED_S, PowerSaver
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.plan import Action
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+
+KIND = NodeType("t", 4, 2.0**32, 1e10)
+CLUSTER = Cluster("c", tuple(Node(f"n{i}", KIND) for i in range(5)))
+JOB = Job("j", Profile((ThreadGroup(1, 10.0),)))
+
+
+def world(time: float, *views: JobView, states: tuple[NodeState, ...] = (NodeState.UP,) * 5) -> Snapshot:
+    return Snapshot(time, 1, CLUSTER, states, views)
+
+
+def running(node: str) -> JobView:
+    return JobView("slurm/1", JOB, JobState.RUNNING, (node,))
+
+
+def test_a_node_goes_once_it_was_idle_for_long_and_a_spare_stays() -> None:
+    saver = PowerSaver(60.0, spare=2)
+    assert saver.choose(world(0.0, running("n0"))) is None
+    assert saver.choose(world(59.0, running("n0"))) is None
+    chosen = saver.choose(world(60.0, running("n0")))
+    assert chosen is not None and chosen.nodes == ("n1", "n2")
+
+
+def test_a_node_that_was_used_in_between_begins_anew() -> None:
+    saver = PowerSaver(60.0, spare=0)
+    saver.choose(world(0.0))
+    saver.choose(world(50.0, running("n3")))
+    chosen = saver.choose(world(70.0), wanted={"n0"})
+    assert chosen is not None and chosen.nodes == ("n1", "n2", "n4")
+
+
+def test_nothing_goes_while_a_job_waits_for_nodes() -> None:
+    saver = PowerSaver(1.0, spare=0)
+    waiting = JobView("slurm/2", JOB, JobState.PENDING)
+    later = JobView("slurm/3", JOB, JobState.PENDING, waits="Slurm says Dependency")
+    saver.choose(world(0.0))
+    assert saver.choose(world(10.0, waiting)) is None
+    assert saver.choose(world(10.0, later)) is not None
+
+
+@given(
+    st.lists(st.sampled_from([*NodeState]), min_size=5, max_size=5),
+    st.sets(st.integers(0, 4)),
+    st.integers(0, 5),
+)
+def test_only_idle_nodes_that_are_up_go_and_never_more_than_the_surplus(
+    states: list[NodeState], busy: set[int], spare: int
+) -> None:
+    saver = PowerSaver(10.0, spare)
+    views = [running(f"n{i}") for i in busy]
+    saver.choose(world(0.0, *views, states=tuple(states)))
+    chosen = saver.choose(world(10.0, *views, states=tuple(states)))
+    idle = {f"n{i}" for i, state in enumerate(states) if state is NodeState.UP and i not in busy}
+    gone = set(chosen.nodes) if chosen else set()
+    assert gone <= idle and len(gone) == max(0, len(idle) - spare)
+
+
+class Refusing:
+    """Slurm where we are no administrator."""
+
+    dry = False
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def apply(self, action: Action) -> None:
+        self.asked += 1
+        raise AdapterError("scontrol: Invalid user id", kind="refused")
+
+
+def test_a_refusal_is_not_asked_for_again_for_a_while() -> None:
+    saver, slurm = PowerSaver(1.0, spare=0), Refusing()
+    for time in (0.0, 10.0, 20.0, 30.0):
+        saver.save(world(time), (), slurm)
+    assert slurm.asked == 1
+    saver.save(world(10.0 + REFUSED_S), (), slurm)
+    assert slurm.asked == 2
+
+
+def test_a_dry_run_says_it_once() -> None:
+    lines: list[str] = []
+    saver, dry = PowerSaver(1.0, spare=4), Recording(lines.append)
+    for time in (0.0, 10.0, 20.0):
+        saver.save(world(time), (), dry)
+    assert lines == ["power off n0"]

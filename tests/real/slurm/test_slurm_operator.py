@@ -1,0 +1,86 @@
+"""The daemon as somebody who is neither root nor Slurm's own user: an operator places jobs of users, a user cannot."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from real_world import COMMAND, eventually
+from slurm_daemon import SlurmDaemon
+from slurm_site import OPERATOR, SlurmSite
+
+pytestmark = pytest.mark.xdist_group("site")
+Start = Callable[[str], SlurmDaemon]
+
+
+@pytest.fixture
+def start(site: SlurmSite, tmp_path: Path) -> Iterator[Start]:
+    """Start the daemon as a user."""
+    if not _may_run(OPERATOR):
+        pytest.skip(f"SKIPPED, the user {OPERATOR} may not read the folder in which pilotfish is installed")
+    with ExitStack() as stack:
+
+        def begin(user: str) -> SlurmDaemon:
+            folder = site.shared() / f"{tmp_path.name}-{user}"
+            folder.mkdir()
+            daemon = stack.enter_context(closing(SlurmDaemon(folder, site.nodes, site.cpus, user)))
+            daemon.start()
+            return daemon
+
+        yield begin
+
+
+def _may_run(user: str) -> bool:
+    argv = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *COMMAND, "--version"]
+    return subprocess.run(argv, capture_output=True, cwd="/").returncode == 0
+
+
+def hand_over(site: SlurmSite, line: str, *options: str) -> int:
+    return site.submit(line, "--begin=now+600", "--comment=for me pilotfish:hold=600", *options)
+
+
+def test_an_operator_places_jobs_of_users_and_marks_them_in_their_comment(site: SlurmSite, start: Start) -> None:
+    daemon = start(OPERATOR)
+    jobs = [hand_over(site, "sleep 0.5", "--cpus-per-task=3") for _ in range(6)]
+    site.until(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")
+    for job in jobs:
+        shown = site.show(job)
+        assert shown["NodeList"] == shown["ReqNodeList"] and "AdminComment" not in shown
+        comment = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--Format=Comment:0")
+        assert comment.startswith("for me pilotfish:hold=600 pilotfish:pin=")
+    said = daemon.log.read_text()
+    assert said.count("pins are marked in Comment") == 1 and "Traceback" not in said
+    assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: SlurmSite, start: Start) -> None:
+    daemon = start(OPERATOR)
+    daemon.stop(signal.SIGKILL)
+    job = hand_over(site, "sleep 0.2")
+    site.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    site.run(
+        *("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now"),
+        f"Comment=for me pilotfish:hold=600 pilotfish:pin=1000:job={job}:uid={site.uid('games')}:was=",
+    )
+    argv = [*daemon.prefix, *COMMAND, "reap", "--config", str(daemon.config)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=daemon.environment, cwd="/")
+    assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr
+    site.until(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
+    assert site.jobs()[job][1] != "n2"
+
+
+def test_who_has_no_rights_is_told_once_and_harms_nothing(site: SlurmSite, start: Start) -> None:
+    daemon = start("news")
+    job = hand_over(site, "true")
+    eventually(lambda: "Invalid user id" in daemon.log.read_text(), "a refusal")
+    time.sleep(4.0)
+    refused = daemon.log.read_text().count("Invalid user id")
+    assert refused <= 4, "it is asked for again ever more rarely"
+    shown = site.show(job)
+    assert shown["JobState"] == "PENDING" and shown["ReqNodeList"] == "(null)"
+    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0

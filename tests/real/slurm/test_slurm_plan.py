@@ -1,0 +1,65 @@
+"""`pilotfish plan --adapter slurm`, `pilotfish cluster --adapter slurm`: a look at a real queue, and nothing more."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from real_world import pilotfish
+from slurm_site import SlurmSite
+
+pytestmark = pytest.mark.xdist_group("site")
+HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
+
+
+def test_what_is_printed_is_what_slurm_then_does(site: SlurmSite) -> None:
+    jobs = [site.submit("sleep 2", *HOLD, "--cpus-per-task=3") for _ in range(3)]
+    later = site.submit("true", "--begin=now+600", "--comment=pilotfish")
+    before = site.show(jobs[0])
+    done = pilotfish("plan", "--adapter", "slurm", "--policy", "mom", "--show-commands")
+    assert done.returncode == 0, done.stderr
+    assert "queue of slurm: 4 jobs handed over, 3 would start now, 8 nodes, policy mom" in done.stdout
+    assert f"slurm/{later} waits: its user wants it to begin later" in done.stdout
+    assert "GB/s assumed" in done.stderr
+    assert site.show(jobs[0]) == before
+    commands = [line for line in done.stdout.splitlines() if line.startswith("scontrol")]
+    assert len(commands) == 3
+    for line in commands:
+        site.run(*shlex.split(line))
+    site.until(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")
+    placed = {word.split("=")[1] for line in commands for word in line.split() if word.startswith("ReqNodeList=")}
+    assert {site.jobs()[job][1] for job in jobs} == placed and len(placed) == 3
+
+
+def test_the_same_by_a_configuration_and_for_programs(site: SlurmSite, tmp_path: Path) -> None:
+    printed = pilotfish("cluster", "--adapter", "slurm")
+    cluster = yaml.safe_load(printed.stdout)
+    assert cluster["nodes"] == [{"names": "n[1-8]", "type": "c4-4GiB"}], printed.stderr
+    cluster["nodes"][0]["names"] = "n[7-8]"
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(cluster))
+    config = {
+        "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "policy": "let", "state_dir": "state",
+        "profiles": str(tmp_path / "profiles.sqlite"),
+        "adapter": {"name": "slurm", "options": {"partitions": ["half"]}},
+    }  # fmt: skip
+    (tmp_path / "pilotfish.yaml").write_text(yaml.safe_dump(config))
+    job, foreign = site.submit("sleep 1", *HOLD), site.submit("sleep 1", "--begin=now+600")
+    told = pilotfish("plan", "--config", tmp_path / "pilotfish.yaml", "--json")
+    assert told.returncode == 0, told.stderr
+    seen = json.loads(told.stdout)
+    assert [start["job"] for start in seen["starts"]] == [f"slurm/{job}"] and seen["plan"]["policy"] == "let"
+    assert seen["starts"][0]["nodes"][0] in ("n7", "n8") and f"slurm/{foreign}" not in told.stdout
+    assert not (tmp_path / "state").exists() and not (tmp_path / "profiles.sqlite").exists()
+
+
+def test_an_empty_queue_and_a_controller_that_is_away_are_said(
+    site: SlurmSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done = pilotfish("plan", "--adapter", "slurm")
+    assert done.returncode == 0 and "No job waits that was handed over" in done.stdout
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+    done = pilotfish("plan", "--adapter", "slurm")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("pilotfish: error: sinfo")
