@@ -76,6 +76,22 @@ class Guarded:
         """As `inner`."""
         return self._read("nodes", self._inner.nodes)
 
+    def partitions(self) -> dict[str, Partition]:
+        """As `inner`."""
+        return self._read("partitions", self._inner.partitions)
+
+    def reservations(self) -> list[Reservation]:
+        """As `inner`."""
+        return self._read("reservations", self._inner.reservations)
+
+    def limits(self) -> Limits:
+        """As `inner`."""
+        return self._read("limits", self._inner.limits)
+
+    def settings(self) -> Settings:
+        """As `inner`."""
+        return self._read("settings", self._inner.settings)
+
     def time(self) -> float:
         """As `inner`."""
         return self._read("time", self._inner.time)
