@@ -59,12 +59,9 @@ def create(
         rest_token_file: a file that holds the token and that the site renews; or
         rest_token_command: a command that prints a token; "" = `scontrol token`.
         rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
-        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
-        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
-            quarter of their partition, and at least 2.
 
     Raises:
-        ConfigError: an option of REST's cannot be right.
+        ConfigError: an option cannot be right.
     """
     from .adapter import SlurmAdapter
     from .guarded import Guarded

@@ -133,22 +133,6 @@ class Preferred:
         """By a command."""
         return self._commands.ended_as(names, uid, since)
 
-    def partitions(self) -> dict[str, Partition]:
-        """By a command."""
-        return self._commands.partitions()
-
-    def reservations(self) -> list[Reservation]:
-        """By a command."""
-        return self._commands.reservations()
-
-    def limits(self) -> Limits:
-        """By a command."""
-        return self._commands.limits()
-
-    def settings(self) -> Settings:
-        """By a command."""
-        return self._commands.settings()
-
     def submit(self, argv: Sequence[str]) -> int:
         """By a command, as the user that runs us."""
         return self._commands.submit(argv)

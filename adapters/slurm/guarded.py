@@ -96,22 +96,6 @@ class Guarded:
         """As `inner`."""
         return self._read("time", self._inner.time)
 
-    def partitions(self) -> dict[str, Partition]:
-        """As `inner`."""
-        return self._read("partitions", self._inner.partitions)
-
-    def reservations(self) -> list[Reservation]:
-        """As `inner`."""
-        return self._read("reservations", self._inner.reservations)
-
-    def limits(self) -> Limits:
-        """As `inner`."""
-        return self._read("limits", self._inner.limits)
-
-    def settings(self) -> Settings:
-        """As `inner`."""
-        return self._read("settings", self._inner.settings)
-
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         """As `inner`, once: who follows missing jobs asks again."""
         return self._send("ended", self._accounting, lambda: self._inner.ended(ids))
