@@ -6,14 +6,18 @@ applying the same Start twice starts the job once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ..simulate.errors import PilotfishError
 from ..simulate.plan import Action
-from ..simulate.snapshot import Snapshot
+from ..simulate.snapshot import JobView, Snapshot
+from .load import Load
+
+#: Kinds of errors with which an adapter does not ask at all, for the sake of the resource manager.
+NOT_SENT = frozenset(("open", "budget"))
 
 
 class AdapterError(PilotfishError):
@@ -97,6 +101,24 @@ class Adapter(Protocol):
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
         """Read the world once more before jobs are touched; what has to do with other jobs may be as it was."""
+        ...
+
+    def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
+        """What is on record of jobs that a snapshot does not show any more, those that are not known left out.
+
+        Args:
+            since: by key, a time before which the job cannot have been started, epoch seconds.
+
+        Returns:
+            None where no such record is kept. A job that is on record and has not ended is UNKNOWN.
+
+        Raises:
+            AdapterError: the record cannot be read now.
+        """
+        ...
+
+    def load(self) -> Load | None:
+        """What was asked of the resource manager so far, where that is counted here; any thread may ask."""
         ...
 
     def apply(self, action: Action) -> None:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..adapters.base import Adapter, AdapterError
+from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..simulate.formats.hostlist import fold
 from ..simulate.plan import Action, Cancel, PowerOff, Start
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of an action: no error, or one and whether asking again may help."""
+    """What came of an action: no error, or one and whether asking again may help; `sent`: somebody was asked."""
 
     action: Action
     error: str = ""
     transient: bool = False
+    sent: bool = True
 
 
 class Applier(Protocol):
@@ -86,5 +87,5 @@ def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:
             applier.apply(action)
             results.append(Applied(action))
         except AdapterError as error:
-            results.append(Applied(action, str(error) or error.kind, error.transient))
+            results.append(Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT))
     return results

@@ -4,23 +4,26 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from ..adapters.base import Adapter, AdapterError, Capabilities
+from ..adapters.load import Load
 from ..simulate.plan import Action
-from ..simulate.snapshot import Snapshot
+from ..simulate.snapshot import JobView, Snapshot
 from .exporter import Metrics
 
 _Result = TypeVar("_Result")
 
 
 class Counted:
-    """The adapter `inner`, with its requests and errors in `metrics`."""
+    """The adapter `inner`, with its requests and errors in `metrics`: the calls to it, unless it counts requests."""
 
     def __init__(self, inner: Adapter, metrics: Metrics) -> None:
         self._inner, self._metrics = inner, metrics
+        if inner.load() is not None:
+            metrics.show_load(inner.name, inner.load)
 
     @property
     def name(self) -> str:
@@ -44,6 +47,14 @@ class Counted:
     def look_again(self, keys: Collection[str]) -> Snapshot:
         """Read what these jobs touch once more. Raises AdapterError."""
         return self._count("look_again", lambda: self._inner.look_again(keys))
+
+    def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
+        """What is on record of jobs that are not shown any more. Raises AdapterError."""
+        return self._count("recall", lambda: self._inner.recall(since))
+
+    def load(self) -> Load | None:
+        """As the adapter's."""
+        return self._inner.load()
 
     def apply(self, action: Action) -> None:
         """Carry out one action. Raises AdapterError."""

@@ -29,6 +29,7 @@ from .planning import Options, Planner, Problem, next_due, pose, seen_running, s
 from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
 from .reap import overdue
+from .recall import Recall
 from .shadow import Seen, Shadow
 from .standing import Standing
 from .story import Story, sentence
@@ -82,6 +83,7 @@ class Cycle:
         self.ledger = Ledger(journal, self.queue, self.story)
         self.shadow = Shadow()
         self.standing = Standing(adapter, clock)
+        self.recall = Recall(adapter, clock)
         self.number = 0
         self.changed = True
         self.power: PowerSaver | None = None
@@ -165,9 +167,10 @@ class Cycle:
         if take_in(self.queue, snapshot, self.know):
             self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot)
+        events = self.queue.observe(snapshot, self.recall.look(self.queue.missing(snapshot)))
         for entry in open_intents:
-            self.story.settle(entry)
+            if entry.handed or entry.state is not JobState.UNKNOWN:
+                self.story.settle(entry)
         self.story.happened(events)
         if events:
             self._follow(snapshot, events)

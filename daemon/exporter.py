@@ -14,11 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from .. import __version__
+from ..adapters.load import Load
 from ..simulate.errors import ConfigError
 from ..simulate.plan import Plan
 from ..simulate.platform import Node
 from ..simulate.snapshot import JobState, Snapshot
 from .check import occupancy
+from .load import LoadMetrics
 
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -91,6 +93,11 @@ class Metrics:
             self.forecast_error.labels(kind)
         self._last: Snapshot | None = None
         self._watts: float | None = None
+
+    def show_load(self, adapter: str, load: Callable[[], Load | None]) -> None:
+        """Show the requests that an adapter counts itself, instead of the calls to it."""
+        self.registry.unregister(self.adapter_requests)
+        self.registry.register(LoadMetrics(adapter, load))
 
     def set_mode(self, mode: str) -> None:
         """Show the daemon in `mode`, one of MODES."""

@@ -62,7 +62,8 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
         report = cycle.run()
         took = time.perf_counter() - began
         waiting = {entry.key: entry for entry in cycle.queue.active() if entry.state is JobState.PENDING}
-        waits = {key: entry.waits for key, entry in waiting.items() if entry.waits} | cycle.stuck
+        planned = {job.id for job in report.plan.jobs} if report.plan else set()
+        waits = {key: entry.waits for key, entry in waiting.items() if entry.waits and key not in planned} | cycle.stuck
         actions = [applied.action for applied in report.applied]
         commands = [line for action in actions for line in adapter.preview(action)]
         plan = report.plan and replace(

@@ -1,7 +1,8 @@
 """Jobs that the resource manager's users hand to us: they stay in its queue, and are followed in ours.
 
 Rule: what is offered is taken in as it is seen, in the resource manager's order; what is not offered any more and was
-never placed is let go of. Who depends on whom, and what a failure means for others, is the resource manager's to say.
+never placed is let go of. Who depends on whom, and what a failure means for others, is the resource manager's to say:
+a job is planned behind those that it waits for where all of them are followed here, else once nothing keeps it.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Offers(Submission):
         self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, know: Callable[[Job], Job]
     ) -> bool:
         """Take a job in, or note what has changed; True if something has."""
-        after = tuple(before for before in view.job.after if before in views and views[before].offered)
-        job = dataclasses.replace(view.job, after=after)
+        followed = all(before in self.entries or _offered(views.get(before)) for before in view.job.after)
+        job = view.job if followed else dataclasses.replace(view.job, after=())
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
         if entry is None:
@@ -96,6 +97,10 @@ def take_in(queue: Queue, snapshot: Snapshot, know: Callable[[Job], Job]) -> boo
         if isinstance(submission, Offers):
             news = submission.follow(snapshot, queue, know) or news
     return news
+
+
+def _offered(view: JobView | None) -> bool:
+    return view is not None and view.offered
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..simulate.errors import ConfigError
 
 SOCKET_NAME = "pilotfish.sock"
+SITE_CLIENT = Path("/etc/pilotfish/client.yaml")
 LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 
 
@@ -42,6 +43,16 @@ def state_dir() -> Path:
 def cache_dir() -> Path:
     """Return the directory of what may be deleted: PILOTFISH_CACHE, CACHE_DIRECTORY or XDG_CACHE_HOME."""
     return _directory("PILOTFISH_CACHE", "CACHE_DIRECTORY", "XDG_CACHE_HOME", ".cache")
+
+
+def client_files() -> list[Path]:
+    """Return where it may be said how clients reach pilotfish, a later file going before: PILOTFISH_CLIENT alone,
+    else the site's and the user's.
+    """
+    if found := os.environ.get("PILOTFISH_CLIENT"):
+        return [Path(found).expanduser()]
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return [SITE_CLIENT, *([Path(home) / "pilotfish" / "client.yaml"] if os.path.isabs(home) else [])]
 
 
 def profile_store_path() -> Path:

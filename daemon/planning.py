@@ -2,7 +2,7 @@
 
 Rule: the planner is given what is not finished (of thousands of jobs those within the `window`) as one workflow,
 with what runs (ours or not) where it runs; a job that fits no usable node now is left out with its descendants and
-says why, so that it holds nobody else up.
+says why, and so is one that something else than a job of ours keeps from starting, so that neither holds anybody up.
 """
 
 from __future__ import annotations
@@ -130,6 +130,8 @@ def pose(
             if nodes := _known(entry.nodes, snapshot.cluster):
                 done = _progress(entry, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = Running(entry.key, nodes, done)
+            continue
+        if entry.waits and not queue.unmet(entry):
             continue
         if entry.shape not in obstacles:
             obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)

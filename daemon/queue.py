@@ -1,14 +1,15 @@
 """The queue: what was handed to us and how far each job has come, in memory.
 
 Rule: only a snapshot (or a user's cancel) moves a job's state; a job that the resource manager no longer
-shows is UNKNOWN and never started again, and has failed only after it was missed for long, how it ended being not
-known. Everything here is pure: no files, no clock.
+shows is UNKNOWN until its records say how it ended, and never started again. It has failed without such a word only
+where no records are kept and it was missed for long, or where they were read and have not known it for very long.
+Everything here is pure: no files, no clock.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..simulate.fits import memory_need
@@ -16,10 +17,13 @@ from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobState, JobView, Snapshot
 from .endings import ending
 
+#: What is on record of jobs, by key: None = the records do not know it; a key that is left out was not answered.
+Answers = Mapping[str, JobView | None]
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
-#: Snapshots in a row, and seconds, without a job that was there: then it will not come back.
-MISSED, MISSED_S = 10, 30.0
+#: Snapshots in a row, and seconds, without a job that was there: then it will not come back. Where records are kept,
+#: and do not know it, it takes longer: they may be far behind after a fault.
+MISSED, MISSED_S, UNHEARD_S = 10, 30.0, 900.0
 _BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 
@@ -175,29 +179,47 @@ class Queue:
 
     def ready(self, entry: Entry) -> bool:
         """Whether all that `entry` waits for has completed, and nothing else keeps it."""
-        if entry.waits:
-            return False
+        return not entry.waits and not self.unmet(entry)
+
+    def unmet(self, entry: Entry) -> list[Entry]:
+        """The jobs that must still complete before `entry` may start. One that was let go of is none of them."""
+        if not entry.job.after:
+            return []
         others = self.submissions[entry.workflow].entries
-        return all(others[before].state is JobState.COMPLETED for before in entry.job.after)
+        before = (others.get(name) for name in entry.job.after)
+        return [other for other in before if other is not None and other.state is not JobState.COMPLETED]
 
     def as_planned(self, entry: Entry) -> Job:
         """The job under its key, without the dependencies that are done: what the planner is given."""
-        others = self.submissions[entry.workflow].entries
-        after = tuple(
-            f"{entry.workflow}/{before}"
-            for before in entry.job.after
-            if others[before].state is not JobState.COMPLETED
-        )
+        after = tuple(before.key for before in self.unmet(entry))
         return dataclasses.replace(entry.job, id=entry.key, after=after)
 
-    def observe(self, snapshot: Snapshot) -> list[Event]:
-        """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs)."""
+    def missing(self, snapshot: Snapshot) -> dict[str, float]:
+        """The jobs that were, or may have been, started and are not in a snapshot, with the time of their submission
+        to us, before which they cannot have been started. O(jobs).
+        """
+        shown = {view.key for view in snapshot.jobs}
+        times = {submission.id: submission.submit_time for submission in self.submissions.values()}
+        return {
+            entry.key: times[entry.workflow]
+            for entry in self.active()
+            if (entry.handed or (entry.intent is not None and not entry.refused)) and entry.key not in shown
+        }
+
+    def observe(self, snapshot: Snapshot, records: Answers | None = None) -> list[Event]:
+        """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs).
+
+        Args:
+            records: what is on record of the jobs that are `missing`; None where no records are kept.
+        """
         views = {view.key: view for view in snapshot.jobs}
         events: list[Event] = []
         for entry in self.active():
             view = views.get(entry.key)
+            if view is None and (known := (records or {}).get(entry.key)) and known.state.ended:
+                view = known
             if view is None or view.restartable:
-                event = self._not_seen(entry, snapshot.time, view)
+                event = self._not_seen(entry, snapshot.time, view, records)
             else:
                 event = self._seen(entry, view)
             if event:
@@ -239,23 +261,34 @@ class Queue:
             return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
-    def _not_seen(self, entry: Entry, now: float, left: JobView | None) -> Event | None:
+    def _not_seen(
+        self, entry: Entry, now: float, left: JobView | None, records: Answers | None
+    ) -> Event | None:
         """A job that the resource manager does not show, or (`left`) shows as never begun and left alone."""
-        if entry.intent is not None or (left is not None and entry.handed):
+        unheard = left is not None or records is None or records.get(entry.key, entry) is None
+        if (entry.intent is not None and (unheard or entry.refused)) or (left is not None and entry.handed):
             return self._start_failed(entry, now, left)
-        if not entry.handed:
+        if not entry.handed and entry.intent is None:
             return None
+        if not unheard:
+            entry.missed = 0
+            return self._lose(entry, now, records)
         entry.missed_since = entry.missed_since if entry.missed else now
         entry.missed += 1
-        if entry.state is not JobState.UNKNOWN:
-            entry.state = JobState.UNKNOWN
-            entry.reason = "the resource manager does not show it any more"
-            return Event("lost", entry, entry.reason)
-        if entry.cancel_wanted:
+        patience_s = MISSED_S if records is None else UNHEARD_S
+        long = entry.missed >= MISSED and now - entry.missed_since >= patience_s
+        return self._end_missed(entry, now) if long and not entry.cancel_wanted else self._lose(entry, now, records)
+
+    def _lose(self, entry: Entry, now: float, records: Answers | None) -> Event | None:
+        """A job of which is not known what it does; one that was to be cancelled is let go of."""
+        known = (records or {}).get(entry.key)
+        why = known.reason if known else "the resource manager does not show it any more"
+        if entry.state is JobState.UNKNOWN and entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
-        if entry.missed >= MISSED and now - entry.missed_since >= MISSED_S:
-            return self._end_missed(entry, now)
-        return None
+        if (entry.state, entry.reason) == (JobState.UNKNOWN, why):
+            return None
+        entry.state, entry.reason = JobState.UNKNOWN, why
+        return Event("lost", entry, why)
 
     def _end_missed(self, entry: Entry, now: float) -> Event:
         entry.state, entry.finish_time = JobState.FAILED, now

@@ -6,25 +6,22 @@ is taken whole or not at all.
 
 from __future__ import annotations
 
-import base64
-import dataclasses
 import difflib
 import logging
-import re
-import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Capabilities
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.fits import never_fits
-from ..simulate.job import DEFAULT_PROFILE, Job, Workflow
+from ..simulate.job import Workflow
 from ..simulate.platform import Cluster
 from .codec import decode
 from .cycle import Cycle
 from .journal import Journal
+from .naming import asked_for, at_home, new_id
 from .queue import Entry, Submission
 from .render.text import count
 from .wire import refusal
@@ -78,14 +75,14 @@ class Requests:
         if not directory.startswith("/"):
             raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
         key = _text(request, "key") if request.get("key") is not None else None
-        workflow = _at_home(decode(_text(request, "workflow", longest=None)), directory)
+        workflow = at_home(decode(_text(request, "workflow", longest=None)), directory)
         if key is not None and (known := self._journal.submitted_as(key)):
-            if _asked_for(decode(known[1])) != _asked_for(workflow):
+            if asked_for(decode(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
         workflow = self._recall(workflow)
         self._can_run(workflow)
-        submission = Submission(_new_id(workflow.name), workflow, self._cycle.now or time.time())
+        submission = Submission(new_id(workflow.name), workflow, self._cycle.now or time.time())
         self._journal.submit(submission, key)
         self._cycle.take(submission)
         log.info("took %s with %s", submission.id, count(len(workflow.jobs), "job"))
@@ -142,7 +139,7 @@ class Requests:
             "job": self._job(entry),
             "submit_time": self._find(entry.workflow).submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
-            "waits": self._cycle.stuck.get(entry.key, ""),
+            "waits": self._cycle.stuck.get(entry.key) or entry.waits,
             "story": self._journal.story(entry.key),
         }
 
@@ -213,25 +210,3 @@ def _text(request: dict[str, Any], name: str, longest: int | None = 4096) -> str
     if longest is not None and (len(value) > longest or not value.isprintable()):
         raise InvalidJobError(f"{name}: too long, or not printable")
     return value
-
-
-def _at_home(workflow: Workflow, directory: str) -> Workflow:
-    """The workflow with every job's directory absolute, from where it was submitted."""
-    jobs = tuple(
-        dataclasses.replace(job, directory=str(PurePosixPath(directory) / (job.directory or "")))
-        for job in workflow.jobs
-    )
-    return dataclasses.replace(workflow, jobs=jobs)
-
-
-def _asked_for(workflow: Workflow) -> list[Job]:
-    """The jobs but for their profiles, which may have been learned since."""
-    return [dataclasses.replace(job, profile=DEFAULT_PROFILE) for job in workflow.jobs]
-
-
-def _new_id(name: str) -> str:
-    """A name that a person can type and that was never used, also not in a journal that is gone."""
-    word = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "workflow"
-    return f"{word}.{base64.b32encode(secrets.token_bytes(5)).decode().lower()[:6]}"
-
-

@@ -117,7 +117,7 @@ class Story:
                 entry.state, entry.start_time = JobState.RUNNING, self.now
             self.outcomes[intent] = "dry-run" if dry else "applied"
         text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
-        if applied.error:
+        if applied.error and applied.sent:  # what was not even asked is said once, of the cluster
             log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
         self._tell(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
         choice = self._choices.pop(entry.key, "")

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush, nsmallest
 
-from ..simulate.snapshot import JobState
 from .queue import Entry, Queue
 
 #: Jobs beyond which a search over a whole queue costs seconds, and finds nothing better for the next hour.
@@ -50,10 +49,7 @@ def within(
 
 def _blockers(entry: Entry, placed: Collection[str], queue: Queue) -> int:
     """How many of those that it waits for must be planned before it."""
-    if not entry.job.after:
-        return 0
-    others = (queue.submissions[entry.workflow].entries[name] for name in entry.job.after)
-    return sum(other.state is not JobState.COMPLETED and other.key not in placed for other in others)
+    return sum(other.key not in placed for other in queue.unmet(entry))
 
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -94,6 +94,12 @@ class LocalAdapter:
     def look_again(self, keys: Collection[str]) -> Snapshot:
         """The same: a look costs next to nothing here."""
         return self.snapshot()
+
+    def recall(self, since: Mapping[str, float]) -> None:
+        """Nothing is on record beside what a snapshot shows."""
+
+    def load(self) -> None:
+        """Nobody is asked."""
 
     def apply(self, action: Action) -> None:
         """Carry out an action once, however often it is applied.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ...simulate.engine import Simulation, Underway
@@ -75,6 +75,12 @@ class SimulatedAdapter:
     def look_again(self, keys: Collection[str]) -> Snapshot:
         """The same: time stands still between."""
         return self.snapshot()
+
+    def recall(self, since: Mapping[str, float]) -> None:
+        """Nothing is on record beside what a snapshot shows."""
+
+    def load(self) -> None:
+        """Nobody is asked."""
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""

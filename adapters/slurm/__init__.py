@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
     from ..findings import Finding
     from .adapter import SlurmAdapter
+
+#: With fewer requests a minute a look at the queue would take too long.
+LEAST_REQUESTS = 60
 
 
 def create(
@@ -25,6 +29,7 @@ def create(
     accounts: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
+    requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
 ) -> SlurmAdapter:
@@ -35,17 +40,24 @@ def create(
         partitions, qos, accounts: jobs of these are handed over.
         comment: so are jobs with the word `pilotfish` in their comment.
         timeout_s: seconds after which a command is given up.
+        requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
     """
     from .adapter import SlurmAdapter
+    from .guarded import Guarded
     from .handover import Selection
     from .runner import Commands
     from .transport import ByCommands
 
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    transport = ByCommands(Commands(timeout_s))
-    return SlurmAdapter(cluster, transport, selection, submit_options=submit_options, output_dir=output_dir)
+    if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
+        problem = f"found {requests_per_minute!r}"
+        raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
+    transport = Guarded(ByCommands(Commands(timeout_s)), requests_per_minute)
+    return SlurmAdapter(
+        cluster, transport, selection, submit_options=submit_options, output_dir=output_dir, load=transport.load
+    )
 
 
 def examine(

@@ -18,9 +18,10 @@ from pathlib import Path
 from ...simulate.job import Job
 from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, Snapshot
+from ...simulate.snapshot import JobState, JobView, Snapshot
 from ..base import AdapterError, Capabilities
-from . import places, submission, update, world
+from ..load import Load
+from . import places, recall, submission, update, world
 from .clock import ControllerClock
 from .handover import Selection, Standing, standing
 from .records import SlurmJob, SlurmNode
@@ -28,6 +29,8 @@ from .transport import Told, Transport
 
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
+#: And of nodes, when something else has to be asked in their place.
+MOMENT_S = 10.0
 log = logging.getLogger("pilotfish.slurm")
 #: what Slurm says to those who may not
 DENIED = "Access/permission denied"
@@ -50,6 +53,7 @@ class SlurmAdapter:
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        load: Callable[[], Load | None] = lambda: None,
     ) -> None:
         self.cluster, self.selection = cluster, selection
         self.transport: Transport = transport
@@ -60,30 +64,37 @@ class SlurmAdapter:
         self._mark_in = update.Place.ADMIN_COMMENT
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
+        self._nodes_read_at = -math.inf
         self._unwanted: dict[int, tuple[str, ...]] = {}
         self._lists: dict[object, frozenset[str]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
-        self._time = clock
+        self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
+        self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
 
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude."""
-        now = self._clock.now()
+        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude: three requests.
+
+        When the time has to be asked for, once in minutes, nodes are as they were a moment ago.
+        """
+        timing, now = self._clock.due, self._clock.now()
         self._note(self.transport.jobs(), whole=True)
-        self._nodes, self._lists = self.transport.nodes(), {}
+        if not timing or self._time() - self._nodes_read_at > MOMENT_S:
+            self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
         ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
         self._unwanted = self.transport.excluded() if any(ours) else {}
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
-        """One request for the jobs that are to be touched; nodes and neighbours are as they were."""
+        """One request for the jobs that are to be touched; nodes, and mostly neighbours, are as they were."""
         numbers = [number for number in map(world.id_in, keys) if number is not None]
         if len(numbers) < len(keys):  # a job of our own may be under any id
-            return self.snapshot()
+            self._note(self.transport.jobs(), whole=True)
+            return self._picture(self._clock.now())
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._seen.pop(number, None)
@@ -97,6 +108,7 @@ class SlurmAdapter:
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
+            self._touched.clear()
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
@@ -107,6 +119,14 @@ class SlurmAdapter:
             world.node_states(self.cluster, self._nodes),
             world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places),
         )
+
+    def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
+        """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
+        return recall.recall(self.transport, since, self._uid, self._known)
+
+    def load(self) -> Load | None:
+        """What its transport counts, where it does."""
+        return self._load()
 
     def apply(self, action: Action) -> None:
         """Place, release, start or end a job; see `Adapter.apply`.
@@ -129,14 +149,15 @@ class SlurmAdapter:
 
     def preview(self, action: Action) -> list[str]:
         """What `apply` would run: it is applied, over a transport that only tells."""
-        transport, known, told = self.transport, self._known.copy(), Told(self.transport)
+        transport, told = self.transport, Told(self.transport)
+        known, touched = self._known.copy(), self._touched.copy()
         self.transport = told
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._known = transport, known
+            self.transport, self._known, self._touched = transport, known, touched
         return [shlex.join(argv) for argv in told.argvs]
 
     def wait(self, timeout_s: float) -> bool:
@@ -225,7 +246,8 @@ class SlurmAdapter:
         if self._find(start.key) is not None:
             return
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._known[start.key], self._all_read_at = job, -math.inf
+        self._known[start.key] = job
+        self._touched.add(start.key)
         self.transport.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -234,7 +256,7 @@ class SlurmAdapter:
             return
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
-        self._all_read_at = -math.inf
+        self._touched.add(cancel.key)
         self.transport.cancel(job.id)
 
     def _power_off(self, action: PowerOff) -> None:
@@ -253,9 +275,9 @@ class SlurmAdapter:
 
     def _find(self, key: str) -> SlurmJob | None:
         """The last job of ours that was submitted under this key."""
-        fresh = self._time() - self._all_read_at <= FRESH_S
-        jobs = self._seen.values() if fresh else self.transport.jobs()
-        found = [job for job in jobs if world.key_of(job, self._uid) == key]
+        if key in self._touched or self._time() - self._all_read_at > FRESH_S:
+            self._note(self.transport.jobs(), whole=True)
+        found = [job for job in self._seen.values() if world.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 
 

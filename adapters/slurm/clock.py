@@ -23,10 +23,15 @@ class ControllerClock:
         self._ask, self._clock = ask, clock
         self._offset, self._asked = 0.0, float("-inf")
 
+    @property
+    def due(self) -> bool:
+        """Whether `now` is going to ask."""
+        return self._clock() - self._asked > ASK_EVERY_S
+
     def now(self) -> float:
         """Epoch seconds. Raises AdapterError while it has never been known and cannot be asked for."""
-        began = self._clock()
-        if began - self._asked > ASK_EVERY_S:
+        if self.due:
+            began = self._clock()
             told = self._ask()
             self._asked = self._clock()
             self._offset = told + 0.5 - (began + self._asked) / 2  # it is told in whole seconds

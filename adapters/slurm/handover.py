@@ -9,10 +9,11 @@ credential of its first run has expired.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...simulate.snapshot import JobState
+from . import dependency
 from .records import SlurmJob
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
@@ -90,3 +91,12 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
     if job.priority == 0:
         return Standing.WAITING, "it is held"
     return Standing.FREE, ""
+
+
+def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:
+    """Ids of the jobs after whose ends this one may start, if nothing but them keeps it; else none."""
+    after = dependency.followed(job.dependency)
+    if not after or job.priority == 0:  # held by its user or an operator
+        return ()
+    free = replace(job, dependency="", reason="None")
+    return after if standing(free, selection, now)[0] in (Standing.HELD, Standing.FREE) else ()

@@ -16,7 +16,7 @@ from ..base import AdapterError
 
 Runner = Callable[[Sequence[str]], str]
 
-#: words on stderr of a controller that cannot be reached, or that cannot know who asks
+#: words on stderr of a controller, or of accounting, that cannot be reached, or that cannot know who asks
 _AWAY = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -31,9 +31,13 @@ _AWAY = (
     "Resource temporarily unavailable",
     "Unexpected message received",
     "Message receive failure",
+    "Problem talking to the database",
+    "DBD_GET_JOBS_COND failure",
 )
 ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
+#: what would make of a user's `sbatch` something else than the one job that was asked for, and its answer
+_NOT_EVEN_FOR_USERS = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_CLUSTERS", "SBATCH_DEBUG")
 
 
 class Commands:
@@ -41,12 +45,16 @@ class Commands:
 
     Args:
         timeout_s: seconds after which a command is ended; a controller that is down answers after 9 to 10.
+        as_user: in the user's own surroundings, which jobs that are submitted inherit.
     """
 
-    def __init__(self, timeout_s: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, timeout_s: float = 15.0, clock: Callable[[], float] = time.monotonic, *, as_user: bool = False
+    ) -> None:
         self.timeout_s, self.clock = timeout_s, clock
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(_MEANT_FOR_USERS)}
-        self._environment = {**kept, **ENVIRONMENT}
+        left_out = _NOT_EVEN_FOR_USERS if as_user else _MEANT_FOR_USERS
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+        self._environment = kept if as_user else {**kept, **ENVIRONMENT}
 
     def __call__(self, argv: Sequence[str]) -> str:
         """What the command printed. Raises AdapterError."""

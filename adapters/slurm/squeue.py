@@ -33,6 +33,11 @@ def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
     return [*argv, f"--jobs={some}"] if some else argv
 
 
+def command_of(mark: str, uid: int) -> list[str]:
+    """The argv that lists the jobs of one user."""
+    return [*command(mark), f"--user={uid}"]
+
+
 def parse(text: str, mark: str) -> list[SlurmJob]:
     """The jobs of a queue. O(length). Raises ParseError."""
     return [_job(row) for row in rows(text, FIELDS, mark, ("squeue",))]

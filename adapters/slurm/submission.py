@@ -1,7 +1,7 @@
-"""Handing Slurm a job of our own: the `sbatch` that starts it on chosen nodes, under a key that Slurm carries.
+"""Handing Slurm a job: the `sbatch` of one of our own on chosen nodes, and of a user's that waits for us.
 
 Rule: pure. The key is in the comment, quoted so that any text comes back; a job is found by it before it is submitted,
-so that nothing is submitted twice.
+so that nothing is submitted twice. Its name says the key, too: by that accounting finds it when it has left the queue.
 Source: sbatch(1) of Slurm 22.05.
 """
 
@@ -10,22 +10,36 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from urllib.parse import quote, unquote
 
 from ...simulate.fits import memory_need
 from ...simulate.formats.hostlist import fold
 from ...simulate.job import Job
+from . import dependency
 
 _KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
+#: characters of a job's name; Slurm's database keeps 255 bytes of it
+LONGEST_NAME = 200
 _PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
 
 
-def comment_for(key: str) -> str:
-    """The comment of a job that is known as `key`."""
-    return f"pilotfish:key={quote(key, safe='/')}"
+#: Slurm refuses a longer comment (22.05).
+LONGEST_COMMENT = 1024
+
+
+def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
+    """The comment of a job that is known as `key`.
+
+    Args:
+        hold: seconds from its submission to a begin time that is set for us; 0: there is none.
+        profile: the name under which the site knows what it needs.
+    """
+    words = [f"hold={hold}"] if hold else []
+    words += [f"key={quote(key, safe='/')}"] + ([f"profile={quote(profile, safe='')}"] if profile else [])
+    return "pilotfish:" + ";".join(words)
 
 
 def key_in(comment: str) -> str | None:
@@ -40,6 +54,13 @@ def profile_in(comment: str) -> str:
     return unquote(found[1]) if found else ""
 
 
+def name_for(key: str) -> str:
+    """The name of a job that is known as `key`, without commas: accounting has it from the start, and the comment only
+    later, if ever."""
+    plain = quote(key, safe="/")
+    return plain if len(plain) <= LONGEST_NAME else file_name(key)
+
+
 def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
     """The argv that submits a job to run on exactly these nodes as soon as they take it; prints the job id.
 
@@ -49,28 +70,55 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
     """
     name = file_name(key)
     files = [f"--output={output / name}.out", f"--error={output / name}.err"] if output else []
-    limit = [f"--time={max(1, math.ceil(job.walltime / 60))}"] if job.walltime else []
-    memory = memory_need(job)
-    size = [f"--mem={math.ceil(memory / 2**20)}M"] if memory else []
     return [
-        "sbatch",
-        "--parsable",
-        "--no-requeue",
-        "--export=ALL",
-        f"--job-name={job.id[:100]}",
-        f"--comment={comment_for(key)}",
-        f"--nodelist={fold(nodes)}",
-        f"--nodes={len(nodes)}",
-        f"--ntasks={len(nodes)}",
-        "--ntasks-per-node=1",
-        f"--cpus-per-task={job.profile.threads}",
-        *limit,
-        *size,
+        *("sbatch", "--parsable", "--no-requeue", f"--comment={comment_for(key)}", f"--nodelist={fold(nodes)}"),
+        *_needs(job, len(nodes)),
         *files,
         *options,
-        *([f"--chdir={job.directory}"] if job.directory else []),
-        f"--wrap={script(job)}",
+        *_work(job, name_for(key)),
     ]
+
+
+def users_command(
+    job: Job, comment: str, begin_s: int, after: Iterable[int], files: tuple[Path, Path], options: Sequence[str]
+) -> list[str]:
+    """The argv by which a user hands over a job of a workflow, wherever it may run; prints the job id.
+
+    Args:
+        begin_s: seconds from now until it may begin; 0: at once.
+        after: ids of the jobs that must have completed.
+        files: of stdout and stderr.
+        options: what the site or the user adds (partition, account).
+    """
+    return [
+        *("sbatch", "--parsable", f"--comment={comment}"),
+        *([f"--begin=now+{begin_s}"] if begin_s > 0 else []),
+        *dependency.options(after),
+        *_needs(job, job.nodes),
+        *(f"--{what}={_literal(file)}" for what, file in zip(("output", "error"), files, strict=True)),
+        *options,
+        *_work(job, job.id[:100]),
+    ]
+
+
+def _needs(job: Job, nodes: int) -> list[str]:
+    limit = [f"--time={max(1, math.ceil(job.walltime / 60))}"] if job.walltime else []
+    memory = memory_need(job)
+    return [
+        *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", f"--cpus-per-task={job.profile.threads}"),
+        *limit,
+        *([f"--mem={math.ceil(memory / 2**20)}M"] if memory else []),
+    ]
+
+
+def _work(job: Job, name: str) -> list[str]:
+    where = [f"--chdir={job.directory}"] if job.directory else []
+    return ["--export=ALL", f"--job-name={name}", *where, f"--wrap={script(job)}"]
+
+
+def _literal(path: Path) -> str:
+    """A file name in which Slurm replaces nothing."""
+    return str(path).replace("%", "%%")
 
 
 def script(job: Job) -> str:
@@ -86,6 +134,12 @@ def file_name(key: str) -> str:
     """The name of a job's files, without an ending. Slurm replaces %x and the like, so there is no % in it."""
     plain = re.sub(r"[^\w.-]", "_", key)[:100]
     return f"{plain}-{sha256(key.encode()).hexdigest()[:12]}"
+
+
+def plain_name(job: str) -> str:
+    """The name of a job's files in a folder of its workflow's, without an ending: the job's own where that is plain."""
+    plain = re.sub(r"[^\w.-]", "_", job).lstrip(".")[:100]
+    return plain if plain == job else f"{plain}-{sha256(job.encode()).hexdigest()[:12]}"
 
 
 def job_id(printed: str) -> int:

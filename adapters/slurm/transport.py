@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..base import AdapterError, ParseError
-from . import sinfo, squeue, submission, update
+from . import sacct, sinfo, squeue, submission, update
 from .records import SlurmJob, SlurmNode
 from .runner import Runner
 from .table import draw_mark
@@ -43,6 +43,14 @@ class Transport(Protocol):
         """The controller's clock, epoch seconds."""
         ...
 
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """What accounting knows of jobs that have left the queue; kind `unrecorded` where there is no accounting."""
+        ...
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """The same, of jobs of one user by their names, that were there at `since` (epoch seconds) or later."""
+        ...
+
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once."""
         ...
@@ -71,6 +79,7 @@ class Told:
         self._inner, self.notes = inner, inner.notes
         self.argvs: list[list[str]] = []
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
+        self.ended, self.ended_as = inner.ended, inner.ended_as
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Note the `scontrol`."""
@@ -127,6 +136,24 @@ class ByCommands:
         if not found:
             raise ParseError("sdiag: it does not say the time", argv=("sdiag",), stderr_tail=printed[:200])
         return float(found[1])
+
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """One `sacct`."""
+        mark = draw_mark()
+        return sacct.parse(self._recorded(sacct.command(mark, ids)), mark)
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """One `sacct`."""
+        mark = draw_mark()
+        return sacct.parse(self._recorded(sacct.named_command(mark, names, uid, since)), mark)
+
+    def _recorded(self, argv: Sequence[str]) -> str:
+        try:
+            return self._run(argv)
+        except AdapterError as error:
+            if sacct.DISABLED in error.stderr_tail:
+                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None
+            raise
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """One `scontrol update`."""

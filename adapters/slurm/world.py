@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, ready, standing
+from .handover import Selection, Standing, precursors, ready, standing
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
 from .update import pin_of
@@ -42,7 +42,7 @@ def job_of(job: SlurmJob) -> Job:
     name = profile_in(job.comment)
     profile = Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
     return Job(
-        str(job.id), profile, _dependencies(job.dependency), nodes=job.nodes, memory=job.memory, walltime=job.time_limit
+        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
 
 
@@ -69,18 +69,12 @@ def views(
     return tuple(_view(key, job, selection, now, known, allowed) for key, job in ordered)
 
 
-def _view(
-    key: str,
-    job: SlurmJob,
-    selection: Selection,
-    now: float,
-    known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
-) -> JobView:
+def seen(key: str, job: SlurmJob, asked: Job) -> JobView:
+    """How far a job has come, as Slurm says."""
     begun = job.state is not JobState.PENDING
-    seen = JobView(
+    return JobView(
         key=key,
-        job=known.get(key) or job_of(job),
+        job=asked,
         state=job.state,
         nodes=job.placed,
         submit_time=job.submit,
@@ -90,16 +84,28 @@ def _view(
         signal=job.signal if job.state.ended else None,
         reason=job.reason if job.reason != "None" else "",
     )
+
+
+def _view(
+    key: str,
+    job: SlurmJob,
+    selection: Selection,
+    now: float,
+    known: Mapping[str, Job],
+    allowed: Callable[[SlurmJob], frozenset[str] | None],
+) -> JobView:
+    begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
-        return seen
+        return view
     mark, (what, why) = pin_of(job), standing(job, selection, now)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
-        return replace(seen, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
+        return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR:
         later = job.begin is not None and job.begin > now
-        return replace(seen, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
-    return replace(seen, job=replace(seen.job, allowed=allowed(job)), offered=True, restartable=True, waits=why)
+        return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
+    asked = replace(view.job, after=tuple(map(str, precursors(job, selection, now))), allowed=allowed(job))
+    return replace(view, job=asked, offered=True, restartable=True, waits=why)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
@@ -107,12 +113,3 @@ def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState
     states = {node.name: node.state for node in nodes}
     return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
 
-
-def _dependencies(text: str) -> tuple[str, ...]:
-    """Ids of the jobs in `afterok:12(unfulfilled),afterany:13:14`."""
-    ids: list[str] = []
-    for clause in text.replace("?", ",").split(","):
-        kind, _, rest = clause.partition(":")
-        if kind.startswith("after"):
-            ids += [part.partition("(")[0].partition("+")[0].partition("_")[0] for part in rest.split(":")]
-    return tuple(dict.fromkeys(filter(str.isdigit, ids)))

@@ -9,15 +9,22 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import inputs
 
+if TYPE_CHECKING:
+    from ..login.model import Settings
+
 SOCKET = Annotated[
     str | None,
     typer.Option("--socket", metavar="PATH", help="The daemon's socket, if it is not at the usual place."),
+]
+ADAPTER = Annotated[
+    str | None,
+    typer.Option("--adapter", metavar="NAME", help="slurm: over Slurm itself, without the daemon. Default: daemon."),
 ]
 JSON = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 _POLL_S = (0.2, 2.0)
@@ -59,10 +66,14 @@ def submit(
         float,
         typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long --wait asks for an absent daemon."),
     ] = 300.0,
+    no_hold: Annotated[
+        bool, typer.Option("--no-hold", help="Over Slurm: let it start jobs at once, without waiting for pilotfish.")
+    ] = False,
     store: inputs.Store = None,
+    adapter: ADAPTER = None,
     socket: SOCKET = None,
 ) -> int:
-    """Hand a workflow to the service, whole or not at all, and print the id that it got.
+    """Hand a workflow to the service, or over Slurm itself, whole or not at all, and print the id that it got.
 
     --wait ends with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. A daemon
     that is started anew meanwhile is waited for.
@@ -72,7 +83,14 @@ def submit(
       pilotfish submit dag.yaml
       pilotfish submit dag.yaml --wait
       pilotfish submit dag.yaml --key nightly-2026-02-03
+      pilotfish submit dag.yaml --adapter slurm
     """
+    if (to := _over(adapter, socket)) is not None:
+        from . import login
+
+        return login.submit(to, workflow, store, key=key, hold=not no_hold, wait=wait, patience=patience)
+    if no_hold:
+        raise inputs.bad("--no-hold", "it goes with --adapter slurm")
     from ...simulate.formats.workflow import read_workflow
     from ..codec import encode
 
@@ -98,6 +116,7 @@ def status(
         bool, typer.Option("--all", help="Show every workflow and every job, however many there are.")
     ] = False,
     as_json: JSON = False,
+    adapter: ADAPTER = None,
     socket: SOCKET = None,
 ) -> int:
     """Show workflows and jobs, with forecasts against what came true.
@@ -110,6 +129,10 @@ def status(
       pilotfish status dag-1.k3x9a2
       pilotfish status --json
     """
+    if (to := _over(adapter, socket)) is not None:
+        from . import login
+
+        return login.status(to, workflow, everything=everything, as_json=as_json)
     reply = _ask(socket, "status", workflow=workflow)
     if as_json:
         print(json.dumps(reply, indent=1))
@@ -122,6 +145,7 @@ def status(
 
 def cancel(
     target: Annotated[str, typer.Argument(metavar="WORKFLOW|WORKFLOW/JOB", help="What to cancel.")],
+    adapter: ADAPTER = None,
     socket: SOCKET = None,
 ) -> int:
     """Cancel a workflow or one job: what waits never starts, what runs is ended.
@@ -131,6 +155,10 @@ def cancel(
       pilotfish cancel dag-1.k3x9a2
       pilotfish cancel dag-1.k3x9a2/align
     """
+    if (to := _over(adapter, socket)) is not None:
+        from . import login
+
+        return login.cancel(to, target)
     reply = _ask(socket, "cancel", target=target)
     print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
     if reply["warning"]:
@@ -141,6 +169,7 @@ def cancel(
 def explain(
     job: Annotated[str, typer.Argument(metavar="JOB|WORKFLOW/JOB", help="The job; the newest of that name.")],
     as_json: JSON = False,
+    adapter: ADAPTER = None,
     socket: SOCKET = None,
 ) -> int:
     """Tell a job's story: what was chosen, the runner-up, what was foretold and what came true.
@@ -150,6 +179,10 @@ def explain(
       pilotfish explain align
       pilotfish explain dag-1.k3x9a2/align --json
     """
+    if (to := _over(adapter, socket)) is not None:
+        from . import login
+
+        return login.explain(to, job, as_json=as_json)
     reply = _ask(socket, "explain", job=job)
     if as_json:
         print(json.dumps(reply, indent=1))
@@ -158,6 +191,15 @@ def explain(
 
         show_story(reply)
     return 0
+
+
+def _over(adapter: str | None, socket: str | None) -> Settings | None:
+    """The settings of a login node, None where the daemon is to be asked. Raises ConfigError."""
+    from ..login.settings import ADAPTERS, chosen
+
+    if adapter is not None and adapter not in ADAPTERS:
+        raise inputs.not_among("--adapter", adapter, "a way to submit", ADAPTERS)
+    return chosen(adapter, socket)
 
 
 def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:

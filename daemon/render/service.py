@@ -40,10 +40,11 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     """
     screen, workflows = Screen(), reply["workflows"]
     known = count(len(workflows), "workflow")
-    screen.put(Text(f"{clean(reply['cluster'])}: {reply['mode']}, policy {reply['policy']}, {known}"))
+    how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
+    screen.put(Text(f"{clean(reply['cluster'])}: {how}{known}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
-    if reply["mode"] == "fallback":
+    if reply.get("mode") == "fallback":
         screen.put(_why_fallback(**reply["guard"]))
     left = _Budget(len(workflows), sum(len(flow["jobs"]) for flow in workflows)) if everything else _Budget()
     ended = [flow for flow in workflows if flow["finish_time"] is not None]

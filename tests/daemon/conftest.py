@@ -52,6 +52,9 @@ class Manager:
         self.exits: dict[str, int] = {}
         self.capabilities = Capabilities(usage=False)
         self.down = ""
+        self.records: dict[str, JobView] | None = None
+        self.records_down = ""
+        self.recalled: list[set[str]] = []
         self.refuse: dict[str, AdapterError] = {}
 
     def snapshot(self) -> Snapshot:
@@ -62,6 +65,15 @@ class Manager:
 
     def look_again(self, keys) -> Snapshot:
         return self.snapshot()
+
+    def recall(self, since) -> dict[str, JobView] | None:
+        self.recalled.append(set(since))
+        if self.records_down:
+            raise AdapterError(self.records_down, transient=True, kind="unreachable")
+        return None if self.records is None else {key: self.records[key] for key in since if key in self.records}
+
+    def load(self) -> None:
+        pass
 
     def apply(self, action) -> None:
         if action.key in self.refuse:

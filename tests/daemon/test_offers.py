@@ -163,3 +163,43 @@ def test_the_managers_order_is_kept(offering, kit) -> None:
     offering.manager.views = dict(reversed(offering.manager.views.items()))
     offering.run(1)
     assert list(states(offering)) == ["2", "1"]
+
+
+def test_a_job_is_planned_behind_what_it_waits_for_also_once_that_runs(offering, kit) -> None:
+    posed = []
+    planner = offering.cycle.planner
+    offering.cycle.planner = lambda problem, *rest: posed.append(problem) or planner(problem, *rest)
+    offering.manager.offer(kit.job("1", seconds=9))
+    offering.manager.offer(kit.job("2", "1"), waits="it depends on 1")
+    offering.run(1)
+    offering.manager.offer(kit.job("3", "2"), waits="it depends on 2")
+    offering.manager.offer(kit.job("4"))
+    offering.run(1)
+    assert states(offering) == {"1": "running", "2": "pending", "3": "pending", "4": "running"}
+    after = {job.id: job.after for job in posed[-1].workflow.jobs}
+    assert after == {"rjms/1": (), "rjms/2": ("rjms/1",), "rjms/3": ("rjms/2",), "rjms/4": ()}
+
+
+@pytest.mark.parametrize("before", ["nobody", "neighbour"])
+def test_what_waits_for_others_keeps_no_place(offering, kit, before) -> None:
+    """A job that nobody here can start (held by its user, behind a neighbour) must not stand before those that may."""
+    if before == "neighbour":
+        offering.manager.views["rjms/neighbour"] = JobView("rjms/neighbour", kit.job("neighbour"), JobState.PENDING)
+    offering.manager.offer(kit.job("1", before, nodes=2, threads=2), waits=f"it depends on {before}")
+    offering.manager.offer(kit.job("2", nodes=2, threads=2, seconds=1))
+    offering.run(4)
+    assert offering.manager.runs == {"rjms/2": 1} and states(offering) == {"1": "pending"}
+    offering.manager.offer(kit.job("1", nodes=2, threads=2, seconds=1))
+    offering.run(4)
+    assert offering.manager.runs["rjms/1"] == 1
+
+
+def test_a_job_whose_precursor_was_let_go_of_is_not_stuck(offering, kit) -> None:
+    """The precursor has ended and is gone from the journal's queue before the manager says that nothing is left."""
+    offering.manager.offer(kit.job("1", seconds=1))
+    offering.manager.offer(kit.job("2", "1", seconds=1), waits="it depends on 1")
+    offering.run(5)
+    assert states(offering) == {"2": "pending"}
+    offering.manager.offer(kit.job("2", seconds=1))
+    offering.run(4)
+    assert offering.manager.runs["rjms/2"] == 1

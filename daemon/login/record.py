@@ -1,0 +1,184 @@
+"""What was submitted from here: one file for each workflow, in its user's state directory.
+
+Rule: the intent is on the disk before the first job is submitted; what is learned later is added line by line, so that
+a process that is killed loses nothing that it had written. The resource manager's own comments are the truth; this file
+says what was meant.
+Format: JSON lines (schema pilotfish/submission/v1): the intent, then {job, id}, {stage}, {ended, ...}.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
+from ...simulate.job import Workflow
+from ..codec import decode, encode
+
+SCHEMA = "pilotfish/submission/v1"
+#: what became of the submission: not finished, whole, or taken back because a job was refused
+BEGUN, WHOLE, TAKEN_BACK = "begun", "whole", "taken back"
+
+
+@dataclass(slots=True)
+class Record:
+    """A workflow that was submitted from here.
+
+    Args:
+        key: under which the same workflow is taken only once.
+        time: of the submission, epoch seconds of this machine.
+        outputs: folder of stdout and stderr.
+        hold: job -> seconds from its submission to its begin time; empty: it was submitted without.
+        forecast: job -> start and run time (seconds, from the submission), slowdown and nodes, where it was planned.
+        ids: job -> id in the resource manager, of those known to be there.
+        ended: job -> how it ended, as it was last seen.
+    """
+
+    id: str
+    key: str
+    workflow: Workflow
+    time: float
+    outputs: Path
+    hold: dict[str, int] = field(default_factory=dict)
+    forecast: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+    stage: str = BEGUN
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    path: Path = Path()
+
+    def key_of(self, job: str) -> str:
+        """The key that a job carries."""
+        return f"{self.id}/{job}"
+
+    def create(self, folder: Path) -> None:
+        """Write the intent, whole or not at all. Raises ConfigError."""
+        self.path = folder / f"{self.id}.jsonl"
+        intent = {
+            "schema": SCHEMA, "id": self.id, "key": self.key, "time": self.time, "outputs": str(self.outputs),
+            "hold": self.hold, "forecast": self.forecast, "workflow": json.loads(encode(self.workflow)),
+        }  # fmt: skip
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            with part.open("w", encoding="utf-8", errors="surrogatepass") as file:
+                file.write(json.dumps(intent) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise ConfigError(str(self.path), "", f"cannot be written: {error.strerror}") from None
+
+    def submitted(self, job: str, number: int) -> None:
+        """Note that a job is there."""
+        if self.ids.get(job) != number:
+            self.ids[job] = number
+            self._add({"job": job, "id": number})
+
+    def reached(self, stage: str) -> None:
+        """Note how far the submission has come."""
+        if self.stage != stage:
+            self.stage = stage
+            self._add({"stage": stage})
+
+    def has_ended(self, job: str, how: dict[str, Any]) -> None:
+        """Note how a job ended."""
+        self.ended[job] = how
+        self._add({"ended": job, **how})
+
+    def _add(self, line: dict[str, Any]) -> None:
+        """Add a line. What cannot be written is asked of the resource manager again, and nobody has to know."""
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError:
+            return
+
+
+def read(path: Path) -> Record:
+    """A record. A last line that was cut off is left out. Raises ConfigError."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        intent = json.loads(lines[0])
+        if intent.get("schema") != SCHEMA:
+            raise ConfigError(str(path), "schema", f"found {intent.get('schema')!r}", SCHEMA)
+        workflow = decode(json.dumps(intent["workflow"]))
+        names = ("id", "key", "time", "hold", "forecast")
+        record = Record(**{name: intent[name] for name in names}, workflow=workflow, outputs=Path(intent["outputs"]))
+        record.path = path
+        for line in lines[1:]:
+            _follow(record, line)
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidJobError) as error:
+        raise ConfigError(str(path), "", f"not a record of a submission ({type(error).__name__})") from None
+    return record
+
+
+def _follow(record: Record, line: str) -> None:
+    try:
+        said = json.loads(line) if line else {}
+    except ValueError:
+        return  # cut off by a kill
+    if "job" in said:
+        record.ids[said["job"]] = said["id"]
+    elif "stage" in said:
+        record.stage = said["stage"]
+    elif "ended" in said:
+        record.ended[said.pop("ended")] = said
+
+
+def folder(state: Path) -> Path:
+    """Where records are kept, made if missing. Raises ConfigError."""
+    found = state / "workflows"
+    try:
+        found.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigError(str(found), "", f"cannot be made: {error.strerror}") from None
+    return found
+
+
+def known(state: Path) -> Iterator[Record | ConfigError]:
+    """Every record, the oldest first, and what is wrong with those that cannot be read."""
+    found: list[tuple[float, Record | ConfigError]] = []
+    for path in sorted((state / "workflows").glob("*.jsonl")):
+        try:
+            record = read(path)
+            found.append((record.time, record))
+        except ConfigError as error:
+            found.append((0.0, error))
+    yield from (record for _, record in sorted(found, key=lambda pair: pair[0]))
+
+
+def forget(state: Path, before: float) -> None:
+    """Remove records to which nothing was added since a moment, epoch seconds."""
+    for path in (state / "workflows").glob("*.jsonl"):
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
+
+
+@contextmanager
+def alone(state: Path, id: str) -> Iterator[None]:
+    """Keep others on this machine, and on those that share its files, from submitting the same meanwhile.
+
+    Raises:
+        PilotfishError: somebody does already.
+    """
+    path = folder(state) / f"{id}.lock"
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PilotfishError(f"{id} is being submitted by another process at this moment") from None
+        except OSError:
+            pass  # a file system without locks: two at once are then the user's to avoid
+        if not os.fstat(file.fileno()).st_nlink:
+            raise PilotfishError(f"{id} was submitted by another process just now")
+        yield
+        path.unlink(missing_ok=True)

@@ -1,0 +1,255 @@
+"""Handing a whole workflow to Slurm as its user, job by job, so that it is there whole or not at all.
+
+Rule: nothing can begin before all jobs are there: those that wait for no other are locked by a begin time that is later
+than the one in their comment, and let go of together at the end. Before a job is submitted, and after an answer that
+did not come, it is looked for by its key; what was refused takes back what was there before it. Whoever is killed in
+the middle leaves jobs that the same submission finds again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from ...adapters.base import AdapterError
+from ...adapters.slurm import submission
+from ...adapters.slurm.own import OwnJobs, by_key, too_long
+from ...adapters.slurm.records import SlurmJob
+from ...simulate.errors import InvalidJobError, PilotfishError
+from ...simulate.job import Job
+from ...simulate.snapshot import JobState
+from ..render.text import count
+from .holds import in_order
+from .model import Settings
+from .record import TAKEN_BACK, WHOLE, Record
+
+#: The lock on jobs that wait for no other, beyond their hold: seconds for all, and for each job.
+LOCK_S, LOCK_EACH_S = 120, 0.5
+#: Seconds for which a job is looked for once Slurm answers again: what was asked of a frozen controller comes late.
+SETTLE_S = 10.0
+#: Difference between this machine's clock and the controller's from which begin times are set right.
+SKEW_S = 2.0
+TRIES = 3
+_NOISE = re.compile(r"(?:sbatch: |error: |Batch job submission failed: )+")
+
+
+class NotKnownError(PilotfishError):
+    """What became of a job cannot be learned now."""
+
+
+class Submitter:
+    """Submits one workflow: `look`, then `submit`.
+
+    Args:
+        record: what is meant; it is kept up to date.
+        say: takes one line for the user.
+        again: it was taken back before, and what was cancelled then does not count.
+        clock, wall: seconds, monotonic; epoch seconds of this machine.
+    """
+
+    def __init__(
+        self,
+        own: OwnJobs,
+        record: Record,
+        to: Settings,
+        say: Callable[[str], None],
+        *,
+        again: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._own, self._record, self._to, self._say, self._again = own, record, to, say, again
+        self._clock, self._sleep, self._wall = clock, sleep, wall
+        self._jobs = in_order(record.workflow)
+        self._lock_s = LOCK_S + math.ceil(LOCK_EACH_S * len(self._jobs))
+        self._skew_s = 0.0
+        self._there: dict[str, SlurmJob] = {}
+        self._locked: dict[str, float] = {}
+        self._gone: frozenset[str] = frozenset()
+        self._unsure = False
+
+    def look(self) -> int:
+        """See what is there already; returns how many jobs. Changes nothing.
+
+        Raises:
+            AdapterError: Slurm cannot be asked.
+            InvalidJobError: the workflow cannot be submitted, or another one was under this key.
+        """
+        name = self._record.workflow.name
+        for job in self._jobs:
+            if job.command is None:
+                raise InvalidJobError(f"{name}: job {job.id!r} has no command: it can only be planned")
+            if too_long(self._comment(job)):
+                raise InvalidJobError(f"{name}: the name of job {job.id[:40]!r}... is too long for Slurm's comment")
+        self._skew_s = self._skew()
+        found = self._in_queue()
+        wanted = {self._record.key_of(job.id): job.id for job in self._jobs}
+        if foreign := sorted(found.keys() - wanted.keys()):
+            raise InvalidJobError(f"{foreign[0]} is in the queue, not in this workflow: the key was for another one")
+        self._there = {wanted[key]: job for key, job in found.items()}
+        gone = {number: name for name, number in self._record.ids.items() if name not in self._there}
+        self._there |= {gone[job.id]: job for job in self._own.ended(gone)} if gone else {}
+        self._gone = frozenset(self._record.ids.keys() - self._there.keys())
+        return len(self._there)
+
+    def submit(self) -> None:
+        """Submit what is not there.
+
+        Raises:
+            PilotfishError: a job was refused; what had been submitted was cancelled.
+            NotKnownError: Slurm could not be asked; some jobs may be there.
+        """
+        try:
+            for job in self._jobs:
+                if job.id in self._there:
+                    self._take_up(job, self._there[job.id])
+                elif job.id not in self._record.ids:
+                    self._record.submitted(job.id, self._submit(job))
+            if self._unsure:
+                self._drop_doubles()
+            self._unlock()
+        except (AdapterError, KeyboardInterrupt) as error:
+            raise self._undone(error) from None
+        self._record.reached(WHOLE)
+
+    def _in_queue(self) -> dict[str, SlurmJob]:
+        """Jobs of this workflow in the queue by key, without those that a submission has taken back."""
+        found = {key: job for key, job in by_key(self._own.jobs()).items() if key.startswith(f"{self._record.id}/")}
+        if not self._again:
+            return found
+        return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
+
+    def _take_up(self, job: Job, there: SlurmJob) -> None:
+        """Go on with a job that is there; one that is still locked is let go of with the others."""
+        self._record.submitted(job.id, there.id)
+        if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
+            return
+        if there.begin - there.submit - self._record.hold.get(job.id, 0) > SKEW_S:
+            self._locked[job.id] = self._clock() - (self._wall() - self._skew_s - there.submit)
+
+    def _submit(self, job: Job) -> int:
+        """Submit one job; an answer that does not come is looked for in the queue before another try."""
+        argv = self._argv(job)
+        for attempt in range(1, TRIES + 1):
+            self._locked |= {} if job.after else {job.id: self._clock()}
+            try:
+                return self._own.submit(argv)
+            except AdapterError as error:
+                if not error.transient and error.kind != "parse":
+                    raise _refused(job, _NOISE.sub("", str(error))) from None
+                self._unsure = True
+                self._say(f"{error}; whether {job.id} is there is looked up")
+                if found := self._look_for(self._record.key_of(job.id)):
+                    return found.id
+                if attempt == TRIES:
+                    raise _refused(job, f"{error}, {TRIES} times") from None
+        raise AssertionError
+
+    def _look_for(self, key: str) -> SlurmJob | None:
+        """The job, once Slurm answers; None if it is not there and has not come for a while."""
+        asked, answered = self._clock(), math.inf
+        while True:
+            try:
+                found = self._in_queue().get(key)
+                answered = min(answered, self._clock())
+            except AdapterError as error:
+                found, answered = None, math.inf
+                if self._clock() - asked > self._to.patience_seconds:
+                    raise self._not_known(key, error) from None
+            if found or self._clock() - answered >= SETTLE_S:
+                return found
+            self._sleep(1.0)
+
+    def _not_known(self, key: str, error: AdapterError) -> NotKnownError:
+        record = self._record
+        there = f"{len(record.ids)} of {count(len(self._jobs), 'job')} were"
+        return NotKnownError(
+            f"whether {key} was submitted is not known; {there}: {error} "
+            f"(the same with `--key {record.key}` goes on, `pilotfish cancel {record.id}` takes it back)"
+        )
+
+    def _argv(self, job: Job) -> list[str]:
+        begin = self._record.hold.get(job.id, 0) + (0 if job.after else self._lock_s)
+        begin = max(1, round(begin - self._skew_s)) if begin else 0
+        before = [self._record.ids[name] for name in job.after if not self._completed(name)]
+        files = output_files(self._record, job.id)
+        return submission.users_command(job, self._comment(job), begin, before, files, self._to.submit_options)
+
+    def _completed(self, name: str) -> bool:
+        """Whether a job that was there has ended well: Slurm forgets, and then takes it for one that did."""
+        found = self._there.get(name)
+        told = self._record.ended.get(name, {}).get("state")
+        state = found.state if found else JobState(told) if told else None
+        if state is None and name in self._gone:
+            raise AdapterError(f"{name}, for which others wait, has left the queue: how it ended is not known")
+        if state is not None and state.ended and state is not JobState.COMPLETED:
+            raise AdapterError(f"{name}, for which others wait, has ended ({state})", kind="refused")
+        return state is JobState.COMPLETED
+
+    def _comment(self, job: Job) -> str:
+        named = "" if job.profile.name == "default" else job.profile.name
+        return submission.comment_for(self._record.key_of(job.id), hold=self._record.hold.get(job.id, 0), profile=named)
+
+    def _drop_doubles(self) -> None:
+        """Cancel what came late of an answer that was lost, where the job was submitted again."""
+        known, prefix = set(self._record.ids.values()), f"{self._record.id}/"
+        mine = [job for job in self._own.jobs() if (submission.key_in(job.comment) or "").startswith(prefix)]
+        self._own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
+
+    def _unlock(self) -> None:
+        """Give every locked job the begin time of its comment."""
+        begins = defaultdict[int, list[int]](list)
+        for name, submitted in self._locked.items():
+            held = self._record.hold.get(name, 0)
+            left = max(1, round(held - (self._clock() - submitted) - self._skew_s)) if held else 0
+            begins[left].append(self._record.ids[name])
+        try:
+            for in_s, ids in sorted(begins.items()):
+                self._own.begin(ids, in_s)
+        except AdapterError as error:
+            self._say(f"warning: all is submitted, but may begin {self._lock_s} s later than it could: {error}")
+
+    def _undone(self, error: AdapterError | KeyboardInterrupt) -> BaseException:
+        """Take back what is there; returns what to raise."""
+        record = self._record
+        record.reached(TAKEN_BACK)  # before the first is cancelled: whoever comes after a kill must not count these
+        said = str(error) or "interrupted"
+        try:
+            ids = {*record.ids.values(), *(job.id for job in self._in_queue().values())}
+            self._own.cancel(ids, waiting=True)
+            left = [job.id for job in self._own.jobs() if job.id in ids and not job.state.ended]
+        except AdapterError as problem:
+            listed = " ".join(map(str, record.ids.values()))
+            return NotKnownError(f"{said}; what is there could not be cancelled: {problem} (scancel {listed})")
+        if ids:
+            said += f"; taken back: {count(len(ids) - len(left), 'job')}"
+            said += f"; begun already: {', '.join(map(str, left))}" if left else ", of which none had begun"
+        if isinstance(error, KeyboardInterrupt):
+            self._say(said)
+            return error
+        return PilotfishError(said)
+
+    def _skew(self) -> float:
+        """Seconds by which this machine's clock is ahead of the controller's; 0 if that is little or not told."""
+        try:
+            ahead = self._wall() - self._own.time() - 0.5
+        except AdapterError as error:
+            if error.transient or error.kind == "missing":
+                raise
+            return 0.0
+        return ahead if abs(ahead) > SKEW_S else 0.0
+
+
+def output_files(record: Record, job: str) -> tuple[Path, Path]:
+    """Files of a job's stdout and stderr."""
+    name = submission.plain_name(job)
+    return record.outputs / f"{name}.out", record.outputs / f"{name}.err"
+
+
+def _refused(job: Job, why: str) -> AdapterError:
+    return AdapterError(f"job {job.id!r} is refused: {why}", kind="refused")

@@ -1,0 +1,236 @@
+"""What became of one's workflows: records of what was submitted, beside what the resource manager shows now.
+
+Rule: it shows only jobs of the user who asks, and works without records too: a job's comment says which workflow it is
+of. What has left the queue is known by what was seen of it before, by accounting, or by what has started after it; else
+it says that it is not known. The replies have the shapes of the daemon's own (see `requests`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...adapters.slurm import dependency
+from ...adapters.slurm.handover import Selection, Standing, hold_seconds, standing
+from ...adapters.slurm.own import OwnJobs, by_key
+from ...adapters.slurm.records import SlurmJob
+from ...adapters.slurm.update import pin_of
+from ...simulate.errors import ConfigError
+from ...simulate.snapshot import JobState
+from .record import BEGUN, TAKEN_BACK, Record
+from .submitting import output_files
+
+LOST = "it has left the queue, and how it ended is not known"
+_KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
+
+
+@dataclass(slots=True)
+class Watched:
+    """One workflow. `jobs` are those in the queue by name, `record` is what was submitted, if that is known."""
+
+    id: str
+    record: Record | None = None
+    jobs: dict[str, SlurmJob] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Its jobs, in the order of the file, or of submission."""
+        if self.record:
+            return [job.id for job in self.record.workflow.jobs]
+        return sorted(self.jobs, key=lambda name: self.jobs[name].id)
+
+    @property
+    def submit_time(self) -> float:
+        """Epoch seconds."""
+        if self.record:
+            return self.record.time
+        return min((job.submit for job in self.jobs.values() if job.submit is not None), default=0.0)
+
+    def after(self, name: str) -> list[str]:
+        """Names (or, of jobs elsewhere, ids) of what a job waits or waited for, as far as is known."""
+        if self.record:
+            return list(self.record.workflow.jobs[self.record.workflow.index[name]].after)
+        by_id = {job.id: other for other, job in self.jobs.items()}
+        waits = dependency.followed(self.jobs[name].dependency) or () if name in self.jobs else ()
+        return [by_id.get(number, str(number)) for number in waits]
+
+
+def look(own: OwnJobs, records: Iterable[Record | ConfigError], said: list[str]) -> list[Watched]:
+    """Every workflow of the user's, the oldest first; what is wrong with a record is added to `said`.
+
+    Raises:
+        AdapterError: the queue cannot be seen.
+    """
+    found: dict[str, Watched] = {}
+    for record in records:
+        if isinstance(record, ConfigError):
+            said.append(str(record))
+        else:
+            found[record.id] = Watched(record.id, record)
+    for key, job in by_key(own.jobs()).items():
+        workflow, _, name = key.partition("/")
+        if name:
+            found.setdefault(workflow, Watched(workflow)).jobs[name] = job
+    for watched in found.values():
+        _remember(own, watched)
+    return sorted(found.values(), key=lambda watched: watched.submit_time)
+
+
+def _remember(own: OwnJobs, watched: Watched) -> None:
+    """Ask for what has left the queue, and keep what was seen to end: the queue forgets."""
+    record = watched.record
+    if not record:
+        return
+    unknown = {number: name for name, number in record.ids.items() if name not in watched.jobs | record.ended}
+    if unknown:
+        watched.jobs |= {unknown[job.id]: job for job in own.ended(unknown) if job.id in unknown}
+    for name, job in watched.jobs.items():
+        if job.state.ended and name not in record.ended and name in record.workflow.index:
+            shown = job_reply(watched, name)
+            record.has_ended(name, {key: shown[key] for key in _KEPT})
+
+
+def workflow_reply(watched: Watched) -> dict[str, Any]:
+    """A workflow as `status` shows it."""
+    jobs = [job_reply(watched, name) for name in watched.names]
+    states = {JobState(job["state"]) for job in jobs}
+    state = _overall(states)
+    finish = max((job["finish_time"] or 0.0 for job in jobs), default=0.0)
+    settled = state.ended or state is JobState.UNKNOWN
+    return {
+        "id": watched.id,
+        "name": watched.record.workflow.name if watched.record else watched.id.rpartition(".")[0],
+        "state": str(state),
+        "submit_time": watched.submit_time,
+        "finish_time": (finish or watched.submit_time) if settled else None,
+        "exit_code": int(state is not JobState.COMPLETED) if state.ended else None,
+        "jobs": jobs,
+    }
+
+
+def _overall(states: set[JobState]) -> JobState:
+    """Of the whole; UNKNOWN where nothing goes on, nothing failed, and of some jobs nobody knows how they ended."""
+    order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.UNKNOWN, JobState.COMPLETED)
+    if all(state.ended or state is JobState.UNKNOWN for state in states):
+        return next(state for state in order if state in states)
+    return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
+
+
+def job_reply(watched: Watched, name: str) -> dict[str, Any]:
+    """A job as `status` shows it."""
+    record, job = watched.record, watched.jobs.get(name)
+    forecast = record.forecast.get(name) if record else None
+    reply = {
+        "id": name,
+        "key": f"{watched.id}/{name}",
+        "forecast_run_time": forecast["run_time"] if forecast else None,
+        "forecast_finish_time": watched.submit_time + forecast["start"] + forecast["run_time"] if forecast else None,
+        "contention_slowdown": forecast["slowdown"] if forecast else None,
+        **(_seen(job) if job else _unseen(watched, name)),
+    }
+    files = output_files(record, name) if record and reply["start_time"] is not None else None
+    return reply | {"stdout": str(files[0]) if files else None, "stderr": str(files[1]) if files else None}
+
+
+def _seen(job: SlurmJob) -> dict[str, Any]:
+    begun = job.state is not JobState.PENDING and bool(job.placed)
+    ended, state = job.state.ended, job.state
+    why = "" if job.reason in ("None", "NonZeroExitCode", "TimeLimit") or state is JobState.RUNNING else job.reason
+    if state is JobState.TIMEOUT and job.time_limit:
+        why = f"reached its walltime of {job.time_limit:g} s"
+    elif state is JobState.CANCELLED:
+        why = "what it waits for did not complete" if why == "DependencyNeverSatisfied" else why
+    return {
+        "state": str(state),
+        "nodes": list(job.placed),
+        "start_time": job.start if begun else None,
+        "finish_time": job.end if ended else None,
+        "exit_code": job.exit_code if ended and state is not JobState.CANCELLED else None,
+        "signal": job.signal if ended else None,
+        "reason": why,
+    }
+
+
+def _unseen(watched: Watched, name: str) -> dict[str, Any]:
+    """Of a job that the queue does not show."""
+    record = watched.record
+    nothing = dict.fromkeys(_KEPT) | {"state": str(JobState.UNKNOWN), "nodes": [], "reason": LOST}
+    if record is None:
+        return nothing
+    if name in record.ended:
+        return nothing | record.ended[name]
+    if record.stage == TAKEN_BACK:
+        return nothing | {"state": str(JobState.CANCELLED), "reason": "its submission was taken back"}
+    if name not in record.ids:
+        why = "it is not submitted" if record.stage == BEGUN else LOST
+        return nothing | {"state": str(JobState.PENDING if record.stage == BEGUN else JobState.UNKNOWN), "reason": why}
+    followers = [job.id for job in record.workflow.jobs if name in job.after]
+    if any(_has_begun(watched, follower) for follower in followers):
+        return nothing | {"state": str(JobState.COMPLETED), "reason": ""}
+    return nothing
+
+
+def _has_begun(watched: Watched, name: str) -> bool:
+    """Whether a job has begun, as it only does when what it waits for has completed."""
+    job = watched.jobs.get(name)
+    if job:
+        return job.state is not JobState.PENDING and bool(job.placed)
+    return bool(watched.record and watched.record.ended.get(name, {}).get("start_time") is not None)
+
+
+def story_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
+    """A job as `explain` tells it."""
+    job, shown = watched.jobs.get(name), job_reply(watched, name)
+    began = (job.submit if job else None) or watched.submit_time
+    return {
+        "job": shown,
+        "submit_time": began,
+        "after": watched.after(name),
+        "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
+        "story": [
+            {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
+            for time, kind, text in _story(watched, name, job, shown, began)
+        ],
+    }
+
+
+def _story(
+    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float
+) -> list[tuple[float, str, str]]:
+    told: list[tuple[float, str, str]] = []
+    record = watched.record
+    number = job.id if job else record.ids.get(name) if record else None
+    hold = hold_seconds(job.comment) if job else record.hold.get(name) if record else None
+    if number is not None:
+        held = f", held for pilotfish for {hold} s at most" if hold else ""
+        told.append((began, "submitted", f"as job {number} of Slurm{held}"))
+    forecast = record.forecast.get(name) if record else None
+    if forecast:
+        nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
+        start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
+        told.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
+    mark = pin_of(job) if job else None
+    if job and mark:
+        told.append((float(mark.time), "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
+    if shown["start_time"] is not None:
+        told.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
+    if shown["finish_time"] is not None:
+        from ..endings import ending
+
+        how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
+        told.append((shown["finish_time"], "ended", how))
+    return told
+
+
+def _waits(job: SlurmJob, now: float) -> str:
+    """Why a job waits, in Slurm's words and in ours."""
+    if job.state is not JobState.PENDING:
+        return ""
+    what, why = standing(job, Selection(), now)
+    if what is Standing.HELD and job.begin is not None:
+        left = max(0.0, job.begin - now)
+        return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
+    if what is Standing.FREE:
+        return f"Slurm says {job.reason}; pilotfish may still choose its nodes"
+    return why or f"Slurm says {job.reason}"

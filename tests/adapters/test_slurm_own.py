@@ -1,0 +1,145 @@
+"""What a user's commands say to Slurm: dependencies, the hold, the key, and the answers that come back."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.slurm import dependency
+from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, is_held, precursors, standing
+from pilotfish.adapters.slurm.own import OwnJobs, by_key, too_long
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.runner import Commands
+from pilotfish.adapters.slurm.submission import comment_for, key_in, plain_name, profile_in, users_command
+from pilotfish.simulate.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.snapshot import JobState
+
+PROFILE = Profile((ThreadGroup(2, 10.0),), name="align")
+JOB = Job("align", PROFILE, ("prepare",), memory=2.0**30, walltime=90.0, command=("./align", "a b"), directory="/w")
+FILES = (Path("/o/100%.out"), Path("/o/100%.err"))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [  # as Slurm 22.05 prints them
+        ("", ()),
+        ("afterok:12(unfulfilled)", (12,)),
+        ("afterok:4(unfulfilled),afterok:2(unfulfilled)", (4, 2)),
+        ("afterok:4(unfulfilled),afterany:2(unfulfilled)", (4, 2)),
+        ("afterok:12:13", (12, 13)),
+        ("afterok:12(fulfilled),afterok:13(unfulfilled)", (13,)),
+        ("afterany:4(unfulfilled)?afterok:2(unfulfilled)", None),
+        ("afterok:4(failed),afterok:2(unfulfilled)", None),
+        ("afternotok:4(unfulfilled)", None),
+        ("after:2+1(unfulfilled)", None),
+        ("aftercorr:2(unfulfilled)", None),
+        ("afterok:12_*(unfulfilled)", None),
+        ("singleton(unfulfilled)", None),
+        ("afterok:", None),
+        ("afterok:12(unful", None),
+        ("expand:7", None),
+    ],
+)
+def test_what_a_job_waits_for(text: str, ids: tuple[int, ...] | None) -> None:
+    assert dependency.followed(text) == ids
+
+
+@given(st.lists(st.integers(1, 10**9), unique=True))
+def test_what_is_written_is_read_again(ids: list[int]) -> None:
+    said = "".join(dependency.options(ids)[:1]).removeprefix("--dependency=")
+    assert dependency.followed(said) == tuple(ids)
+
+
+@given(st.text())
+def test_any_dependency_is_answered(text: str) -> None:
+    assert dependency.followed(text) is None or not text or "after" in text or set(text) <= {","}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, (6,)),
+        ({"dependency": ""}, ()),
+        ({"dependency": "singleton(unfulfilled)"}, ()),
+        ({"begin": 5_000.0}, ()),  # its user wants it to begin later
+        ({"priority": 0}, ()),  # held
+        ({"comment": ""}, ()),
+    ],
+)
+def test_a_job_is_planned_behind_others_if_nothing_else_keeps_it(
+    changed: dict[str, object], expected: tuple[int, ...]
+) -> None:
+    job = SlurmJob(
+        7, JobState.PENDING, "Dependency", submit=990.0, begin=1050.0, priority=1, comment="pilotfish:hold=60",
+        dependency="afterok:6(unfulfilled)",
+    )  # fmt: skip
+    assert standing(job, Selection(), 1000.0)[0] is Standing.WAITING
+    assert precursors(replace(job, **changed), Selection(), 1000.0) == expected  # type: ignore[arg-type]
+
+
+def test_the_sbatch_of_a_users_job() -> None:
+    argv = users_command(JOB, comment_for("w.a/align", hold=70, profile="align"), 70, [4, 5], FILES, ["--partition=x"])
+    assert argv == [
+        "sbatch", "--parsable", "--comment=pilotfish:hold=70;key=w.a/align;profile=align", "--begin=now+70",
+        "--dependency=afterok:4:5", "--kill-on-invalid-dep=yes", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1",
+        "--cpus-per-task=2", "--time=2", "--mem=1024M", "--output=/o/100%%.out", "--error=/o/100%%.err",
+        "--partition=x", "--export=ALL", "--job-name=align", "--chdir=/w", "--wrap=exec ./align 'a b'",
+    ]  # fmt: skip
+    plain = users_command(JOB, comment_for("w.a/align"), 0, [], FILES, [])
+    assert not [word for word in plain if word.startswith(("--begin", "--dep", "--kill", "--nodelist", "--no-req"))]
+
+
+@given(st.text(min_size=1), st.integers(1, 86_400), st.text())
+def test_a_comment_says_key_hold_and_profile(key: str, hold: int, profile: str) -> None:
+    comment = comment_for(key, hold=hold, profile=profile)
+    assert (key_in(comment), hold_seconds(comment), profile_in(comment)) == (key, hold, profile)
+    assert comment.isascii() and comment.isprintable() and too_long(comment) is (len(comment) >= 1024)
+    held = SlurmJob(1, JobState.PENDING, submit=100.0, begin=100.0 + hold, comment=comment)
+    assert is_held(held, 100.0) and not is_held(replace(held, begin=100.0 + hold + 60), 100.0)  # locked: see submitting
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_names_of_files_are_plain_and_differ(one: str, other: str) -> None:
+    assert not set(plain_name(one)) & set("/%\0 \n") and not plain_name(one).startswith(".")
+    assert one == other or plain_name(one) != plain_name(other)
+    assert plain_name("align-1") == "align-1"
+
+
+def test_of_several_jobs_under_one_key_the_last_counts() -> None:
+    jobs = [SlurmJob(number, JobState.PENDING, comment="pilotfish:key=w/a") for number in (8, 9, 7)]
+    assert {key: job.id for key, job in by_key([*jobs, SlurmJob(99, JobState.PENDING)]).items()} == {"w/a": 9}
+
+
+def test_requests_are_cut_into_portions_and_none_is_made_for_nothing() -> None:
+    ran: list[Sequence[str]] = []
+    own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)  # type: ignore[func-returns-value]
+    own.cancel([])
+    own.begin([], 5)
+    assert not ran and own.submit(["sbatch"]) == 7
+    own.begin(range(1, 502), 5)
+    own.begin([3], 0)
+    own.cancel([1, 2], waiting=True)
+    assert ran[0][-1] == ran[1][-1] == "StartTime=now+5" and ran[1][2] == "JobId=501"
+    assert ran[2:] == [["scontrol", "update", "JobId=3", "StartTime=now"], ["scancel", "--state=PENDING", "1", "2"]]
+
+
+def test_a_users_own_surroundings_go_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "a", "TZ": "Asia/Tokyo", "SLURM_CLUSTERS": "x"}.items():
+        monkeypatch.setenv(name, value)
+    line = "echo ${SBATCH_WAIT-no} ${SBATCH_ACCOUNT-no} ${SLURM_CLUSTERS-no} $TZ"
+    assert Commands(as_user=True)(["sh", "-c", line]) == "no a no Asia/Tokyo\n"
+    assert Commands()(["sh", "-c", line]) == "no no no UTC\n"
+
+
+def test_the_wrapped_line_is_one_that_a_shell_reads_as_it_was_meant() -> None:
+    job = replace(JOB, command=("printf", "%s|", "a'b", "$HOME", "x;y"), environment=(("A", "1 2"),))
+    line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")
+    printed = subprocess.run(["sh", "-c", line], capture_output=True, text=True).stdout
+    assert printed == "a'b|$HOME|x;y|" and shlex.split(line)

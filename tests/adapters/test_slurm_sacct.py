@@ -1,0 +1,202 @@
+"""What accounting prints, read: the last record counts, nothing that a user wrote passes for a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm import sacct
+from pilotfish.adapters.slurm.recall import recall
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.submission import LONGEST_NAME, name_for
+from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.simulate.snapshot import JobState, JobView
+
+MARK = "@00ff@"
+#: as Slurm 22.05 printed it, in the order of sacct.FIELDS
+PRINTED = {
+    "JobIDRaw": "2", "DBIndex": "1", "State": "FAILED", "ExitCode": "3:0", "UID": "5", "Account": "research",
+    "QOS": "normal", "Partition": "main", "NNodes": "1", "Submit": "2026-11-21T06:53:34",
+    "Start": "2026-11-21T06:53:34", "End": "2026-11-21T06:53:36", "NodeList": "n1", "JobName": "Flow-1/Align%20x",
+    "Comment": "pilotfish:key=Flow-1/Align%20x",
+}  # fmt: skip
+SUBMIT = 1795244014.0
+
+
+def printed(**changed: str) -> str:
+    """One record."""
+    return "".join(f"{value}{MARK}" for value in (PRINTED | changed).values()) + "\n"
+
+
+class Recorded:
+    """Slurm whose accounting is a text; `asked` are the commands."""
+
+    def __init__(self, text: str = "", problem: AdapterError | None = None) -> None:
+        self.text, self.problem, self.asked = text, problem, list[Sequence[str]]()
+        self.transport = ByCommands(self)
+
+    def __call__(self, argv: Sequence[str]) -> str:
+        self.asked.append(argv)
+        if self.problem:
+            raise self.problem
+        (mark,) = [word.partition("=")[2] for word in argv if word.startswith("--delimiter=")]
+        return self.text.replace(MARK, mark)
+
+    def recall(self, **since: float) -> dict[str, JobView] | None:
+        return recall(self.transport, {key.replace("__", "/"): time for key, time in since.items()}, 5, {})
+
+
+def test_the_recorded_row_has_every_field() -> None:
+    assert tuple(PRINTED) == sacct.FIELDS
+
+
+def test_a_job_that_failed() -> None:
+    (job,) = sacct.parse(printed(), MARK)
+    assert (job.id, job.state, job.exit_code, job.signal, job.uid) == (2, JobState.FAILED, 3, None, 5)
+    assert (job.submit, job.start, job.end, job.placed) == (SUBMIT, SUBMIT, SUBMIT + 2, ("n1",))
+    assert (job.name, job.reason) == ("Flow-1/Align%20x", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "value"),
+    [
+        ({"State": "CANCELLED by 1000", "ExitCode": "0:0"}, "state", JobState.CANCELLED),
+        ({"State": "CANCELLED by 1000"}, "reason", ""),
+        ({"State": "CANCELLED", "Start": "None", "NodeList": "None assigned"}, "start", None),
+        ({"State": "CANCELLED", "Start": "None", "NodeList": "None assigned"}, "placed", ()),
+        ({"State": "TIMEOUT", "ExitCode": "0:0"}, "state", JobState.TIMEOUT),
+        ({"State": "FAILED", "ExitCode": "0:9"}, "signal", 9),
+        ({"State": "OUT_OF_MEMORY", "ExitCode": "0:125"}, "reason", "OUT_OF_MEMORY"),
+        ({"State": "NODE_FAIL", "ExitCode": "1:0"}, "state", JobState.FAILED),
+        ({"State": "RUNNING", "End": "Unknown"}, "end", None),
+        ({"State": "REQUEUED"}, "state", JobState.PENDING),
+        ({"State": "RESIZING"}, "state", JobState.RUNNING),
+        ({"State": "BRAND_NEW"}, "state", JobState.UNKNOWN),
+        ({"NodeList": "n[1-2]", "NNodes": "2"}, "placed", ("n1", "n2")),
+    ],
+)
+def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
+    (job,) = sacct.parse(printed(**changed), MARK)
+    assert getattr(job, field) == value
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        # requeued: each life has a record of its own; in whatever order they are printed
+        [{"State": "NODE_FAIL", "DBIndex": "1"}, {"Submit": "2026-11-21T07:00:00", "DBIndex": "9"}],
+        [{"Submit": "2026-11-21T07:00:00", "DBIndex": "9"}, {"State": "PREEMPTED", "DBIndex": "1"}],
+        # within one second
+        [{"State": "REQUEUED", "DBIndex": "4"}, {"DBIndex": "5"}],
+        [{"DBIndex": "5"}, {"State": "REQUEUED", "DBIndex": "4"}],
+        # ids began anew: the same number, another job
+        [{"State": "COMPLETED", "Submit": "2025-01-01T00:00:00", "DBIndex": "3"}, {"DBIndex": "7"}],
+    ],
+)
+def test_of_several_records_the_last_counts(records: list[dict[str, str]]) -> None:
+    (job,) = sacct.parse("".join(printed(**record) for record in records), MARK)
+    assert (job.state, job.exit_code) == (JobState.FAILED, 3)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"JobIDRaw": "2.batch"}, {"ExitCode": ""}, {"ExitCode": "3"}, {"Submit": "yesterday"}, {"NodeList": "n[1-"},
+     {"UID": ""}, {"DBIndex": "x"}],
+)  # fmt: skip
+def test_what_cannot_be_read_names_the_job(changed: dict[str, str]) -> None:
+    with pytest.raises(ParseError, match="sacct: job 2"):
+        sacct.parse(printed(**changed), MARK)
+
+
+@given(st.text(), st.text())
+def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
+    if MARK in name + comment:
+        return
+    found = sacct.parse(printed(JobName=name, Comment=comment) + printed(JobIDRaw="3"), MARK)
+    assert [(job.id, job.state) for job in found] == [(2, JobState.FAILED), (3, JobState.FAILED)]
+
+
+@pytest.mark.parametrize("forged", ["x|2|COMPLETED|0:0|5|", "a\n2|1|COMPLETED|0:0", "@00fe@2@00fe@COMPLETED", "", "a\0"])
+def test_a_name_with_delimiters_and_newlines(forged: str) -> None:
+    (job,) = sacct.parse(printed(JobName=forged), MARK)
+    assert job.state is JobState.FAILED
+
+
+@given(st.integers(1, len(printed()) - 2))
+def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
+    with pytest.raises(ParseError):
+        sacct.parse((printed() + printed(JobIDRaw="3"))[: len(printed()) + cut], MARK)
+
+
+def test_what_is_asked() -> None:
+    argv = sacct.command(MARK, [3, 9])
+    assert {"--allusers", "--jobs=3,9", "--allocations", "--duplicates", f"--delimiter={MARK}"} <= set(argv)
+    argv = sacct.named_command(MARK, ["a/b", "a/c"], 5, SUBMIT)
+    assert {"--uid=5", "--name=a/b,a/c", "--starttime=2026-11-21T06:53:34"} <= set(argv)
+    assert "--starttime=1970-01-01T00:00:00" in sacct.named_command(MARK, ["a"], 5, -60.0)
+
+
+@given(st.text(min_size=1, max_size=400))
+def test_names_have_no_commas_and_fit(key: str) -> None:
+    name = name_for(key)
+    assert len(name.encode()) <= max(LONGEST_NAME, 255) and not set(name) & set(", \n'\"") and name == name.strip()
+
+
+def test_users_jobs_are_found_by_id_and_ours_by_name() -> None:
+    slurm = Recorded(printed() + printed(JobIDRaw="7", JobName="x"))
+    found = slurm.recall(slurm__7=SUBMIT, slurm__8=SUBMIT)
+    assert found is not None and set(found) == {"slurm/7"} and found["slurm/7"].exit_code == 3
+    assert len(slurm.asked) == 1
+    name = "Flow-1/Align x"
+    found = recall(slurm.transport, {name: SUBMIT, "slurm/7": 0.0}, 5, {})
+    assert found is not None and set(found) == {name, "slurm/7"} and len(slurm.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"UID": "6"}, {"JobName": "flow-1/align%20x"}, {"Submit": "2026-11-20T06:53:34"}, {"JobName": "other"}],
+)
+def test_a_namesake_is_not_ours(changed: dict[str, str]) -> None:
+    """Of another account, in other letters, or from before the job was decided on."""
+    slurm = Recorded(printed(**changed))
+    assert recall(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {}) == {}
+
+
+def test_of_two_under_one_name_the_last_counts() -> None:
+    slurm = Recorded(printed(State="COMPLETED", JobIDRaw="9", Submit="2026-11-21T06:54:00") + printed())
+    found = recall(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    assert found is not None and found["Flow-1/Align x"].state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "BRAND_NEW"])
+def test_what_has_not_ended_is_unknown(state: str) -> None:
+    found = Recorded(printed(State=state, End="Unknown")).recall(slurm__2=0.0)
+    assert found is not None and found["slurm/2"].state is JobState.UNKNOWN
+    assert "accounting has it as" in found["slurm/2"].reason
+
+
+def test_no_accounting_is_told_from_accounting_that_is_away() -> None:
+    disabled = AdapterError("x", kind="refused", exit_code=1, stderr_tail="Slurm accounting storage is disabled\n")
+    assert Recorded(problem=disabled).recall(slurm__2=0.0) is None
+    assert Recorded(problem=disabled).recall(a__b=0.0) is None
+    away = AdapterError("x", transient=True, kind="unreachable", stderr_tail="Connection refused")
+    with pytest.raises(AdapterError) as caught:
+        Recorded(problem=away).recall(slurm__2=0.0)
+    assert caught.value.transient
+    with pytest.raises(ParseError):
+        Recorded(printed()[:-30]).recall(slurm__2=0.0)
+
+
+class Foreign(ByCommands):
+    """Accounting that tells of jobs that were not asked for."""
+
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        return [SlurmJob(99, JobState.COMPLETED, submit=SUBMIT)]
+
+
+def test_what_was_not_asked_for_is_left_out() -> None:
+    assert recall(Foreign(Recorded()), {"slurm/2": 0.0}, 5, {}) == {}

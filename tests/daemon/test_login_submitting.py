@@ -1,0 +1,172 @@
+"""Submitting from a login node: whatever happens at whichever sbatch, every job is there once, or none is, or it is
+said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from login_slurm import LATE_S, FakeSlurm, Killed
+
+from pilotfish.daemon.login.model import Settings
+from pilotfish.daemon.login.record import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.daemon.login.submitting import LOCK_S, NotKnownError, Submitter
+from pilotfish.simulate.errors import InvalidJobError, PilotfishError
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
+
+NAMES = "abcd"
+AFTER = {"a": "", "b": "a", "c": "", "d": "bc"}
+FLOW = Workflow("dag", tuple(Job(n, DEFAULT_PROFILE, tuple(AFTER[n]), command=("true",)) for n in NAMES))
+HOLD = dict.fromkeys(NAMES, 600)
+FAULTS = st.sampled_from(["", "refused", "lost", "answer", "late", "killed before", "killed after"])
+
+
+def intent(folder: Path) -> Record:
+    record = Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "out", hold=dict(HOLD))
+    record.create(folder)
+    return record
+
+
+def submitter(slurm: FakeSlurm, record: Record, said: list[str] | None = None, **options: Any) -> Submitter:
+    own, to = slurm.own(), Settings(patience_seconds=30)
+    say = [].append if said is None else said.append
+    return Submitter(own, record, to, say, clock=slurm.clock, sleep=slurm.sleep, wall=slurm.wall, **options)
+
+
+def attempt(slurm: FakeSlurm, record: Record) -> str:
+    """One run of the command; what came of it."""
+    again = record.stage == TAKEN_BACK
+    if again:
+        fresh = Record(record.id, record.key, record.workflow, record.time, record.outputs, hold=dict(HOLD))
+        fresh.create(record.path.parent)
+        record = fresh
+    made = submitter(slurm, record, again=again)
+    made.look()
+    try:
+        made.submit()
+    except Killed:
+        return "killed"
+    except NotKnownError:
+        return "not known"
+    except PilotfishError:
+        return "refused"
+    return "whole"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.integers(1, 10), FAULTS, max_size=6), st.sampled_from([-40.0, 0.0, 40.0]))
+def test_every_job_is_there_once_or_none_is(
+    tmp_path_factory: pytest.TempPathFactory, faults: dict[int, str], skew: float
+) -> None:
+    slurm, folder = FakeSlurm(faults, skew), tmp_path_factory.mktemp("s")
+    record = intent(folder)
+    whole = sorted(f"dag.aaaaaa/{name}" for name in NAMES)
+    for _ in range(12):
+        came = attempt(slurm, record)
+        record = read(record.path)
+        if came == "whole":
+            assert slurm.alive() == whole and record.stage == WHOLE
+            break
+        if came == "refused":
+            assert not slurm.alive() and record.stage == TAKEN_BACK
+        else:
+            assert record.stage == BEGUN and len(set(slurm.alive())) == len(slurm.alive())
+        slurm.sleep(20.0)
+    assert came == "whole"
+    held = [job["begin"] - job["submit"] for job in slurm.jobs.values() if job["State"] == "PENDING"]
+    assert all(600 - LATE_S - 1 <= hold <= 601 for hold in held)  # what comes late is counted from when it was asked for
+
+
+def test_nothing_can_begin_before_all_is_there(tmp_path: Path) -> None:
+    slurm = FakeSlurm({4: "killed after"})
+    assert attempt(slurm, intent(tmp_path)) == "killed"
+    free = [job for job in slurm.jobs.values() if not job["Dependency"]]
+    assert len(free) == 2 and all(job["begin"] >= job["submit"] + LOCK_S + 600 for job in free)
+    assert [job["Dependency"] for job in slurm.jobs.values()] == ["", "", "afterok:1", "afterok:3:2"]
+
+
+def test_a_job_without_a_hold_begins_at_once_and_says_nothing_of_one(tmp_path: Path) -> None:
+    slurm, record = FakeSlurm(), intent(tmp_path)
+    record.hold = {}
+    assert attempt(slurm, record) == "whole"
+    assert {job["begin"] for job in slurm.jobs.values()} == {slurm.now}
+    assert not any("hold" in job["Comment"] for job in slurm.jobs.values())
+
+
+def test_an_absent_controller_is_waited_for_and_then_it_is_said(tmp_path: Path) -> None:
+    slurm = FakeSlurm({3: "answer"})
+    record = intent(tmp_path)
+    made = submitter(slurm, record)
+    made.look()
+    sbatch, slurm._sbatch = slurm._sbatch, lambda argv: _then_away(slurm, sbatch, argv)  # type: ignore[method-assign]
+    with pytest.raises(NotKnownError, match=r"2 of 4 jobs were.*--key k.*cancel dag.aaaaaa"):
+        made.submit()
+    assert read(record.path).ids.keys() == {"a", "c"}
+
+
+def _then_away(slurm: FakeSlurm, sbatch: Any, argv: Any) -> str:
+    try:
+        return str(sbatch(argv))
+    finally:
+        slurm.away_until = slurm.now + 1e6 if slurm.calls == 3 else 0.0
+
+
+def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
+    slurm, said, record = FakeSlurm(), list[str](), intent(tmp_path)
+    made = submitter(slurm, record, said)
+    made.look()
+    sbatch = slurm._sbatch
+
+    def interrupted(argv: Any) -> str:
+        sbatch(argv)
+        if slurm.calls == 3:
+            raise KeyboardInterrupt
+        return f"{len(slurm.jobs)}\n"
+
+    slurm._sbatch = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        made.submit()
+    assert said == ["interrupted; taken back: 3 jobs, of which none had begun"] and not slurm.alive()
+
+
+def test_what_has_failed_meanwhile_or_left_the_queue_is_not_built_upon(tmp_path: Path) -> None:
+    """Slurm takes a job that it has forgotten for one that completed."""
+    for state in ("FAILED", "gone"):
+        slurm, record = FakeSlurm({3: "killed before"}), intent(tmp_path)
+        assert attempt(slurm, record) == "killed"
+        record = read(record.path)
+        assert len(record.ids) == 2
+        number = record.ids["a"]
+        if state == "gone":
+            del slurm.jobs[number]
+        else:
+            slurm.jobs[number]["State"] = state
+        made = submitter(slurm, record)
+        made.look()
+        with pytest.raises(PilotfishError, match="a, for which others wait, has"):
+            made.submit()
+        assert not slurm.alive()
+
+
+def test_what_can_never_be_submitted_is_said_first(tmp_path: Path) -> None:
+    slurm = FakeSlurm()
+    long = Job("x" * 1100, DEFAULT_PROFILE, command=("true",))
+    for job, words in ((Job("x", DEFAULT_PROFILE), "no command"), (long, "too long")):
+        record = Record("dag.aaaaaa", "k", Workflow("dag", (job,)), 0.0, tmp_path)
+        with pytest.raises(InvalidJobError, match=words):
+            submitter(slurm, record).look()
+    assert not slurm.ran
+
+
+def test_jobs_of_another_workflow_under_the_key_are_left_alone(tmp_path: Path) -> None:
+    slurm = FakeSlurm()
+    assert attempt(slurm, intent(tmp_path)) == "whole"
+    small = Record("dag.aaaaaa", "k", Workflow("dag", FLOW.jobs[:1]), 0.0, tmp_path)
+    with pytest.raises(InvalidJobError, match="not in this workflow"):
+        submitter(slurm, small).look()
