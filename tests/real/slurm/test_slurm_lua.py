@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_jobs_that_wait_for_others_or_are_not_batch_jobs_stay_too(lua: LuaSlurm)
 def test_holds_do_not_end_in_one_moment(lua: LuaSlurm) -> None:
     jobs = [lua.submit("true", "--comment=pilotfish") for _ in range(20)]
     holds = sorted(hold_seconds(job.comment) or 0 for job in ByCommands(Commands()).jobs(jobs))
-    gaps = [later - earlier for earlier, later in zip(holds, holds[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(holds)]
     assert len(set(holds)) == 20 and max(gaps) <= 3 * SPREAD_S / 20
 
 
