@@ -36,7 +36,8 @@ scontrol reconfigure
 systemctl disable --now pilotfishd
 pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
 systemctl disable --now pilotfish-reap.timer
-sacctmgr modify user where name={user} set AdminLevel=None     # or, if it was made for this: sacctmgr delete user {user}
+sacctmgr modify user where name={user} set AdminLevel=None
+# Or, if the account was made for this: sacctmgr delete user name={user}
 rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
 systemctl daemon-reload"""
 
@@ -50,7 +51,7 @@ def doctor(
         str | None, typer.Option("--user", metavar="NAME", help="The account that the daemon runs as; default: yours.")
     ] = None,
     trial: Annotated[
-        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts and is cancelled.")
+        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts.")
     ] = False,
     setup: Annotated[bool, typer.Option("--setup", help="Only print what to run to set pilotfish up.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Only print what to run to take everything back.")] = False,

@@ -40,8 +40,8 @@ def _memory(asked: Asked) -> Finding:
                        "take its neighbours' memory")  # fmt: skip
     enforced = constrains(asked)
     if enforced is None:
-        return Finding(NOTE, "memory", "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot "
-                       "be seen from here")  # fmt: skip
+        says = "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot be seen from here"
+        return Finding(NOTE, "memory", says)
     if not enforced:
         return Finding(NOTE, "memory", "it is counted, and not enforced: a job may take its neighbours' memory",
                        ("ConstrainRAMSpace=yes   # in cgroup.conf",))  # fmt: skip
@@ -63,13 +63,13 @@ def constrains(asked: Asked) -> bool | None:
 def _power(asked: Asked, service: Service) -> Iterator[Finding]:
     sleeps = asked.setting("SuspendProgram") and asked.setting("ResumeProgram")
     if sleeps and not service.power_save:
-        yield Finding(NOTE, "power", "Slurm can put nodes to sleep and wakes them for a job; power.save would use that, "
-                      "and needs an administrator")  # fmt: skip
+        says = "Slurm can put nodes to sleep and wakes them for a job; power.save would use that, as an administrator"
+        yield Finding(NOTE, "power", says)
     elif sleeps:
         yield Finding(OK, "power", "power.save: Slurm can put nodes to sleep, and wakes them for a job")
     elif service.power_save:
-        yield Finding(PROBLEM, "power", "power.save is set, and Slurm has no SuspendProgram and ResumeProgram: a node "
-                      "that is powered down would never wake", ("power: {save: false}   # in pilotfish.yaml",))  # fmt: skip
+        says = "power.save is set, and Slurm has no SuspendProgram and ResumeProgram: nothing would wake a node again"
+        yield Finding(PROBLEM, "power", says, ("power: {save: false}   # in pilotfish.yaml",))
 
 
 def _cluster(nodes: Iterable[SlurmNode], cluster: Cluster) -> Iterator[Finding]:

@@ -49,8 +49,8 @@ def _jobs(asked: Asked, service: Service) -> Iterator[Finding]:
     yield Finding(OK, "queue", f"{_jobs_wait(len(waiting))}, {len(held)} for pilotfish; {len(pins)} pinned")
     if held and service.mode == "":
         last = max(job.begin or 0.0 for job in held) - asked.now
-        yield Finding(WARNING, "queue", f"{len(held)} held for a daemon that does not answer: they start by themselves, "
-                      f"the last in {last:.0f} s", ("systemctl start pilotfishd",))  # fmt: skip
+        says = f"{len(held)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
+        yield Finding(WARNING, "queue", says, ("systemctl start pilotfishd",))
     if late := [job.id for job in held if job.deadline and job.begin and job.deadline < job.begin]:
         some = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
         yield Finding(WARNING, "queue", f"jobs with a deadline before their hold is over ({some}): if pilotfish "

@@ -67,12 +67,12 @@ def _versions(asked: Asked) -> Iterator[Finding]:
 
 
 def _clock(asked: Asked) -> Finding:
+    says = f"the controller's clock is {asked.ahead_s:+.0f} s from this machine's; "
     if abs(asked.ahead_s) > TRUSTED_S / 2:
-        return Finding(WARNING, "clock", f"the controller's clock is {asked.ahead_s:+.0f} s from this machine's; "
-                       f"beyond {TRUSTED_S:.0f} s munge takes nobody's word", ("timedatectl set-ntp true",))  # fmt: skip
+        says += f"beyond {TRUSTED_S:.0f} s munge takes nobody's word"
+        return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
     if abs(asked.ahead_s) > 2.0:
-        return Finding(NOTE, "clock", f"the controller's clock is {asked.ahead_s:+.0f} s from this machine's; "
-                       "pilotfish goes by the controller's")  # fmt: skip
+        return Finding(NOTE, "clock", f"{says}pilotfish goes by the controller's")
     return Finding(OK, "clock", "this machine's and the controller's agree")
 
 

@@ -16,8 +16,8 @@ from ..runner import Runner
 
 COMMENT = "pilotfish-doctor"  #: not a word that hands a job over
 SUBMIT = (
-    *("sbatch", "--parsable", "--begin=now+30days", "--output=/dev/null", "--chdir=/tmp", "--job-name=pilotfish-doctor"),
-    f"--comment={COMMENT}",
+    *("sbatch", "--parsable", "--begin=now+30days", "--output=/dev/null", "--chdir=/tmp"),
+    *(f"--job-name={COMMENT}", f"--comment={COMMENT}"),
 )
 
 
@@ -57,4 +57,4 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
     else:
         yield Finding(OK, "trial", "Slurm takes whoever runs this for an operator: it lets them raise a priority")
     if not refused(f"AdminComment={COMMENT}"):
-        yield Finding(NOTE, "trial", "AdminComment may be written, too: rights of an administrator, which are not needed")
+        yield Finding(NOTE, "trial", "AdminComment may be written, too: an administrator's rights, not needed")
