@@ -61,11 +61,11 @@ def examine(
     Raises:
         ConfigError: there is no such adapter, or nothing to examine.
     """
-    _check(name, options)
     look_over = getattr(_module(name), "examine", None)
     if look_over is None:
         able = [other for other in ADAPTERS if hasattr(_module(other), "examine")]
         raise ConfigError("adapter", "", f"there is nothing to examine of {name!r}", ", ".join(able))
+    _check(name, options)
     return cast("list[Finding]", look_over(cluster, user, service, trial=trial, **options))
 
 

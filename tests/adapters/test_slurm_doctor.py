@@ -14,7 +14,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
 from pilotfish.adapters.slurm.doctor import examine, judge, rest, trial
-from pilotfish.adapters.slurm.doctor.asked import Asked, rights, version
+from pilotfish.adapters.slurm.doctor.asked import Asked, munge_command, rights, version
 from pilotfish.adapters.slurm.handover import Selection
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.simulate.platform import Cluster, Node, NodeType
@@ -78,6 +78,7 @@ class Recorded:
             "sdiag": SDIAG,
             "scontrol --oneliner --all show partition": PARTITION.format(name="main"),
             "sacctmgr": OPERATOR,
+            "munge": "MUNGE:AwQ:",
             "sinfo": "",
             "squeue": "",
         } | {key.replace("_", " "): value for key, value in answers.items()}
@@ -242,6 +243,11 @@ def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it() -> None
     ):
         (only,) = examine(Recorded(**answers), "backup", Selection(), None, GOOD)
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
+    slow = AdapterError("scontrol did not answer within 15 s", kind="timeout")
+    munge = AdapterError("munge: Error: Failed to connect to ...", kind="refused")
+    for error, topic in ((munge, "munge"), (absent, "controller")):
+        (only,) = examine(Recorded(scontrol_show_config=slow, munge=error), "backup", Selection(), None, GOOD)
+        assert (only.level, only.topic) == (PROBLEM, topic)
     books = examine(Recorded(sacctmgr=away), "backup", Selection(), None, GOOD)
     levels = {each.topic: each.level for each in books}
     assert levels["rights"] is WARNING and levels["accounting"] is WARNING and "grace" in levels
@@ -398,3 +404,12 @@ def test_slurmrestd_and_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         bound.bind("s")
         bound.listen()
         assert rest.unreachable("unix:s") == ""
+
+
+def test_munge_is_asked_at_the_socket_that_slurm_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "slurm.conf"
+    monkeypatch.setenv("SLURM_CONF", str(path))
+    assert munge_command() == ["munge", "--no-input"]
+    for text in ("AuthInfo=socket=/run/m.sock\n", "# x\n AuthInfo = ttl=60,socket=/run/m.sock,cred_expire=120\n"):
+        path.write_text(text)
+        assert munge_command() == ["munge", "--no-input", "--socket=/run/m.sock"]

@@ -7,6 +7,7 @@ Source: scontrol(1), sacctmgr(1), sdiag(1) of Slurm 22.05; `Asked.setting` also 
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import time
@@ -23,6 +24,7 @@ from ..transport import ByCommands
 
 _LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
 _NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 #: files beside slurm.conf that tell more than Slurm does
 FILES = ("cgroup.conf", "job_submit.lua")
@@ -41,6 +43,7 @@ class Asked:
         accounts: the accounts in which it may submit.
         pings: what `scontrol ping` says of each controller, where there are several.
         files: text of the files beside slurm.conf that are there and may be read.
+        errors: also `munge`, which is asked only where Slurm does not answer.
         unread: those that may not be read.
         at_controller: slurmctld runs on this machine, so a file that is absent here is absent.
     """
@@ -127,6 +130,16 @@ def rights(text: str, user: str) -> tuple[str, tuple[str, ...]]:
     return level, tuple(dict.fromkeys(row[2] for row in rows if len(row) > 2 and row[2]))
 
 
+def munge_command() -> list[str]:
+    """The argv that asks munge to vouch for us, at the socket that slurm.conf names."""
+    try:
+        text = Path(os.environ.get("SLURM_CONF") or "/etc/slurm/slurm.conf").read_text(errors="replace")
+    except OSError:
+        text = ""
+    found = _SOCKET.search(text)
+    return ["munge", "--no-input", *([f"--socket={found[1]}"] if found else [])]
+
+
 def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Asked:
     """Ask everything. Never raises AdapterError: see `Asked.errors`."""
     asked, transport = Asked(user), ByCommands(run)
@@ -145,6 +158,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Asked
     asked.config = dict(_LINE.findall(attempt("config", lambda: run(["scontrol", "show", "config"]), "")))
     asked.answer_s = time.perf_counter() - began
     if "config" in asked.errors:
+        attempt("munge", lambda: run(munge_command()), "")
         return asked
     before = clock()
     asked.now = attempt("time", transport.time, before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .asked import Asked
 
@@ -23,7 +24,7 @@ def findings(asked: Asked) -> Iterator[Finding]:
         yield Finding(PROBLEM, "commands", str(error), ("apt-get install slurm-client",))
         return
     if error := asked.errors.get("config"):
-        yield _away(str(error))
+        yield _away(str(error), asked.errors.get("munge"))
         return
     release = _release(asked.controller)
     vouches = asked.setting("AuthType").removeprefix("auth/") or "unknown"
@@ -76,7 +77,9 @@ def _clock(asked: Asked) -> Finding:
     return Finding(OK, "clock", "this machine's and the controller's agree")
 
 
-def _away(said: str) -> Finding:
+def _away(said: str, munge: AdapterError | None) -> Finding:
+    if munge and munge.kind != "missing":  # Slurm's commands then take up to 50 s, and do not always say why
+        return Finding(PROBLEM, "munge", f"nobody vouches for us: {munge}", ("systemctl status munge",))
     if "unge" in said:
         return Finding(PROBLEM, "munge", f"nobody vouches for us: {said}", ("systemctl status munge",))
     return Finding(PROBLEM, "controller", said, ("scontrol ping", "systemctl status slurmctld"))

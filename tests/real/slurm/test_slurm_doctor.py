@@ -73,8 +73,10 @@ def test_what_it_says_to_run_mends_what_it_found(site: SlurmSite) -> None:
         site.run("sacctmgr", "-i", "delete", "user", "name=irc")
 
 
-@pytest.mark.parametrize(("who", "topic", "level"), [("slurmdbd", "accounting", "warning"), ("munged", "munge", "problem"),
-                                                     ("slurmctld", "controller", "problem")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("who", "topic", "level"),
+    [("slurmdbd", "accounting", "warning"), ("munged", "munge", "problem"), ("slurmctld", "controller", "problem")],
+)
 def test_what_is_away_is_said(site: SlurmSite, who: str, topic: str, level: str) -> None:
     site.signal(who, signal.SIGKILL)
     done = as_user(site, OPERATOR, "doctor", "--adapter", "slurm", "--json")
