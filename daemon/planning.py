@@ -75,7 +75,9 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     """Plan with the product's own planner (loaded on first use)."""
     from ..simulate.objective import Objective
     from ..simulate.planner import Underway, plan
+    from .focus import focus
 
+    problem, cluster = focus(problem, cluster)
     return plan(
         problem.workflow,
         cluster,
@@ -91,16 +93,20 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
 
 
 def seen_running(queue: Queue, snapshot: Snapshot) -> dict[str, Seen]:
-    """What runs on known nodes, ours and others', by key: as it is planned, where, and since when."""
+    """What runs on known nodes, ours and the others that share a node with ours, by key: as it is planned, where, and
+    since when. Of all others nothing is known that a simulation could tell more of than the time they have run.
+    """
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     seen = {}
     for entry in queue.active():
         views.pop(entry.key, None)
         if busy(entry) and entry.start_time is not None and (nodes := _known(entry.nodes, snapshot.cluster)):
             seen[entry.key] = Seen(queue.as_planned(entry), nodes, entry.start_time)
+    beside = {name for each in seen.values() for name in each.nodes}
     for view in views.values():
-        nodes = _known(view.nodes, snapshot.cluster)
-        if holds_nodes(view) and view.start_time is not None and nodes:
+        if not holds_nodes(view) or view.start_time is None or beside.isdisjoint(view.nodes):
+            continue
+        if nodes := _known(view.nodes, snapshot.cluster):
             seen[view.key] = Seen(view.job, nodes, view.start_time)
     return seen
 
@@ -136,7 +142,7 @@ def pose(
         if entry.shape not in obstacles:
             obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
         if reason := obstacles[entry.shape]:
-            stuck[entry.key] = reason
+            stuck[entry.key] = entry.waits or reason
         else:
             waiting.append(entry)
     chosen, beyond = within(waiting, placed, queue, window)

@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..adapters.base import AdapterError
 from ..adapters.simulated import SimulatedAdapter
 from ..simulate.job import Job
 from ..simulate.plan import Cancel, Start
@@ -34,7 +33,7 @@ class Shadow:
         self._seen: dict[str, Seen] = {}
 
     def follow(self, cluster: Cluster, running: Mapping[str, Seen], ended: Mapping[str, Seen], now: float) -> None:
-        """Bring the shadow to `now` with exactly these jobs. O(running jobs) when one started or ended.
+        """Bring the shadow to `now` with exactly these jobs. O(running jobs), once for all that started and ended.
 
         Args:
             ended: jobs that ended since the last time; those that also started since then were company, too.
@@ -44,10 +43,11 @@ class Shadow:
             oldest = min((seen.start_time for seen in running.values()), default=now)
             world = self._world = SimulatedAdapter(cluster, start_time=min(oldest, now))
             self._seen = {}
-        for key, seen in sorted({**ended, **running}.items(), key=lambda item: item[1].start_time):
-            if key not in self._seen:
-                world.advance(min(max(seen.start_time - world.time, 0.0), now - world.time))
-                self._start(world, key, seen)
+        new = {key: seen for key, seen in {**ended, **running}.items() if key not in self._seen}
+        starts = [(min(seen.start_time, now), _start(key, seen)) for key, seen in new.items()]
+        starts.sort(key=lambda start: start[0])
+        refused = world.start_in_turn(starts)  # it is not followed; its progress is guessed from time
+        self._seen |= {key: seen for key, seen in new.items() if key not in refused}
         world.advance(now - world.time)
         gone = [key for key, seen in self._seen.items() if running.get(key) != seen]
         for key in gone:  # news wakes the daemon, so an end is about as old as the snapshot that shows it
@@ -59,10 +59,6 @@ class Shadow:
         """Share of its work that the job has done by now, [0, 1]; None if it is not followed."""
         return self._world.progress(key) if self._world and key in self._seen else None
 
-    def _start(self, world: SimulatedAdapter, key: str, seen: Seen) -> None:
-        job = dataclasses.replace(seen.job, nodes=len(seen.nodes), walltime=None)
-        try:
-            world.apply(Start(key, job, seen.nodes))
-        except AdapterError:
-            return  # what cannot be simulated is not followed; its progress is guessed from time
-        self._seen[key] = seen
+
+def _start(key: str, seen: Seen) -> Start:
+    return Start(key, dataclasses.replace(seen.job, nodes=len(seen.nodes), walltime=None), seen.nodes)

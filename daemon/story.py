@@ -107,6 +107,9 @@ class Story:
             if isinstance(applied.action, Cancel):
                 entry.not_before = self.now + (RETRY_S[0] if applied.transient else RETRY_S[1])
             self.outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
+        elif not applied.sent:  # this is certain: it is not started, and may be tried again
+            entry.intent, entry.nodes, entry.not_before = None, (), self.now + RETRY_S[0]
+            self.outcomes[intent] = "not sent"
         elif applied.error:
             entry.refused = "" if applied.transient else applied.error
         else:

@@ -57,6 +57,7 @@ class Simulation:
         underway: jobs that run already, with their nodes and progress.
         done: ids of jobs that have ended well.
         available: names of the nodes that take jobs; None = all.
+        by_hand: ids of jobs that `start` will be told of; like those underway, they need not fit.
 
     Raises:
         InvalidJobError: the workflow is malformed, or a job can never fit (named, with the reason).
@@ -70,6 +71,7 @@ class Simulation:
         underway: Sequence[Underway] = (),
         done: Collection[str] = (),
         available: Collection[str] | None = None,
+        by_hand: Collection[str] = (),
     ) -> None:
         self.workflow, self.cluster = workflow, cluster
         template = template_of(cluster)
@@ -104,7 +106,7 @@ class Simulation:
         if available is not None:
             out = [node.name not in available for node in cluster.nodes]
             world.nodes["limit"][out] = -1.0
-        check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | set(done))
+        check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = _NEW_JOB
         jobs["cls"], jobs["key"] = class_of, np.arange(n_jobs)

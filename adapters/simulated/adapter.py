@@ -11,8 +11,10 @@ import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ...simulate.engine import Simulation, Underway
-from ...simulate.errors import ConfigError, PilotfishError
+from ...simulate.errors import ConfigError, InvariantError, PilotfishError
 from ...simulate.job import Job, Profile, Workflow
 from ...simulate.plan import Action, Cancel, Start
 from ...simulate.platform import Cluster
@@ -46,6 +48,7 @@ class SimulatedAdapter:
         self._jobs: dict[str, JobView] = {}
         self._limits: dict[str, float] = {}  # running jobs with a walltime -> when it is over, by our clock
         self._engine: Simulation | None = None
+        self._stale = False  # jobs were cancelled that the engine still has
 
     @property
     def name(self) -> str:
@@ -89,7 +92,7 @@ class SimulatedAdapter:
             view = self._jobs.get(action.key)
             if view is not None and not view.state.ended:
                 self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
-                self._rebuild()
+                self._stale = True
         elif isinstance(action, Start) and action.key not in self._jobs:
             self._start(action)
 
@@ -116,9 +119,31 @@ class SimulatedAdapter:
     def progress(self, key: str) -> float | None:
         """Share of a job's work that is done, [0, 1]; None for a job that is not known here."""
         view = self._jobs.get(key)
+        self._refresh()
         if view is None or self._engine is None:
             return None if view is None else 1.0
         return self._engine.progress(key) if view.state is JobState.RUNNING else 1.0
+
+    def start_in_turn(self, starts: Sequence[tuple[float, Start]]) -> set[str]:
+        """Start jobs without a walltime, each at its time by the virtual clock; the last is the new present.
+
+        It is as if each were applied at its time, but costs one new engine for all. O(jobs + starts * nodes).
+
+        Returns:
+            The keys of those that cannot be: unknown nodes, or not as many as the job asks for.
+        """
+        good = [(time, start) for time, start in starts if not self._misplaced(start) and start.key not in self._jobs]
+        refused = {start.key for _, start in starts} - {start.key for _, start in good}
+        if self._limits or any(start.job.walltime is not None for _, start in good):
+            raise InvariantError("jobs with a walltime are started one by one")
+        if good:
+            self._rebuild([start for _, start in good])
+        for time, start in good:
+            self.advance(max(time - self.time, 0.0))
+            self._jobs[start.key] = self._begun(start)
+            if self._engine:
+                self._engine.start(start.key, start.nodes)
+        return refused
 
     def fileno(self) -> None:
         """There is nothing to poll: virtual time passes in `wait`."""
@@ -137,27 +162,35 @@ class SimulatedAdapter:
         """Nothing to let go of."""
 
     def _start(self, action: Start) -> None:
-        key, job = action.key, action.job
-        unknown = [name for name in action.nodes if name not in self.cluster.index]
-        if unknown or not len(set(action.nodes)) == len(action.nodes) == job.nodes:
+        key = action.key
+        if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
-        now = self.time
-        self._jobs[key] = JobView(key, job, JobState.RUNNING, action.nodes, submit_time=now, start_time=now)
+        self._jobs[key] = self._begun(action)
         try:
             self._rebuild()
         except PilotfishError as error:
             del self._jobs[key]
             raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
-        if job.walltime is not None:
-            self._limits[key] = self._clock + job.walltime
+        if action.job.walltime is not None:
+            self._limits[key] = self._clock + action.job.walltime
+
+    def _misplaced(self, start: Start) -> bool:
+        unknown = any(name not in self.cluster.index for name in start.nodes)
+        return unknown or not len(set(start.nodes)) == len(start.nodes) == start.job.nodes
+
+    def _begun(self, start: Start) -> JobView:
+        now = self.time
+        return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now)
 
     def _next_event(self) -> float:
         """When something ends or reaches its walltime next, by our clock; inf if nothing runs."""
+        self._refresh()
         nearest = self._engine.next_event if self._engine else math.inf
         return max(self._clock, min(nearest, *self._limits.values(), math.inf))
 
     def _move(self, until: float) -> bool:
         """Set the clock; True if a job ended."""
+        self._refresh()
         self._clock = until
         if self._engine is None:
             return False
@@ -172,13 +205,13 @@ class SimulatedAdapter:
 
     def _collect(self, engine: Simulation) -> bool:
         """Note the jobs that have run to their end; True if there are any."""
-        ended = False
-        for key, i in engine.workflow.index.items():
-            view, finish = self._jobs.get(key), float(engine.world.jobs[i]["finish"])
-            if view is not None and view.state is JobState.RUNNING and not math.isnan(finish):
+        ended, finish = False, engine.world.jobs["finish"]
+        for i in np.flatnonzero(~np.isnan(finish)).tolist():
+            view = self._jobs.get(engine.workflow.jobs[i].id)
+            if view is not None and view.state is JobState.RUNNING:
                 ended = True
                 code = self._exit_code(view.job)
-                self._end(view, JobState.FAILED if code else JobState.COMPLETED, finish, code=code)
+                self._end(view, JobState.FAILED if code else JobState.COMPLETED, float(finish[i]), code=code)
         return ended
 
     def _end(self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None) -> None:
@@ -200,15 +233,24 @@ class SimulatedAdapter:
             usage=usage,
         )
 
-    def _rebuild(self) -> None:
-        """A new engine with what runs now, as far along as it was."""
+    def _refresh(self) -> None:
+        """See that the engine has no cancelled jobs, before time passes or something is asked."""
+        if self._stale:
+            self._rebuild()
+
+    def _rebuild(self, coming: Sequence[Start] = ()) -> None:
+        """A new engine with what runs now, as far along as it was, and with jobs that are about to be started."""
+        self._stale = False
         running = [view for view in self._jobs.values() if view.state is JobState.RUNNING]
-        if not running:
+        if not running and not coming:
             self._engine = None
             return
-        jobs = tuple(replace(v.job, id=v.key, profile=self._truth(v.job), after=()) for v in running)
+        jobs = [(view.key, view.job) for view in running] + [(start.key, start.job) for start in coming]
         engine = Simulation(
-            Workflow("running", jobs), self.cluster, underway=[Underway(v.key, v.nodes) for v in running]
+            Workflow("running", tuple(self._as_simulated(key, job) for key, job in jobs)),
+            self.cluster,
+            underway=[Underway(view.key, view.nodes) for view in running],
+            by_hand=[start.key for start in coming],
         )
         if self._engine is not None:
             self._engine.advance(self._clock)
@@ -217,6 +259,9 @@ class SimulatedAdapter:
             engine.world.clock[0] = self._clock
             engine.settle()
         self._engine = engine
+
+    def _as_simulated(self, key: str, job: Job) -> Job:
+        return replace(job, id=key, profile=self._truth(job), after=())
 
 
 def create(cluster: Cluster, start_time: float = 0.0) -> SimulatedAdapter:

@@ -17,6 +17,7 @@ from ...simulate.platform import Cluster
 if TYPE_CHECKING:
     from ..findings import Finding, Service
     from .adapter import SlurmAdapter
+    from .transport import Transport
 
 #: With fewer requests a minute a look at the queue would take too long.
 LEAST_REQUESTS = 60
@@ -33,6 +34,13 @@ def create(
     requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
+    rest_url: str = "",
+    rest_user: str = "",
+    rest_token_file: str = "",
+    rest_token_command: str = "",
+    rest_token_lifespan_s: float = 600.0,
+    max_defer_s: float = 3600.0,
+    wide_nodes: int | None = None,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
@@ -44,10 +52,22 @@ def create(
         requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
+        rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
+        rest_user: whose token it is; "" = the user that runs us.
+        rest_token_file: a file that holds the token and that the site renews; or
+        rest_token_command: a command that prints a token; "" = `scontrol token`.
+        rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
+        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
+        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
+            quarter of their partition, and at least 2.
+
+    Raises:
+        ConfigError: an option cannot be right.
     """
     from .adapter import SlurmAdapter
     from .guarded import Guarded
     from .handover import Selection
+    from .judge import Deferral
     from .runner import Commands
     from .transport import ByCommands
 
@@ -55,9 +75,25 @@ def create(
     if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
         problem = f"found {requests_per_minute!r}"
         raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
-    transport = Guarded(ByCommands(Commands(timeout_s)), requests_per_minute)
+    way: Transport = ByCommands(Commands(timeout_s))
+    if not rest_url and (rest_user or rest_token_file or rest_token_command):
+        given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
+        raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
+    if rest_url:
+        from .fallback import Preferred
+        from .rest.transport import by_rest
+
+        rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
+        way = Preferred(rest, way)
+    transport = Guarded(way, requests_per_minute)
     return SlurmAdapter(
-        cluster, transport, selection, submit_options=submit_options, output_dir=output_dir, load=transport.load
+        cluster,
+        transport,
+        selection,
+        submit_options=submit_options,
+        output_dir=output_dir,
+        deferral=Deferral(max_defer_s, wide_nodes),
+        load=transport.load,
     )
 
 

@@ -6,15 +6,17 @@ Source: sinfo(1) of Slurm 22.05.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..base import ParseError
 from .records import SlurmNode
 from .states import node_state
-from .table import format_of, rows
+from .table import Reader, format_of
 from .values import count, size, word
 
-FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason")
+FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason",
+          "CPUsState", "AllocMem")  # fmt: skip
 
 
 def command(mark: str) -> list[str]:
@@ -24,22 +26,36 @@ def command(mark: str) -> list[str]:
 
 def parse(text: str, mark: str) -> list[SlurmNode]:
     """The nodes, in Slurm's order. O(length). Raises ParseError."""
+    return merged(reader()(text, mark))
+
+
+def reader() -> Reader[SlurmNode]:
+    """Parses one table after another; its records are to be `merged`."""
+    return Reader(FIELDS, _node, ("sinfo",))
+
+
+def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
+    """A node for each name, in all its partitions."""
     found: dict[str, SlurmNode] = {}
-    for row in rows(text, FIELDS, mark, ("sinfo",)):
-        name, partition = row["NodeList"], frozenset({row["PartitionName"]} - {""})
-        known = found.get(name) or _node(row)
-        found[name] = replace(known, partitions=known.partitions | partition)
+    for node in rows:
+        known = found.get(node.name)
+        found[node.name] = node if known is None else replace(known, partitions=known.partitions | node.partitions)
     return list(found.values())
 
 
 def _node(row: dict[str, str]) -> SlurmNode:
     try:
+        memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+        cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
         return SlurmNode(
             name=row["NodeList"],
             state=node_state(row["StateComplete"]),
             cpus=count(row["CPUs"]) or 0,
-            memory=size(row["Memory"]) or 0.0,
+            memory=memory,
+            idle=count(cpus[1]) if len(cpus) == 4 else None,
+            free=None if taken is None else max(0.0, memory - taken),
             features=frozenset(filter(None, word(row["Features_act"]).split(","))),
+            partitions=frozenset({row["PartitionName"]} - {""}),
             reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
         )
     except ValueError as problem:

@@ -8,9 +8,12 @@ Source: squeue(1) and sinfo(1), `--Format=type[:[.][size][suffix]]`; a size of 0
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from ..base import ParseError
+
+Record = TypeVar("Record")
 
 
 def draw_mark() -> str:
@@ -29,13 +32,42 @@ def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) 
     Raises:
         ParseError: the text ends within a row, or says something else.
     """
+    return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
+
+
+class Reader(Generic[Record]):
+    """Reads one table again and again: of a row that is as it was, the record is, too, so that little is read anew.
+
+    Args:
+        read: one row into a record. Raises ParseError.
+    """
+
+    def __init__(self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], argv: Sequence[str]) -> None:
+        self._fields, self._read, self._argv = fields, read, argv
+        self._last: dict[tuple[str, ...], Record] = {}
+
+    def __call__(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
+        """The records, in order. `whole`: what is not in this table is not kept any more. O(length). Raises
+        ParseError."""
+        found, kept = [], dict[tuple[str, ...], Record]()
+        for values in _cells(text, len(self._fields), mark, self._argv):
+            record = self._last.get(values)
+            kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+            found.append(record)
+        if whole:
+            self._last = kept
+        return found
+
+
+def _cells(text: str, width: int, mark: str, argv: Sequence[str]) -> list[tuple[str, ...]]:
+    """The values of each row, as they are printed."""
     values = text.split(mark)
     rest = values.pop()
-    if rest.strip() or len(values) % len(fields):
+    if rest.strip() or len(values) % width:
         who, tail = argv[0] if argv else "Slurm", text[-200:].replace(mark, "|")
         raise ParseError(f"{who}: the table is cut off or garbled", argv=argv, stderr_tail=tail)
-    width = len(fields)
-    return [
-        dict(zip(fields, map(str.strip, values[start : start + width]), strict=True))
-        for start in range(0, len(values), width)
-    ]
+    return list(zip(*[iter(values)] * width, strict=True))
+
+
+def _row(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    return dict(zip(fields, map(str.strip, values), strict=True))

@@ -12,7 +12,10 @@ import platform
 import time
 from pathlib import Path
 
-BENCHMARKS = ("whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load")
+BENCHMARKS = (
+    "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
+    "slurm_beside",
+)  # fmt: skip
 
 
 def main() -> None:

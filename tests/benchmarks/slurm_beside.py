@@ -1,0 +1,168 @@
+"""Beside a real Slurm with 1,000 waiting jobs: what a cycle takes, how soon a job starts, what the controller feels.
+
+Rule: each figure stands beside that of Slurm alone, or of a plain `squeue`, from the same run; cycles start nothing.
+Slurm and its 8 nodes run on this machine and take their part of its CPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pilotfish.adapters.slurm.runner import Commands
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+
+from .show import heading, ms, number, table, timed
+from .slurm_snapshot import Watch, cycle_on
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "real" / "slurm"), str(Path(__file__).parents[1] / "real")]
+from slurm_cluster import SlurmCluster, missing  # noqa: E402
+from slurm_daemon import SlurmDaemon  # noqa: E402
+from slurm_work import Work  # noqa: E402
+
+MANY = 1_000
+_CALL = re.compile(r"(REQUEST_\w+)\s*\(\s*\d+\)\s*count:(\d+)\s*ave_time:\d+\s*total_time:(\d+)")
+
+
+@contextmanager
+def a_slurm(nodes: int, cpus: int = 4) -> Iterator[SlurmCluster]:
+    """A Slurm of its own, for as long as it is needed; commands of this process speak to it."""
+    with tempfile.TemporaryDirectory(prefix="bench-slurm-", ignore_cleanup_errors=True) as name:
+        slurm, before = SlurmCluster(Path(name) / "slurm", nodes=nodes, cpus=cpus), dict(os.environ)
+        try:
+            slurm.up()
+            os.environ |= slurm.environment
+            yield slurm
+        finally:
+            slurm.down()
+            os.environ.clear()
+            os.environ |= before
+
+
+def submit_many(slurm: SlurmCluster, count: int, *options: str) -> None:
+    """Submit jobs that are alike, one `sbatch` after the other."""
+    line = " ".join(("sbatch --parsable --output=/dev/null --chdir=/tmp --wrap=true", *options))
+    loop = f"for i in $(seq {count}); do {line} >/dev/null || exit 1; done"
+    slurm.run("sh", "-c", loop, user="games")
+
+
+def measure(quick: bool) -> None:
+    """Print the tables."""
+    heading(f"Beside a real Slurm; targets: a cycle over {MANY:,} waiting jobs in 250 ms, by at most 3 requests")
+    if why_not := missing():
+        print(f"left out: {why_not}")
+        return
+    with a_slurm(nodes=8) as slurm:
+        latency = [_latency("an empty queue", slurm, 5 if quick else 15)]
+        load = _load(slurm, 15.0 if quick else 60.0)
+        cycles = _cycles("600 s from now", slurm, ["--begin=now+6000"], quick)
+        cycles += _cycles("handed over", slurm, ["--begin=now+6000", "--comment=pilotfish:hold=6000"], quick)
+        slurm.clear()
+        slurm.submit("sleep 3600", "--nodelist=n1", "--cpus-per-task=4")
+        submit_many(slurm, MANY, "--nodelist=n1", "--cpus-per-task=4")
+        latency.append(_latency(f"{MANY:,} foreign jobs wait for n1", slurm, 5 if quick else 15))
+        load += _load(slurm, 15.0 if quick else 60.0)
+    table(("waiting jobs", "cycle", "ms", "most ms", "of it commands", "requests", "squeue ms", "squeue, our fields"), cycles)
+    print("squeue: a plain one, and the daemon's with its 31 fields, in the same run. Medians.\n")
+    table(("from sbatch to the job's first line, s", "median", "least", "most", "Slurm alone", "most"), latency)
+    print("the daemon with a cycle of 1 s; Slurm alone: the same job without --begin, as soon as Slurm itself starts it.\n")
+    table(("on slurmctld, in a minute", "calls", "its time ms", "squeue every 2 s: calls", "its time ms"), load)
+
+
+def _cycles(what: str, slurm: SlurmCluster, options: Sequence[str], quick: bool) -> list[list[str]]:
+    slurm.clear()
+    submit_many(slurm, MANY, *options)
+    kind = NodeType("t", slurm.cpus, slurm.memory * 2.0**20, 1e10)
+    cluster = Cluster("pilot", tuple(Node(f"n{n}", kind) for n in range(1, slurm.nodes + 1)))
+    calls: list[Sequence[str]] = []
+    commands = Commands()
+
+    def counted(argv: Sequence[str]) -> str:
+        calls.append(argv)
+        return commands(argv)
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch()
+        cycle = cycle_on(counted, cluster, Path(folder), watch)
+        cycle.run()
+        for news in (False, True):
+            seconds, inside, asked = list[float](), list[float](), list[int]()
+            for _ in range(5 if quick else 20):
+                if news:
+                    slurm.submit("true", *options)
+                calls.clear()
+                watch.seconds.clear()
+                seconds += timed(cycle.run, 1)
+                inside.append(watch.seconds["command"])
+                asked.append(len(calls))
+            plain = timed(lambda: commands(["squeue"]), 5)
+            ours = timed(lambda: commands(next(argv for argv in calls if argv[0] == "squeue")), 5)
+            rows.append([
+                f"{MANY:,} {what}", "one more" if news else "nothing new", ms(statistics.median(seconds)), ms(max(seconds)),
+                ms(statistics.median(inside)), f"{statistics.median(asked):g}", ms(statistics.median(plain)),
+                ms(statistics.median(ours)),
+            ])  # fmt: skip
+    return rows
+
+
+def _latency(what: str, slurm: SlurmCluster, repeats: int) -> list[str]:
+    with served(slurm) as daemon:
+        ours = _waits(slurm, repeats, lambda work: work.add("true"))
+        assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
+    alone = _waits(slurm, repeats, lambda work: work.add("true", "--begin=now", "--comment=none"))
+    return [what, *(number(find(ours)) for find in (statistics.median, min, max)),
+            number(statistics.median(alone)), number(max(alone))]  # fmt: skip
+
+
+def _waits(slurm: SlurmCluster, repeats: int, submit: Callable[[Work], int]) -> list[float]:
+    """Seconds from each submission, one after the other, until the job's first line ran."""
+    work, waits = Work.of(slurm, "latency"), list[float]()
+    for _ in range(repeats):
+        job = submit(work)
+        slurm.until(lambda job=job: work.runs()[job], f"the start of {job}")
+        waits.append(work.runs()[job][0].began - work.submitted[job])
+    return waits
+
+
+def _load(slurm: SlurmCluster, seconds: float) -> list[list[str]]:
+    waiting = len(slurm.run("squeue", "--noheader").splitlines())
+    with served(slurm):
+        time.sleep(2.0)
+        ours = _felt(slurm, lambda: time.sleep(seconds))
+
+    def look() -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            subprocess.run(["squeue"], stdout=subprocess.DEVNULL, check=False)
+            time.sleep(2.0)
+
+    plain = _felt(slurm, look)
+    scale = 60.0 / seconds
+    return [[f"{waiting:,} jobs wait", *(f"{value * scale:,.0f}" for value in (*ours, *plain))]]
+
+
+def _felt(slurm: SlurmCluster, during: Callable[[], None]) -> tuple[int, float]:
+    """Calls that the controller answered meanwhile, and milliseconds that it spent on them; its nodes' own not."""
+    slurm.run("sdiag", "--reset")
+    during()
+    found = _CALL.findall(slurm.run("sdiag").partition("by user")[0])
+    asked = [(int(count), int(us)) for name, count, us in found if "INFO" in name or "UPDATE" in name or "STATS" in name]
+    return sum(count for count, _ in asked), sum(us for _, us in asked) / 1e3
+
+
+@contextmanager
+def served(slurm: SlurmCluster) -> Iterator[SlurmDaemon]:
+    """The daemon with a cycle of 1 s."""
+    with tempfile.TemporaryDirectory() as folder, closing(SlurmDaemon(Path(folder), slurm.nodes, slurm.cpus)) as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1.0"))
+        daemon.start()
+        yield daemon
