@@ -6,6 +6,7 @@ write; without us every job starts by itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
-    from ..findings import Finding
+    from ..findings import Finding, Service
     from .adapter import SlurmAdapter
     from .transport import Transport
 
@@ -99,21 +100,33 @@ def create(
 def examine(
     cluster: Cluster | None,
     user: str,
+    service: Service,
     *,
+    trial: bool = False,
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
+    submit_options: Sequence[str] = (),
     **others: object,
 ) -> list[Finding]:
-    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`."""
+    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`.
+
+    Args:
+        service: what is known of the daemon.
+        trial: also try what whoever runs us may do, with a job of their own that never starts.
+    """
     from .doctor import examine as look_over
+    from .doctor import rest
+    from .doctor import trial as tried
     from .handover import Selection
     from .runner import Commands
 
+    run = Commands(timeout_s)
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    return list(look_over(Commands(timeout_s), user, selection, cluster))
+    found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
+    return [*found, *tried.findings(run, submit_options)] if trial else found
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:

@@ -38,6 +38,8 @@ FRESH_S = 2.0
 MOMENT_S = 10.0
 #: what Slurm says to those who may not
 DENIED = "Access/permission denied"
+#: what it says to a user of jobs of others, and seconds for which it is then not asked to change any
+FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 #: what Slurm says of a change that came too late
 BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
 
@@ -78,6 +80,7 @@ class SlurmAdapter:
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
+        self._foreign_until = -math.inf
         self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
         self._time, self._load = clock, load
         self._version = 0
@@ -276,12 +279,21 @@ class SlurmAdapter:
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""
         self._read_at.pop(job.id, None)
+        if job.uid != self._uid and self._time() < self._foreign_until:
+            raise self._is_foreign()
         try:
             self.transport.update(job.id, fields)
         except AdapterError as error:
+            if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
+                self._foreign_until = self._time() + FOREIGN_S
+                raise self._is_foreign() from error
             if any(words in error.stderr_tail for words in BEGUN):
                 return  # it started, or ended, in between
             raise
+
+    def _is_foreign(self) -> AdapterError:
+        why = f"Slurm lets the user {self._uid} change only jobs of their own; pilotfish must be an operator of Slurm's"
+        return AdapterError(f"{why} (`pilotfish doctor` says how)", kind="refused")
 
     def _submit(self, start: Start) -> None:
         job = start.job
