@@ -30,7 +30,7 @@ from pilotfish.adapters.slurm.runner import Commands
 from pilotfish.adapters.slurm.transport import ByCommands
 from pilotfish.simulate.plan import Release, Start
 from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.snapshot import JobState, NodeState
 
 pytestmark = pytest.mark.xdist_group("site")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
