@@ -29,6 +29,7 @@ def create(
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
+    features: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
     requests_per_minute: int = 3000,
@@ -46,7 +47,7 @@ def create(
 
     Args:
         cluster: its nodes; others of Slurm's are left alone.
-        partitions, qos, accounts: jobs of these are handed over.
+        partitions, qos, accounts: jobs of these are handed over; features: those that ask for one of these.
         comment: so are jobs with the word `pilotfish` in their comment.
         timeout_s: seconds after which a command is given up.
         requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
@@ -71,7 +72,9 @@ def create(
     from .runner import Commands
     from .transport import ByCommands
 
-    selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
+    selection = Selection(
+        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
+    )
     if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
         problem = f"found {requests_per_minute!r}"
         raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
@@ -106,6 +109,7 @@ def examine(
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
+    features: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
     submit_options: Sequence[str] = (),
@@ -124,7 +128,9 @@ def examine(
     from .runner import Commands
 
     run = Commands(timeout_s)
-    selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
+    selection = Selection(
+        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
+    )
     found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
     return [*found, *tried.findings(run, submit_options)] if trial else found
 
