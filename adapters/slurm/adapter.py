@@ -112,7 +112,7 @@ class SlurmAdapter:
         ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
         self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
         partitions = self._rarely.site.partitions
-        if spare:
+        if spare or self._rarely.site.missing:
             self._rarely.refresh(self.transport, ours, [job.id for job in pending])
         if self._rarely.site.partitions is not partitions:
             self._views.clear()  # what jobs keep apart by depends on these
