@@ -1,8 +1,8 @@
 """The same jobs by plain Slurm, and by Slurm with pilotfish; and the same jobs simulated.
 
 Rule: interference must be certain. A node is one core of this machine with two of Slurm's CPUs on it: every job ties
-itself to that core, so that two that compute take twice as long, and one that sleeps costs nobody anything.
-Slurm counts CPUs and cannot know; pilotfish has profiles of both. Rounds of both kinds take turns; nothing else differs.
+itself to that core, so that two that compute take twice as long, and one that sleeps costs nobody anything. Slurm
+counts CPUs and cannot know; pilotfish has profiles of both. Rounds of both kinds take turns; nothing else differs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LINES = {
     "nap": "sleep {seconds}",
 }
 PROFILES = {
-    "spin": Profile((ThreadGroup(1, SECONDS),), name="spin", provenance=Provenance("manual")),
-    "nap": Profile((ThreadGroup(1, 0.001 * SECONDS, utilisation=0.001),), name="nap", provenance=Provenance("manual")),
+    "spin": Profile((ThreadGroup(1, SECONDS),), name="spin", provenance=Provenance("given")),
+    "nap": Profile((ThreadGroup(1, 0.001 * SECONDS, utilisation=0.001),), name="nap", provenance=Provenance("given")),
 }
 CLUSTER = {
     "schema": "pilotfish/cluster/v1",
@@ -152,5 +152,5 @@ def _simulated(orders: list[list[str]], placed: list[Round]) -> None:
         rows.append([f"round {i}", number(made.makespan), number(real.makespan), f"{100 * error:+.0f} %",
                      number(waiting), number(real.waiting), number(real.waiting - waiting)])  # fmt: skip
     table(("", "makespan s", "real s", "error", "mean waiting s", "real s", "missed by s"), rows)
-    print("what the simulation leaves out: from a free node to the next start, for each wave of jobs (a look at the queue "
-          "every 0.5 s, Slurm's own launch), and what else runs on this machine.")  # fmt: skip
+    print("what the simulation leaves out: from a free node to the next start, for each wave of jobs (a look at the "
+          "queue every 0.5 s, Slurm's own launch), and what else runs on this machine.")  # fmt: skip

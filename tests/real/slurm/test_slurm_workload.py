@@ -31,7 +31,7 @@ SPIN = f"timeout {SPIN_S} sh -c 'while :; do :; done'; true"
 def daemon(site: SlurmSite, tmp_path: Path) -> Iterator[SlurmDaemon]:
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus)) as made:
         with closing(ProfileStore(tmp_path / "profiles.sqlite")) as store:
-            known = Provenance("manual")
+            known = Provenance("given")
             for seconds in NAPS:
                 nap = (ThreadGroup(1, 0.001 * seconds, utilisation=0.001),)
                 store.put(Profile(nap, name=f"nap-{seconds:g}", provenance=known))
