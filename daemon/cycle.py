@@ -28,7 +28,7 @@ from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
-from .reap import overdue
+from .reap import lapsed, overdue
 from .recall import Recall
 from .shadow import Seen, Shadow
 from .standing import Standing
@@ -110,8 +110,8 @@ class Cycle:
         problem = self._pose(snapshot) if self._due(snapshot, report.events) else None
         plan = self._decide(problem, snapshot, report) if problem else None
         # 4. Forecast: what the plan foretells of each job is noted, and what is to start now becomes actions.
-        actions = self._cancels() + self._releases(snapshot)
-        actions += self._forecast(plan, problem, snapshot) if plan and problem else []
+        starting = self._forecast(plan, problem, snapshot) if plan and problem else []
+        actions = self._cancels() + self._releases(snapshot, starting) + starting
         # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
         if actions:
             report.rejected = check(actions, self.adapter.look_again([action.key for action in actions]))
@@ -124,6 +124,8 @@ class Cycle:
         self.ledger.conclude(report.applied, dry=self.applier.dry)
         started = not self.applier.dry and any(not applied.error for applied in report.applied)
         self.changed = self.changed or (report.more and started)
+        if any(not applied.sent for applied in report.applied):
+            self._renew()
         if self.power:
             planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
             self.power.save(snapshot, planned, self.applier)
@@ -164,10 +166,11 @@ class Cycle:
 
     def _fold(self, snapshot: Snapshot) -> list[Event]:
         self.story.cycle, self.story.now = self.number, snapshot.time
-        if take_in(self.queue, snapshot, self.know):
+        records = self.recall.look(self.queue.missing(snapshot))
+        if take_in(self.queue, snapshot, self.know, records):
             self._renew()
         open_intents = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot, self.recall.look(self.queue.missing(snapshot)))
+        events = self.queue.observe(snapshot, records)
         for entry in open_intents:
             if entry.handed or entry.state is not JobState.UNKNOWN:
                 self.story.settle(entry)
@@ -298,9 +301,14 @@ class Cycle:
             if entry.cancel_wanted and entry.handed and entry.not_before <= self.now and not self.blocked
         ]
 
-    def _releases(self, snapshot: Snapshot) -> list[Action]:
-        """Pins that have not become a start: the nodes are for others, and the job may go elsewhere."""
-        return [] if self.blocked else list(overdue(snapshot, PIN_S))
+    def _releases(self, snapshot: Snapshot, starting: list[Action]) -> list[Action]:
+        """Pins that have not become a start: the nodes are for others, and the job may go elsewhere. And jobs that are
+        not to be kept any longer: their start is the resource manager's to choose."""
+        if self.blocked:
+            return []
+        patience = max(PIN_S, self.adapter.capabilities.begins_within_s)
+        keep = {action.key for action in starting}
+        return [*overdue(snapshot, patience), *lapsed(snapshot, starting=keep)]
 
     def _report(self, report: Report, snapshot: Snapshot, began: float) -> None:
         for applied in report.applied:

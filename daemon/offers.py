@@ -1,8 +1,9 @@
 """Jobs that the resource manager's users hand to us: they stay in its queue, and are followed in ours.
 
 Rule: what is offered is taken in as it is seen, in the resource manager's order; what is not offered any more and was
-never placed is let go of. Who depends on whom, and what a failure means for others, is the resource manager's to say:
-a job is planned behind those that it waits for where all of them are followed here, else once nothing keeps it.
+never placed is let go of, unless it is on record that it ran. Who depends on whom, and what a failure means for others,
+is the resource manager's to say: a job is planned behind those that it waits for where all of them are followed here,
+else once nothing keeps it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobState, JobView, Snapshot
-from .queue import Entry, Queue, Submission
+from .queue import Answers, Entry, Queue, Submission
 
 
 @dataclass(slots=True)
@@ -37,14 +38,19 @@ class Offers(Submission):
         self.entries = {name: entry for name, entry in self.entries.items() if not entry.state.ended}
         self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
 
-    def follow(self, snapshot: Snapshot, queue: Queue, know: Callable[[Job], Job]) -> bool:
+    def follow(
+        self, snapshot: Snapshot, queue: Queue, know: Callable[[Job], Job], records: Answers | None = None
+    ) -> bool:
         """See `take_in`."""
         prefix = f"{self.id}/"
         views = {view.key.removeprefix(prefix): view for view in snapshot.jobs if view.key.startswith(prefix)}
         news = False
         for name, entry in self.entries.items():
-            if not _stays(entry, views.get(name)):
-                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, "it was taken back"
+            view = views.get(name) or _ended(entry.key, records)
+            if view is None and records is not None and entry.key not in records:
+                entry.waits = "the resource manager does not show it any more"
+            elif not _stays(entry, view):
+                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, _left(view)
                 queue.dirty[entry.key] = entry
                 news = True
         self.let_go()
@@ -86,17 +92,31 @@ def offers_of(name: str, now: float) -> Offers:
     return Offers(name, Workflow(name, ()), now)
 
 
-def take_in(queue: Queue, snapshot: Snapshot, know: Callable[[Job], Job]) -> bool:
+def take_in(
+    queue: Queue, snapshot: Snapshot, know: Callable[[Job], Job], records: Answers | None = None
+) -> bool:
     """Follow what is offered; True if there is something new to plan. O(jobs + dependencies).
 
     Args:
         know: gives a job the profile that is known for it.
+        records: what is on record of jobs that are not shown any more; None where no records are kept.
     """
     news = False
     for submission in queue.submissions.values():
         if isinstance(submission, Offers):
-            news = submission.follow(snapshot, queue, know) or news
+            news = submission.follow(snapshot, queue, know, records) or news
     return news
+
+
+def _left(view: JobView | None) -> str:
+    """Why it is not offered any more."""
+    return view.due_why if view is not None and view.due_why else "it was taken back"
+
+
+def _ended(key: str, records: Answers | None) -> JobView | None:
+    """How the job ended, if that is on record."""
+    view = (records or {}).get(key)
+    return view if view and view.state.ended else None
 
 
 def _offered(view: JobView | None) -> bool:

@@ -196,14 +196,16 @@ class Queue:
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:
         """The jobs that were, or may have been, started and are not in a snapshot, with the time of their submission
-        to us, before which they cannot have been started. O(jobs).
+        to us, before which we cannot have started them. O(jobs).
         """
         shown = {view.key for view in snapshot.jobs}
-        times = {submission.id: submission.submit_time for submission in self.submissions.values()}
         return {
-            entry.key: times[entry.workflow]
-            for entry in self.active()
-            if (entry.handed or (entry.intent is not None and not entry.refused)) and entry.key not in shown
+            entry.key: submission.submit_time
+            for submission in self.submissions.values()
+            for entry in submission.entries.values()
+            if (entry.handed or submission.offered or (entry.intent is not None and not entry.refused))
+            and not entry.state.ended
+            and entry.key not in shown
         }
 
     def observe(self, snapshot: Snapshot, records: Answers | None = None) -> list[Event]:

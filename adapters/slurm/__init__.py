@@ -6,6 +6,7 @@ write; without us every job starts by itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -14,8 +15,9 @@ from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
-    from ..findings import Finding
+    from ..findings import Finding, Service
     from .adapter import SlurmAdapter
+    from .transport import Transport
 
 #: With fewer requests a minute a look at the queue would take too long.
 LEAST_REQUESTS = 60
@@ -27,57 +29,110 @@ def create(
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
+    features: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
     requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
+    max_defer_s: float = 3600.0,
+    wide_nodes: int | None = None,
+    rest_url: str = "",
+    rest_user: str = "",
+    rest_token_file: str = "",
+    rest_token_command: str = "",
+    rest_token_lifespan_s: float = 600.0,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
     Args:
         cluster: its nodes; others of Slurm's are left alone.
-        partitions, qos, accounts: jobs of these are handed over.
+        partitions, qos, accounts: jobs of these are handed over; features: those that ask for one of these.
         comment: so are jobs with the word `pilotfish` in their comment.
         timeout_s: seconds after which a command is given up.
         requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
+        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
+        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
+            quarter of their partition, and at least 2.
+        rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
+        rest_user: whose token it is; "" = the user that runs us.
+        rest_token_file: a file that holds the token and that the site renews; or
+        rest_token_command: a command that prints a token; "" = `scontrol token`.
+        rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
+
+    Raises:
+        ConfigError: an option cannot be right.
     """
     from .adapter import SlurmAdapter
     from .guarded import Guarded
     from .handover import Selection
+    from .judge import Deferral
     from .runner import Commands
     from .transport import ByCommands
 
-    selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
+    selection = Selection(
+        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
+    )
     if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
         problem = f"found {requests_per_minute!r}"
         raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
-    transport = Guarded(ByCommands(Commands(timeout_s)), requests_per_minute)
+    way: Transport = ByCommands(Commands(timeout_s))
+    if not rest_url and (rest_user or rest_token_file or rest_token_command):
+        given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
+        raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
+    if rest_url:
+        from .fallback import Preferred
+        from .rest.transport import by_rest
+
+        rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
+        way = Preferred(rest, way)
+    transport = Guarded(way, requests_per_minute)
     return SlurmAdapter(
-        cluster, transport, selection, submit_options=submit_options, output_dir=output_dir, load=transport.load
+        cluster,
+        transport,
+        selection,
+        submit_options=submit_options,
+        output_dir=output_dir,
+        deferral=Deferral(max_defer_s, wide_nodes),
+        load=transport.load,
     )
 
 
 def examine(
     cluster: Cluster | None,
     user: str,
+    service: Service,
     *,
+    trial: bool = False,
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
+    features: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
+    submit_options: Sequence[str] = (),
     **others: object,
 ) -> list[Finding]:
-    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`."""
+    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`.
+
+    Args:
+        service: what is known of the daemon.
+        trial: also try what whoever runs us may do, with a job of their own that never starts.
+    """
     from .doctor import examine as look_over
+    from .doctor import rest
+    from .doctor import trial as tried
     from .handover import Selection
     from .runner import Commands
 
-    selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    return list(look_over(Commands(timeout_s), user, selection, cluster))
+    run = Commands(timeout_s)
+    selection = Selection(
+        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
+    )
+    found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
+    return [*found, *tried.findings(run, submit_options)] if trial else found
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """The Slurm adapter: reads the queue, places jobs that were handed over, and submits our own.
 
-Rule: three requests show the world; before a job is touched it is read again, alone; whatever is written is one
+Rule: three requests show the world at most; before a job is touched it is read again, alone; whatever is written is one
 command. An answer that did not come is not taken for a refusal: the next look at the queue tells.
 """
 
@@ -13,6 +13,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...simulate.job import Job
@@ -23,17 +24,22 @@ from ..base import AdapterError, Capabilities
 from ..load import Load
 from . import places, recall, submission, update, world
 from .clock import ControllerClock
-from .handover import Selection, Standing, standing
+from .handover import Selection, Standing, is_held, standing
+from .judge import Deferral, Judge
+from .outlook import START_S
+from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
+log = logging.getLogger("pilotfish.slurm")
 #: Seconds for which what was read of a job is taken for true when it is to be changed.
 FRESH_S = 2.0
 #: And of nodes, when something else has to be asked in their place.
 MOMENT_S = 10.0
-log = logging.getLogger("pilotfish.slurm")
 #: what Slurm says to those who may not
 DENIED = "Access/permission denied"
+#: what it says to a user of jobs of others, and seconds for which it is then not asked to change any
+FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 #: what Slurm says of a change that came too late
 BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
 
@@ -42,7 +48,6 @@ class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True, power=True)
 
     def __init__(
         self,
@@ -52,6 +57,7 @@ class SlurmAdapter:
         *,
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,
+        deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
     ) -> None:
@@ -64,31 +70,52 @@ class SlurmAdapter:
         self._mark_in = update.Place.ADMIN_COMMENT
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
+        self._deferral, self._rarely = deferral, Rarely(clock)
+        self._judge: Judge | None = None
+        self._since: dict[int, float] = {}
         self._nodes_read_at = -math.inf
-        self._unwanted: dict[int, tuple[str, ...]] = {}
         self._lists: dict[object, frozenset[str]] = {}
         self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
         self._views: dict[int, tuple[SlurmJob, JobView]] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
+        self._foreign_until = -math.inf
         self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
         self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
 
-    def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude: three requests.
+    @property
+    def capabilities(self) -> Capabilities:
+        """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
+        begins = self._rarely.site.settings.backfill_s + START_S
+        return Capabilities(
+            starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
+        )
 
-        When the time has to be asked for, once in minutes, nodes are as they were a moment ago.
+    def snapshot(self) -> Snapshot:
+        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely.
+
+        When the time has to be asked for, once in minutes, something of these is as it was a moment ago.
         """
         timing, now = self._clock.due, self._clock.now()
         self._note(self.transport.jobs(), whole=True)
+        spare = not timing
         if not timing or self._time() - self._nodes_read_at > MOMENT_S:
             self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
-        ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
-        self._unwanted = self.transport.excluded() if any(ours) else {}
+        else:
+            spare = True
+        pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
+        found = [(job, standing(job, self.selection, now)[0]) for job in pending]
+        ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
+        self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
+        partitions = self._rarely.site.partitions
+        if spare:
+            self._rarely.refresh(self.transport, ours, [job.id for job in pending])
+        if self._rarely.site.partitions is not partitions:
+            self._views.clear()  # what jobs keep apart by depends on these
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
@@ -106,6 +133,7 @@ class SlurmAdapter:
     def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
         """Keep what was just read; it serves until something is changed, or for FRESH_S."""
         new, now = {job.id: job for job in jobs}, self._time()
+        self._judge = None
         self._seen = new if whole else self._seen | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
@@ -114,13 +142,29 @@ class SlurmAdapter:
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
+        judge = self._judged(now)
+        seen, found = self._seen.values(), judge.verdicts()
+        lists = {verdict.allowed: verdict.allowed for verdict in found.values()}
+        self._same = {names: self._same.get(names, names) for names in lists}
+        found = {job: replace(verdict, allowed=self._same[verdict.allowed]) for job, verdict in found.items()}
+        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
         return Snapshot(
             now,
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places, self._views),
+            views + world.unseen_views(judge.unseen()),
         )
+
+    def _judged(self, now: float) -> Judge:
+        """A judge on all that was read, and on what was placed since."""
+        site, jobs = self._rarely.site, list(self._seen.values())
+        if self._judge is None:
+            self._judge = Judge(
+                *(self.cluster, self._nodes, jobs, self.selection, site, now),
+                *(self._deferral, self._since, self._lists),
+            )
+        return self._judge
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
@@ -190,14 +234,6 @@ class SlurmAdapter:
         """Let go of connections; jobs go on."""
         self.transport.close()
 
-    def _places(self, job: SlurmJob) -> frozenset[str]:
-        unwanted = self._unwanted.get(job.id, ())
-        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
-        if shape not in self._lists:
-            found = places.allowed(job, self._nodes, unwanted)
-            self._lists[shape] = self._same.setdefault(found, found)
-        return self._lists[shape]
-
     def _place(self, number: int, start: Start) -> None:
         """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
         job = self._fresh(number)
@@ -209,37 +245,55 @@ class SlurmAdapter:
             raise _refused(start, why or "it was not handed over")
         if update.pin_of(job) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
-        if problem := places.obstacle(job, self._places(job), start.nodes):
+        verdict = self._judged(now).verdict(job)
+        if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        self._pin(job, start.nodes, now, held=what is Standing.HELD)
+        self._write(job, lambda place: update.pin(job, start.nodes, now, held=what is Standing.HELD, place=place))
+        # Until it is read again it counts as placed: no other is put where it goes.
+        mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
+        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=mark), None
 
-    def _pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> None:
-        """Write the pin; who may not write AdminComment marks it in Comment from then on."""
+    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
+        """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""
         try:
-            self._change(job, update.pin(job, nodes, now, held=held, place=self._mark_in))
+            self._change(job, fields(self._mark_in))
         except AdapterError as error:
             if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
                 raise
-            self._change(job, update.pin(job, nodes, now, held=held, place=update.Place.COMMENT))
+            self._change(job, fields(update.Place.COMMENT))
             self._mark_in = update.Place.COMMENT
-            log.info("an operator may not write AdminComment: pins are marked in Comment")
+            log.info("an operator may not write AdminComment: what is placed is marked in Comment")
 
     def _release(self, key: str) -> None:
-        """Take back a pin of ours that has not become a start; a no-op where there is none."""
+        """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
         number = world.id_in(key)
         job = self._fresh(number) if number is not None else None
-        if job and job.state is JobState.PENDING and (fields := update.unpin(job)):
+        if job is None or job.state is not JobState.PENDING:
+            return
+        now = self._clock.now()
+        if fields := update.unpin(job):
             self._change(job, fields)
+        elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
+            self._write(job, lambda place: update.let_go(job, now, place=place))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""
         self._read_at.pop(job.id, None)
+        if job.uid != self._uid and self._time() < self._foreign_until:
+            raise self._is_foreign()
         try:
             self.transport.update(job.id, fields)
         except AdapterError as error:
+            if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
+                self._foreign_until = self._time() + FOREIGN_S
+                raise self._is_foreign() from error
             if any(words in error.stderr_tail for words in BEGUN):
                 return  # it started, or ended, in between
             raise
+
+    def _is_foreign(self) -> AdapterError:
+        why = f"Slurm lets the user {self._uid} change only jobs of their own; pilotfish must be an operator of Slurm's"
+        return AdapterError(f"{why} (`pilotfish doctor` says how)", kind="refused")
 
     def _submit(self, start: Start) -> None:
         job = start.job

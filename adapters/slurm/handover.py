@@ -15,8 +15,10 @@ from enum import StrEnum
 from ...simulate.snapshot import JobState
 from . import dependency
 from .records import SlurmJob
+from .update import was_let_go
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
+_WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
 _SLACK_S = 5.0  #: between a submission and the begin time that was counted from it
 #: reasons for which Slurm would start the job if it had the nodes
@@ -34,11 +36,13 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which jobs a site hands over: those of a partition, QOS or account, or with `pilotfish` in their comment."""
+    """Which jobs a site hands over: those of a partition, QOS or account, that ask for a feature, or with `pilotfish` in
+    their comment."""
 
     partitions: frozenset[str] = frozenset()
     qos: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
     comment: bool = True
 
     def takes(self, job: SlurmJob) -> bool:
@@ -47,6 +51,7 @@ class Selection:
             job.partition in self.partitions
             or job.qos in self.qos
             or job.account in self.accounts
+            or bool(self.features and self.features & set(_WORD.findall(job.features)))
             or (self.comment and _TAG.search(job.comment) is not None)
         )
 
@@ -77,8 +82,12 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
         return Standing.NEIGHBOUR, ""
     if job.part:
         return Standing.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
+    if was_let_go(job):
+        return Standing.NEIGHBOUR, "pilotfish has let it go: its start is Slurm's to choose"
     if job.reservation:
         return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
+    if job.special:
+        return Standing.WAITING, f"it asks for {job.special}, which is left to Slurm"
     if job.dependency:
         return Standing.WAITING, f"it depends on {job.dependency}"
     if not ready(job):

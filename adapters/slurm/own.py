@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 
+from ..base import AdapterError
 from .records import SlurmJob
 from .runner import Commands, Runner
 from .squeue import command_of, parse
@@ -38,8 +39,12 @@ class OwnJobs:
         return [job for job in found if job.uid == self.uid]
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
-        """Those of `ids` that have left the queue, as far as anybody remembers them."""
-        return []
+        """How those of `ids` ended, as far as accounting can be asked; one `sacct`. Raises nothing."""
+        try:
+            found = self._commands.ended(ids)
+        except AdapterError:
+            return []
+        return [job for job in found if job.uid == self.uid and job.state.ended]
 
     def time(self) -> float:
         """The controller's clock, epoch seconds; one `sdiag`."""

@@ -85,7 +85,8 @@ def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError |
     away = next((words for words in _AWAY if words in stderr), "")
     if exit_code == 0 and not away:
         return None
-    said = " ".join(stderr.split())[-300:] or f"exit code {exit_code}"
+    lines = [line.removeprefix(f"{argv[0]}: ").removeprefix("error: ").strip() for line in stderr.splitlines()]
+    said = " ".join(filter(None, lines[-1:] if away else lines))[-300:] or f"exit code {exit_code}"
     return AdapterError(
         f"{argv[0]}: {said}",
         transient=bool(away),

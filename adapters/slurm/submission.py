@@ -97,7 +97,7 @@ def users_command(
         *_needs(job, job.nodes),
         *(f"--{what}={_literal(file)}" for what, file in zip(("output", "error"), files, strict=True)),
         *options,
-        *_work(job, job.id[:100]),
+        *_work(job, job.id[:LONGEST_NAME]),
     ]
 
 

@@ -18,7 +18,7 @@ from ...simulate.errors import InvalidJobError
 from ...simulate.job import Workflow
 from ...simulate.snapshot import JobState
 from ..login import record as records
-from ..login.holds import holds
+from ..login.holds import guessed, holds
 from ..login.record import BEGUN, TAKEN_BACK, WHOLE, Record
 from ..login.submitting import NotKnownError, Submitter
 from ..login.watching import Watched, job_reply, look, story_reply, workflow_reply
@@ -96,13 +96,14 @@ def _submit(
 
 
 def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool) -> Record:
-    """What is to be submitted, with the forecast where the nodes are known."""
+    """What is to be submitted, with the forecast where the nodes and what the jobs need are known."""
     outputs = (Path(to.output_dir).expanduser() if to.output_dir else directory) / id
     made = Record(id, key, flow, time.time(), directory / outputs)
-    if to.cluster:
+    unknown = guessed(flow)
+    if to.cluster and len(unknown) < len(flow.jobs):
         inputs.load_simulator()
-        wishes = inputs.wishes("lookahead", "makespan", 0, None, 10.0)
-        for job in wishes.plan(flow, inputs.read_cluster(Path(to.cluster))).jobs:
+        plan = inputs.wishes("lookahead", "makespan", 0, None, 10.0).plan(flow, inputs.read_cluster(Path(to.cluster)))
+        for job in (job for job in plan.jobs if job.id not in unknown):
             made.forecast[job.id] = {
                 "start": job.start_time, "run_time": job.finish_time - job.start_time, "nodes": list(job.nodes),
                 "slowdown": job.contention_slowdown,

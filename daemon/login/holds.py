@@ -26,6 +26,15 @@ def in_order(workflow: Workflow) -> list[Job]:
     return [workflow.jobs[workflow.index[name]] for name in order]
 
 
+def guessed(workflow: Workflow) -> set[str]:
+    """The jobs of which nobody knows how long they take, and all that wait for one: nothing is foretold of them."""
+    found: set[str] = set()
+    for job in in_order(workflow):
+        if rests_on_default(job) or found.intersection(job.after):
+            found.add(job.id)
+    return found
+
+
 def earliest_starts(workflow: Workflow) -> dict[str, float]:
     """Seconds before which no job can start: the longest chain of isolated run times; what nobody knows counts as 0."""
     start: dict[str, float] = {}

@@ -65,6 +65,7 @@ class Record:
         }  # fmt: skip
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
+            part.touch(mode=0o600)
             with part.open("w", encoding="utf-8", errors="surrogatepass") as file:
                 file.write(json.dumps(intent) + "\n")
                 file.flush()
@@ -180,5 +181,7 @@ def alone(state: Path, id: str) -> Iterator[None]:
             pass  # a file system without locks: two at once are then the user's to avoid
         if not os.fstat(file.fileno()).st_nlink:
             raise PilotfishError(f"{id} was submitted by another process just now")
-        yield
-        path.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

@@ -72,21 +72,32 @@ def look(own: OwnJobs, records: Iterable[Record | ConfigError], said: list[str])
         workflow, _, name = key.partition("/")
         if name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
+    _ask_accounting(own, found.values())
     for watched in found.values():
-        _remember(own, watched)
+        _remember(watched)
     return sorted(found.values(), key=lambda watched: watched.submit_time)
 
 
-def _remember(own: OwnJobs, watched: Watched) -> None:
-    """Ask for what has left the queue, and keep what was seen to end: the queue forgets."""
+def _ask_accounting(own: OwnJobs, found: Iterable[Watched]) -> None:
+    """Add the jobs that have left the queue before anybody saw them end, by one request for all."""
+    unknown = {
+        number: (watched, name)
+        for watched in found
+        if watched.record
+        for name, number in watched.record.ids.items()
+        if name not in watched.jobs and name not in watched.record.ended
+    }
+    for job in own.ended(unknown) if unknown else ():
+        if job.id in unknown:
+            watched, name = unknown[job.id]
+            watched.jobs[name] = job
+
+
+def _remember(watched: Watched) -> None:
+    """Keep what was seen to end: the queue forgets."""
     record = watched.record
-    if not record:
-        return
-    unknown = {number: name for name, number in record.ids.items() if name not in watched.jobs | record.ended}
-    if unknown:
-        watched.jobs |= {unknown[job.id]: job for job in own.ended(unknown) if job.id in unknown}
-    for name, job in watched.jobs.items():
-        if job.state.ended and name not in record.ended and name in record.workflow.index:
+    for name, job in watched.jobs.items() if record else ():
+        if record and job.state.ended and name not in record.ended and name in record.workflow.index:
             shown = job_reply(watched, name)
             record.has_ended(name, {key: shown[key] for key in _KEPT})
 

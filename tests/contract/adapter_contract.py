@@ -107,6 +107,9 @@ class AdapterContract:
         files = world.adapter.output("k")
         assert files is None or (len(files) == 2 and all(file.is_file() for file in files))
 
+    def test_what_never_was_is_not_on_record(self, world: World) -> None:
+        assert not world.adapter.recall({"never/was": world.adapter.snapshot().time})
+
     def test_a_preview_changes_nothing(self, world: World, nodes: tuple[str, ...]) -> None:
         start = Start("k", world.job("a", 0.0), nodes[:1])
         assert list(world.adapter.preview(start)) == list(world.adapter.preview(start))

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm import sacct
 from pilotfish.adapters.slurm.own import OwnJobs
 from pilotfish.adapters.slurm.squeue import FIELDS
 
@@ -33,6 +34,7 @@ class FakeSlurm:
         self.jobs: dict[int, dict[str, Any]] = {}
         self.late: list[tuple[float, Sequence[str], float]] = []
         self.ran: list[Sequence[str]] = []
+        self.accounted: dict[int, str] | None = None  #: id -> state, where there is accounting
 
     def own(self) -> OwnJobs:
         """The jobs of the user, as the commands show them."""
@@ -98,6 +100,15 @@ class FakeSlurm:
         found = re.search(r":0(@\w+@)", form)
         assert found and f"--user={UID}" in argv
         return "".join(_row(number, job, found[1]) for number, job in self.jobs.items())
+
+    def _sacct(self, argv: Sequence[str]) -> str:
+        if self.accounted is None:
+            raise AdapterError(f"sacct: {sacct.DISABLED}", kind="refused", argv=argv, stderr_tail=sacct.DISABLED)
+        mark = next(word for word in argv if word.startswith("--delimiter=")).partition("=")[2]
+        row = dict.fromkeys(sacct.FIELDS, "") | {"DBIndex": "1", "ExitCode": "0:0", "UID": str(UID), "NNodes": "1",
+                                                 "Start": _time(self.now), "End": _time(self.now + 1)}  # fmt: skip
+        rows = ({**row, "JobIDRaw": str(number), "State": state} for number, state in self.accounted.items())
+        return "".join("".join(f"{row[field]}{mark}" for field in sacct.FIELDS) + "\n" for row in rows)
 
     def _scancel(self, argv: Sequence[str]) -> str:
         for job in (self.jobs[int(number)] for number in argv[1:] if number.isdigit() and int(number) in self.jobs):

@@ -80,7 +80,7 @@ def test_every_job_is_there_once_or_none_is(
         slurm.sleep(20.0)
     assert came == "whole"
     held = [job["begin"] - job["submit"] for job in slurm.jobs.values() if job["State"] == "PENDING"]
-    assert all(600 - LATE_S - 1 <= hold <= 601 for hold in held)  # what comes late is counted from when it was asked for
+    assert all(600 - LATE_S - 1 <= hold <= 601 for hold in held)  # late: counted from when it was asked for
 
 
 def test_nothing_can_begin_before_all_is_there(tmp_path: Path) -> None:

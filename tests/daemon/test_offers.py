@@ -36,6 +36,8 @@ def offering(tmp_path, kit):
                 self.views[action.key] = dataclasses.replace(
                     view, nodes=action.nodes, restartable=False, pinned_since=self.time
                 )
+            elif isinstance(action, Release) and action.why:
+                self.views[action.key] = dataclasses.replace(view, offered=False, due_why="it was let go", due=None)
             elif isinstance(action, Release):
                 self.releases += 1
                 self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
@@ -114,6 +116,36 @@ def test_a_pin_that_becomes_no_start_is_taken_back_and_tried_again(offering, kit
     assert states(offering) == {} and offering.manager.runs["rjms/1"] == 2
 
 
+def test_what_was_kept_long_enough_is_let_go_for_good(offering, kit) -> None:
+    late, why = offering.manager.time + 3, "it needs 9 nodes"
+    offering.manager.offer(kit.job("1", seconds=500, threads=2))
+    offering.manager.offer(kit.job("2", seconds=500, threads=2))
+    offering.manager.offer(kit.job("3", seconds=5, threads=2), due=late, due_why=why)
+    offering.run(2)
+    assert states(offering) == {"1": "running", "2": "running", "3": "pending"}
+    offering.run(4)
+    assert states(offering) == {"1": "running", "2": "running"} and offering.manager.runs["rjms/3"] == 0
+    assert offering.journal.find("rjms").entries["3"].reason == "it was let go"
+    told = [(record["kind"], record["text"]) for record in offering.journal.story("rjms/3")]
+    assert ("applied", f"let go rjms/3: {why}") in told
+
+
+def test_what_can_start_is_started_rather_than_let_go(offering, kit) -> None:
+    offering.manager.offer(kit.job("1", seconds=2), due=offering.manager.time, due_why="it is due")
+    offering.run(6)
+    assert offering.manager.runs["rjms/1"] == 1 and states(offering) == {}
+
+
+def test_what_has_to_wait_is_left_out_of_the_plan_and_says_why(offering, kit) -> None:
+    job = dataclasses.replace(kit.job("1", seconds=2), allowed=frozenset())
+    offering.manager.offer(job, waits="job 9 comes first")
+    offering.run(2)
+    assert offering.cycle.queue.find("rjms/1").waits == "job 9 comes first" and not offering.manager.runs
+    offering.manager.offer(kit.job("1", seconds=2))
+    offering.run(5)
+    assert offering.manager.runs["rjms/1"] == 1
+
+
 def test_a_refusal_is_no_failure_of_the_job(offering, kit) -> None:
     offering.manager.refuse["rjms/1"] = AdapterError("not now", kind="refused")
     offering.manager.offer(kit.job("1", seconds=1))
@@ -163,6 +195,40 @@ def test_the_managers_order_is_kept(offering, kit) -> None:
     offering.manager.views = dict(reversed(offering.manager.views.items()))
     offering.run(1)
     assert list(states(offering)) == ["2", "1"]
+
+
+def gone(bench, kit, **found) -> JobView:
+    """An offered job that waits, and that is not shown any more after a restart; returns what may be on record."""
+    bench.manager.records = {}
+    bench.manager.offer(kit.job("1"), waits="not yet")
+    bench.run()
+    view = bench.manager.views.pop("rjms/1")
+    bench.kill()
+    bench.start()
+    return dataclasses.replace(view, offered=False, restartable=False, **found)
+
+
+def test_what_began_and_ended_without_us_and_unseen_is_known_by_the_records(offering, kit) -> None:
+    view = gone(offering, kit, state=JobState.FAILED, start_time=1001.0, finish_time=1002.0, exit_code=3, nodes=("n1",))
+    offering.manager.records_down = "away"
+    offering.run(cycles=2)
+    entry = offering.cycle.queue.find("rjms/1")
+    assert entry.state is JobState.PENDING and not offering.cycle.queue.ready(entry)
+    offering.manager.records_down, offering.manager.records = "", {"rjms/1": view}
+    offering.kill()
+    offering.start()
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.exit_code, entry.nodes) == (JobState.FAILED, 3, ("n1",)) and not offering.manager.runs
+
+
+@pytest.mark.parametrize("found", [None, {"state": JobState.CANCELLED, "finish_time": 1002.0}])
+def test_what_ended_before_it_began_was_taken_back(offering, kit, found) -> None:
+    view = gone(offering, kit, **(found or {}))
+    offering.manager.records = {"rjms/1": view} if found else {}
+    entry = offering.cycle.queue.find("rjms/1")
+    offering.run()
+    assert (entry.state, entry.reason) == (JobState.CANCELLED, "it was taken back")
 
 
 def test_a_job_is_planned_behind_what_it_waits_for_also_once_that_runs(offering, kit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from itertools import pairwise
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_gaps_grow_and_end_when_another_is_missed() -> None:
     for _ in range(300):
         assert records.look("a") == {"a": None}
     times = [time for time, _ in records.asked]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert gaps[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, GAP_S[1]] and set(gaps[6:]) == {GAP_S[1]}
     records.look("a", "b")
     assert records.asked[-1] == (records.now, ["a", "b"])
@@ -130,7 +131,7 @@ def test_a_job_stays_unknown_while_the_records_are_away_and_after_a_restart(benc
 
 def test_a_job_that_the_records_have_as_running_stays_unknown_and_keeps_its_nodes(bench, caplog) -> None:
     flow = lose(bench, "a")
-    view = dataclasses.replace(ended(f"{flow}/a"), state=JobState.UNKNOWN, finish_time=None, reason="on record as running")
+    view = dataclasses.replace(ended(f"{flow}/a", JobState.UNKNOWN), finish_time=None, reason="on record as running")
     bench.manager.records = {f"{flow}/a": view}
     bench.run(cycles=3 * int(queue.UNHEARD_S))
     entry = bench.cycle.queue.find(f"{flow}/a")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,11 +24,23 @@ WORKFLOW = """
 schema: pilotfish/workflow/v1
 name: own
 jobs:
-  fine: {{command: [sleep, "3"]}}
-  three: {{command: [sh, -c, "sleep 3; exit 3"]}}
+  fine: {{command: [sleep, "12"]}}
+  three: {{command: [sh, -c, "sleep 12; exit 3"]}}
   ended: {{command: [sleep, "600"]}}
   late: {{command: [sleep, "600"], walltime: "00:00:30"}}
-  once: {{command: [sh, -c, "echo once >> {trail}; sleep 3"]}}
+  once: {{command: [sh, -c, "echo once >> {trail}; sleep 12"]}}
+"""
+DEADLY = """
+schema: pilotfish/workflow/v1
+name: last
+jobs:
+  deadly: {{command: [sh, -c, "echo deadly >> {trail}"]}}
+"""
+#: kills who calls it once the job has been taken
+DEADLY_SBATCH = """#!/bin/sh
+id=$({real} "$@") || exit
+case "$*" in *deadly*) kill -KILL $PPID;; esac
+echo "$id"
 """
 ENDS = {"fine": "completed", "three": "failed", "ended": "cancelled", "late": "timeout", "once": "completed"}
 
@@ -81,48 +95,61 @@ def states(daemon: SlurmDaemon, *keys: str) -> dict[str, str]:
 def test_ends_that_nobody_saw_are_found_once_accounting_answers(
     forgetful: SlurmSite, daemon: SlurmDaemon, tmp_path: Path
 ) -> None:
-    """Jobs end and are forgotten by the controller while the daemon is dead; then slurmdbd is away, and comes back."""
+    """The daemon is killed before it hears of its last submission; while it is dead all jobs end, and the controller
+    forgets them; then slurmdbd is away, and comes back."""
     site, trail = forgetful, forgetful.shared() / "once"
-    dag = tmp_path / "dag.yaml"
+    trail.unlink(missing_ok=True)
+    dag, deadly, sbatch = tmp_path / "dag.yaml", tmp_path / "deadly.yaml", tmp_path / "bin" / "sbatch"
     dag.write_text(WORKFLOW.format(trail=trail))
+    deadly.write_text(DEADLY.format(trail=trail))
+    sbatch.parent.mkdir()
+    sbatch.write_text(DEADLY_SBATCH.format(real=shutil.which("sbatch")))
+    sbatch.chmod(0o755)
+    daemon.environment["PATH"] = f"{sbatch.parent}:{os.environ['PATH']}"
     daemon.start()
-    assert pilotfish("submit", dag, PILOTFISH_SOCKET=str(daemon.socket)).returncode == 0
+    flow = pilotfish("submit", dag, "--socket", daemon.socket).stdout.strip()
     hand = ("--begin=now+600", "--comment=pilotfish:hold=600")
-    lines = {"fine": "sleep 3", "three": "sleep 3; exit 3", "ended": "sleep 600", "late": "sleep 600"}
+    lines = {"fine": "sleep 12", "three": "sleep 12; exit 3", "ended": "sleep 600", "late": "sleep 600"}
     users = {
         name: site.submit(line, *hand, *(["--time=0:30"] if name == "late" else [])) for name, line in lines.items()
     }
-    expected = {f"own-1/{name}": end for name, end in ENDS.items()}
+    expected = {f"{flow}/{name}": end for name, end in ENDS.items()}
     expected |= {f"slurm/{users[name]}": ENDS[name] for name in users}
 
     def begun() -> bool:
-        return set(states(daemon, *expected).values()) <= {"running", "completed", "failed"}
+        return set(states(daemon, *expected).values()) == {"running"}
 
     eventually(begun, "all jobs to run")
-    daemon.stop(signal.SIGKILL)
+    whole = ("--nodes=8", "--cpus-per-task=4", "--begin=now+10", "--comment=pilotfish:hold=10")
+    alone = f"slurm/{site.submit('exit 3', *whole)}"  # waits for the others, and starts by itself
+    eventually(lambda: states(daemon, alone) == {alone: "pending"}, "the last job to be seen")
+    last = pilotfish("submit", deadly, "--socket", daemon.socket).stdout.strip()
+    assert daemon.process is not None and daemon.process.wait(60) == -signal.SIGKILL
+    sbatch.unlink()
+    expected |= {f"{last}/deadly": "completed", alone: "failed"}
     names = site.run("squeue", "--noheader", "--format=%A %j").splitlines()
-    own_ended = next(line.split()[0] for line in names if line.endswith("own-1/ended"))
+    own_ended = next(line.split()[0] for line in names if line.endswith(f" {flow}/ended"))
     site.run("scancel", str(users["ended"]), own_ended)
     deadline = time.monotonic() + 300
     while site.run("squeue", "--noheader", "--states=all"):
         assert time.monotonic() < deadline
         time.sleep(1.0)
-    assert trail.read_text() == "once\n"
+    ran = sorted(trail.read_text().split())
+    assert ran == ["deadly", "once"]
 
     site.signal("slurmdbd", signal.SIGKILL)
     daemon.start()
     eventually(lambda: "records of ended jobs cannot be read" in daemon.log.read_text(), "a word about accounting")
     time.sleep(8.0)
-    gone = {key: state for key, state in states(daemon, *expected).items() if state == "unknown"}
-    assert {f"slurm/{users['ended']}", f"slurm/{users['late']}", "own-1/ended", "own-1/late"} <= gone.keys()
+    assert states(daemon, *expected) == dict.fromkeys(expected, "unknown") | {alone: "pending"}
     assert breaker(daemon) == "closed"
     site.start_accounting()
     eventually(lambda: states(daemon, *expected) == expected, "the true ends")
-    told = daemon.ask("explain", job="own-1/three") or {}
+    told = daemon.ask("explain", job=f"{flow}/three") or {}
     assert told["job"]["exit_code"] == 3
     said = daemon.log.read_text()
     assert said.count("cannot be read") == 1 and said.count("can be read again") == 1
-    assert trail.read_text() == "once\n" and "Traceback" not in said
+    assert sorted(trail.read_text().split()) == ran and "Traceback" not in said
     assert daemon.stop(signal.SIGTERM) == 0
 
 
@@ -150,15 +177,26 @@ def test_a_frozen_controller_is_left_alone_and_all_jobs_run_once(site: SlurmSite
     assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_a_cycle_reads_three_times_at_most(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def controller_requests(site: SlurmSite) -> dict[str, int]:
+    """What the controller says that it was asked, by kind of message."""
+    table = site.run("sdiag").partition("by message type")[2].partition("by user")[0]
+    return {m[1]: int(m[2]) for m in re.finditer(r"(REQUEST_\w+)\s.*?count:(\d+)", table)}
+
+
+def test_a_cycle_reads_three_times_at_most(
+    site: SlurmSite, daemon: SlurmDaemon, record_property: Callable[[str, object], None]
+) -> None:
     """With jobs that run, a job of ours that waits, and a neighbour; counted by what goes out."""
     hand = ("--begin=now+600", "--comment=pilotfish:hold=600")
     for line in ("sleep 600", "sleep 600"):
         site.submit(line, "--nodes=8", "--cpus-per-task=4", *hand)
     daemon.start()
     eventually(lambda: "RUNNING" in {state for state, _ in site.jobs().values()}, "a job to run")
-    first = metrics(daemon)
+    first, before = metrics(daemon), controller_requests(site)
     time.sleep(10.0)
-    last = metrics(daemon)
+    last, after = metrics(daemon), controller_requests(site)
     cycles = last["pilotfish_cycle_duration_seconds_count"] - first["pilotfish_cycle_duration_seconds_count"]
     assert cycles >= 5 and sent(last) - sent(first) <= 3 * (cycles + 1)
+    seen = {kind: number - before.get(kind, 0) for kind, number in after.items() if number > before.get(kind, 0)}
+    record_property("measured", f"{cycles:.0f} cycles, {sent(last) - sent(first):.0f} commands, controller: {seen}")
+    assert seen["REQUEST_JOB_INFO"] <= 2 * (cycles + 1) and seen["REQUEST_NODE_INFO"] <= cycles + 1

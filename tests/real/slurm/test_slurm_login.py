@@ -60,7 +60,11 @@ class User:
         """A workflow of jobs that leave their names in `trail`; `lines` are other commands, by job."""
         path = self.home / "dag.yaml"
         plain = {
-            name: {"after": after, "command": lines.get(name.replace("-", "_"), f"echo {name} >> trail")}
+            name: {
+                "after": after,
+                "command": lines.get(name.replace("-", "_"), f"echo {name} >> trail"),
+                "profile": {"service_demand": 0.1},
+            }
             for name, after in jobs.items()
         }
         flow = {"schema": "pilotfish/workflow/v1", "name": self.flow, "jobs": plain}
@@ -295,7 +299,7 @@ def test_others_see_and_cancel_nothing(user: User, make_user: Any, site: SlurmSi
     user.write(SMALL)
     other, workflow = make_user("news"), user.submit()
     for private in (False, True):
-        with closed_to_others(site) if private else nullcontext():
+        with configured(site, "PrivateData=jobs") if private else nullcontext():
             assert workflow not in other("status", "--json").stdout and user.shown()["id"] == workflow
             for argv in (("cancel", workflow), ("cancel", f"{workflow}/a"), ("explain", f"{workflow}/a")):
                 done = other(*argv)
@@ -322,6 +326,17 @@ def test_without_its_record_a_workflow_is_found_by_its_jobs(user: User, site: Sl
     assert user.shown()["state"] == "cancelled"
 
 
+def test_accounting_tells_what_the_queue_has_forgotten(user: User, site: SlurmSite) -> None:
+    user.write(SMALL, c="exit 7")
+    with configured(site, "MinJobAge=2"):
+        workflow = user.submit()
+        eventually(lambda: len(user.trail()) == 2 and not ids(site, workflow), "the queue to forget the jobs")
+        site.until(lambda: user.shown()["state"] == "failed", "accounting")
+    shown = {job["id"]: job for job in user.shown()["jobs"]}
+    assert [shown[name]["state"] for name in SMALL] == ["completed", "completed", "failed", "cancelled"]
+    assert shown["c"]["exit_code"] == 7 and shown["a"]["nodes"] and shown["a"]["finish_time"]
+
+
 def ids(site: SlurmSite, workflow: str) -> list[int]:
     """Ids of a workflow's jobs, the first submitted first."""
     lines = site.run("squeue", "--noheader", "--states=all", "--format=%A %k").splitlines()
@@ -334,10 +349,12 @@ def seconds(text: str) -> float:
 
 
 @contextmanager
-def closed_to_others(site: SlurmSite) -> Iterator[None]:
-    """Let users see only their own jobs."""
+def configured(site: SlurmSite, line: str) -> Iterator[None]:
+    """With another line in slurm.conf, in place of one that sets the same."""
     before = site.config.read_text()
-    site.config.write_text(before + "\nPrivateData=jobs\n")
+    name = line.partition("=")[0]
+    others = [each for each in before.splitlines() if not each.startswith(f"{name}=")]
+    site.config.write_text("\n".join([*others, line, ""]))
     try:
         site.run("scontrol", "reconfigure")
         yield

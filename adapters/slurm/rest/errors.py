@@ -1,0 +1,123 @@
+"""What an answer of slurmrestd says of itself: whether there is one, and what went wrong if not.
+
+Rule: the HTTP status decides nothing that the body can tell; an answer with an error in it is an error, however many
+jobs are in it. Only `NotDone` means that nothing was changed: every other error of a write leaves that open.
+Source: slurmrestd of Slurm 22.05, seen; rest_api.html of 23.02 to 25.11; numbers from slurm_errno.h.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...base import AdapterError, ParseError
+
+INVALID_JOB_ID = 2017
+UNCHANGED = 1900
+#: numbers of a controller that did not answer, or does not know who asks
+_AWAY = (*range(1000, 1010), *range(1800, 1820), *range(5000, 5010), *range(6000, 6100))
+#: a body that slurmrestd did not understand, and so did not pass on
+_NOT_UNDERSTOOD = range(9000, 9400)
+
+
+class NotDone(AdapterError):
+    """Slurm was surely not asked to change anything.
+
+    Its kind says why: `unsupported`, not to be had this way; `absent`, not offered; `unreachable`, nobody listens.
+    """
+
+    def __init__(self, message: str, *, kind: str = "unsupported", stderr_tail: str = "") -> None:
+        super().__init__(message, transient=kind != "unsupported", kind=kind, stderr_tail=stderr_tail)
+
+
+class Unauthorised(AdapterError):
+    """The token was not accepted, or there is none that would be."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True, kind="token")
+
+
+class Unchanged(Exception):
+    """Nothing is different from what was read before."""
+
+
+def read(what: str, status: int, body: bytes) -> dict[str, Any]:
+    """The answer to a request (`what` names it), if there is nothing wrong with it.
+
+    Raises:
+        Unchanged: there is nothing new since the time that was asked for.
+        ParseError: the body is not whole, or not of the shape that it must have.
+        AdapterError: slurmrestd or Slurm says no.
+    """
+    if status == 304:
+        raise Unchanged
+    if status in (401, 403):
+        raise Unauthorised(f"{what}: slurmrestd does not accept the token (HTTP {status})")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _not_json(what, status, body) from None
+    if not isinstance(answer, dict):
+        raise ParseError(f"{what}: slurmrestd answers something else than an object", stderr_tail=_tail(body))
+    if wrong := [*_errors(what, answer.get("errors")), *_results(what, answer.get("results"))]:
+        raise _refusal(what, wrong)
+    if status >= 400:
+        message = f"{what}: slurmrestd answers HTTP {status} and no reason"
+        raise AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
+    return answer
+
+
+def warnings(answer: Mapping[str, Any]) -> str:
+    """What the answer warns of, as one text."""
+    given = answer.get("warnings")
+    return " ".join(str(each) for each in given) if isinstance(given, list) else ""
+
+
+def _not_json(what: str, status: int, body: bytes) -> AdapterError:
+    if status == 404:
+        return NotDone(f"{what}: slurmrestd does not offer it (HTTP 404)", kind="absent")
+    if status >= 500:
+        message = f"{what}: HTTP {status} without a word from slurmrestd"
+        return AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
+    return ParseError(f"{what}: the answer (HTTP {status}) is cut off or no JSON", stderr_tail=_tail(body))
+
+
+def _errors(what: str, given: object) -> Iterable[tuple[int, str]]:
+    """(number, text) of each error; the number is under one of three keys, or missing."""
+    if given is None:
+        return
+    if not isinstance(given, list):
+        raise ParseError(f"{what}: errors is no list", stderr_tail=str(given)[:200])
+    for each in given:
+        if not isinstance(each, dict):
+            yield 0, str(each)
+            continue
+        numbers = [each.get(key) for key in ("error_number", "error_code", "errno")]
+        number = next((n for n in numbers if isinstance(n, int)), 0)
+        texts = dict.fromkeys(str(each[key]) for key in ("error", "description") if each.get(key))
+        yield number, ": ".join(texts) or f"error {number}"
+
+
+def _results(what: str, given: object) -> Iterable[tuple[int, str]]:
+    """Errors of single jobs, as an update answers them since Slurm 23.11."""
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, dict) and each.get("error_code"):
+            yield from _errors(what, [{**each, "description": each.get("why")}])
+
+
+def _refusal(what: str, wrong: list[tuple[int, str]]) -> AdapterError:
+    numbers, said = {number for number, _ in wrong}, "; ".join(text for _, text in wrong)
+    message, tail = f"{what}: {said[:300]}", said[:500]
+    if UNCHANGED in numbers:
+        raise Unchanged
+    if numbers & {*_NOT_UNDERSTOOD} or "Unknown key" in said or "Disabled key" in said:
+        return NotDone(message, stderr_tail=tail)
+    if INVALID_JOB_ID in numbers:
+        return AdapterError(message, kind="gone", stderr_tail=tail)
+    away = bool(numbers & {-1, *_AWAY})  # -1 is an expired token as well as a controller that is down
+    return AdapterError(message, transient=away, kind="unreachable" if away else "refused", stderr_tail=tail)
+
+
+def _tail(body: bytes) -> str:
+    return body[-200:].decode(errors="replace")

@@ -1,0 +1,199 @@
+"""REST where it serves, commands where it does not: who asks gets an answer, nothing is written twice, and it is said
+once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm.fallback import LONGEST_GAP_S, Preferred
+from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
+from pilotfish.adapters.slurm.transport import Told
+from pilotfish.simulate.snapshot import JobState
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Way:
+    """A transport of one job that can be made to fail; `calls` are what reached it."""
+
+    def __init__(self, id: int) -> None:
+        self.id, self.calls, self.fails = id, list[str](), None
+        self.notes: Sequence[str] = (f"way {id}",)
+        self.fails: AdapterError | None
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if self.fails:
+            raise self.fails
+
+    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+        self._called(f"jobs {list(ids)}")
+        return [SlurmJob(self.id, JobState.PENDING)]
+
+    def excluded(self) -> dict[int, tuple[str, ...]]:
+        self._called("excluded")
+        return {self.id: ("n1",)}
+
+    def nodes(self) -> list[SlurmNode]:
+        self._called("nodes")
+        return []
+
+    def time(self) -> float:
+        self._called("time")
+        return float(self.id)
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        self._called("update")
+
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        self._called("ended")
+        return []
+
+    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        self._called("ended_as")
+        return []
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        self._called("power_off")
+
+    def submit(self, argv: Sequence[str]) -> int:
+        self._called("submit")
+        return self.id
+
+    def cancel(self, job: int) -> None:
+        self._called("cancel")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def both() -> tuple[Preferred, Way, Way, Clock]:
+    clock, rest, commands = Clock(), Way(1), Way(2)
+    return Preferred(rest, commands, clock), rest, commands, clock
+
+
+AWAY = [
+    AdapterError("slow", transient=True, kind="timeout"),
+    ParseError("cut off"),
+    Unauthorised("expired"),
+    NotDone("nobody listens", kind="unreachable"),
+    NotDone("no version that we read", kind="absent"),
+]
+
+
+@pytest.mark.parametrize("why", AWAY, ids=lambda error: error.kind)
+def test_reads_go_by_commands_while_rest_is_away_and_it_is_said_once(
+    why: AdapterError, caplog: pytest.LogCaptureFixture
+) -> None:
+    way, rest, commands, clock = both()
+    assert way.jobs()[0].id == 1 and way.excluded() == {1: ("n1",)} and way.time() == 1.0 and commands.calls == []
+    rest.fails = why
+    with caplog.at_level(logging.INFO):
+        tried = []
+        for second in range(600):
+            clock.now, before = float(second), len(rest.calls)
+            assert way.jobs(iter([7]))[0].id == 2
+            tried += [second] * (len(rest.calls) - before)
+        assert tried == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363, 423, 483, 543]
+        assert len(caplog.messages) == 1 and str(why) in caplog.messages[0]
+        rest.fails = None
+        clock.now += LONGEST_GAP_S
+        assert way.jobs()[0].id == 1 and way.nodes() == []
+        assert caplog.messages[1:] == ["slurmrestd serves again"]
+    assert commands.calls[0] == "jobs [7]"
+
+
+def test_what_is_excluded_is_of_the_same_queue() -> None:
+    way, rest, _, clock = both()
+    assert way.jobs() and way.excluded() == {1: ("n1",)}
+    rest.fails = AWAY[0]
+    assert way.jobs() and way.excluded() == {2: ("n1",)}
+    rest.fails, clock.now = None, 100.0
+    assert way.jobs([1]) and way.excluded() == {2: ("n1",)}
+    assert way.jobs() and way.excluded() == {1: ("n1",)}
+
+
+def test_what_rest_cannot_do_by_its_nature_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    way, rest, commands, _ = both()
+    rest.fails = NotDone("cannot write AdminComment")
+    for _ in range(3):
+        way.update(1, {})
+        way.nodes()
+    assert rest.calls == commands.calls == ["update", "nodes"] * 3 and not caplog.messages
+
+
+@pytest.mark.parametrize("why", AWAY, ids=lambda error: error.kind)
+def test_a_write_goes_the_second_way_only_if_it_surely_did_not_go_the_first(why: AdapterError) -> None:
+    way, rest, commands, _ = both()
+    rest.fails = why
+    if isinstance(why, NotDone):
+        way.update(1, {})
+        assert commands.calls == ["update"]
+    else:
+        with pytest.raises(AdapterError) as caught:
+            way.update(1, {})
+        assert caught.value is why and commands.calls == []
+
+
+def test_a_refusal_of_a_write_is_slurms_word_and_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    way, rest, commands, _ = both()
+    rest.fails = AdapterError("Invalid node name", kind="refused")
+    with pytest.raises(AdapterError, match="Invalid node name"):
+        way.update(1, {})
+    rest.fails = None
+    assert way.jobs()[0].id == 1 and commands.calls == [] and not caplog.messages
+
+
+def test_our_own_jobs_accounting_and_power_go_by_commands() -> None:
+    way, rest, commands, _ = both()
+    assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_as(["x"], 5, 0.0) == []
+    way.cancel(2)
+    way.power_off(["n1"])
+    way.close()
+    assert (
+        commands.calls == ["submit", "ended", "ended_as", "cancel", "power_off", "close"]
+        and rest.calls == ["close"]
+        and len(way.notes) == 2
+    )
+
+
+def test_a_preview_reads_through_both_and_writes_through_none() -> None:
+    way, rest, commands, _ = both()
+    told = Told(way)
+    told.update(1, {"AdminComment": "x"})
+    assert told.jobs()[0].id == 1 and told.argvs == [["scontrol", "update", "JobId=1", "AdminComment=x"]]
+    assert "update" not in rest.calls + commands.calls
+
+
+@given(st.lists(st.tuples(st.sampled_from([*AWAY, None]), st.floats(0, 100), st.sampled_from(["jobs", "update"]))))
+def test_whatever_happens_every_read_is_answered_and_every_write_is_done_once_or_raised(
+    course: list[tuple[AdapterError | None, float, str]],
+) -> None:
+    way, rest, commands, clock = both()
+    for fails, gap, what in course:
+        rest.fails = fails
+        clock.now += gap
+        rest.calls.clear()
+        commands.calls.clear()
+        if what == "jobs":
+            assert way.jobs()
+            continue
+        try:
+            way.update(1, {})
+        except AdapterError as error:
+            assert not isinstance(error, NotDone) and commands.calls == []
+        else:
+            done = (rest.calls == ["update"] and fails is None) + (commands.calls == ["update"])
+            assert done == 1

@@ -1,0 +1,422 @@
+"""Asking slurmrestd: with which token, how often, and what is certain when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from slurm_rest_fake import FakeRest, token
+
+from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm import create
+from pilotfish.adapters.slurm.rest.client import Client
+from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
+from pilotfish.adapters.slurm.rest.token import Token, TokenCommand, TokenFile, parse
+from pilotfish.adapters.slurm.rest.transport import WHOLE_EVERY_S, ByRest, by_rest
+from pilotfish.simulate.errors import ConfigError, InvariantError
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+
+RECORDED = json.loads((Path(__file__).parent / "slurm_rest" / "recorded.json").read_text())["v0.0.38"]
+V = "/slurm/v0.0.38"
+DOCUMENT = {"paths": {f"{V}/{name}": {} for name in ("jobs", "nodes", "diag", "job/{job_id}")}}
+NOW = 1795244457
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Always:
+    """A token that is good for ever."""
+
+    renewed = 0
+
+    def get(self) -> Token:
+        return parse(token())
+
+    def renew(self) -> bool:
+        self.renewed += 1
+        return self.renewed < 2
+
+
+def body(**parts: Any) -> tuple[int, bytes]:
+    return 200, json.dumps({"errors": [], **parts}).encode()
+
+
+def wrong(number: int, status: int = 500) -> tuple[int, bytes]:
+    return status, json.dumps({"errors": [{"error": "no", "error_number": number}], "jobs": []}).encode()
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeRest]:
+    made = FakeRest(tmp_path / "s" if request.param == "unix" else None)
+    made.answers |= {
+        "/openapi/v3": (200, json.dumps(DOCUMENT).encode()),
+        f"{V}/diag": body(statistics={"req_time": NOW}),
+        f"{V}/jobs": body(jobs=RECORDED["jobs"]),
+        f"{V}/nodes": body(nodes=RECORDED["nodes"]),
+    }
+    yield made
+    made.close()
+
+
+def rest(fake: FakeRest, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> ByRest:
+    return ByRest(Client(fake.url, "backup", Always(), timeout_s), clock)
+
+
+# The queue
+
+
+def test_both_headers_are_sent_and_the_version_is_found_once(fake: FakeRest) -> None:
+    way = rest(fake)
+    assert len(way.jobs()) == len(RECORDED["jobs"]) and [node.name for node in way.nodes()] == ["n1", "n7", "n8"]
+    assert way.time() == NOW and way.excluded() == {20: ("n1", "n2")}
+    assert fake.paths().count("/openapi/v3") == 1 and f"{V}/nodes" in fake.paths()
+    for _, _, headers, _ in fake.asked:
+        assert headers["X-SLURM-USER-NAME"] == "backup" and headers["X-SLURM-USER-TOKEN"] == token()
+    way.close()
+
+
+def test_an_unchanged_queue_costs_one_small_request_and_keeps_its_jobs(fake: FakeRest) -> None:
+    clock = Clock()
+    way = rest(fake, clock)
+    whole = way.jobs()
+    fake.answers[f"{V}/jobs"] = (304, b"")
+    fake.asked.clear()
+    clock.now += 5
+    assert way.jobs() == whole and way.excluded() == {20: ("n1", "n2")}
+    assert fake.paths() == [f"{V}/jobs?update_time={NOW - 1}"]  # surely not later than what was read
+    fake.answers[f"{V}/jobs"] = body(jobs=[])
+    fake.asked.clear()
+    assert way.jobs() == []
+    assert fake.paths() == [f"{V}/jobs?update_time={NOW - 1}", f"{V}/jobs"]  # an empty answer is asked for again
+
+
+def test_what_was_read_later_is_asked_for_since_then_and_all_of_it_now_and_then(fake: FakeRest) -> None:
+    clock = Clock()
+    way = rest(fake, clock)
+    way.jobs()
+    clock.now += 10
+    way.jobs()
+    way.jobs()
+    assert fake.paths()[-2:] == [f"{V}/jobs?update_time={NOW - 1}", f"{V}/jobs?update_time={NOW + 9}"]
+    clock.now += WHOLE_EVERY_S
+    way.jobs()
+    assert fake.paths()[-2:] == [f"{V}/diag", f"{V}/jobs"]
+
+
+def test_an_empty_list_that_says_nothing_changed_is_not_an_empty_queue(fake: FakeRest) -> None:
+    """As since 23.02: status 200, no errors, no jobs, and a warning."""
+    way = rest(fake)
+    whole = way.jobs()
+    warning = {"description": "No job changes since update_time=1795244456", "source": "_op_handler_jobs"}
+    fake.answers[f"{V}/jobs"] = body(jobs=[], warnings=[warning])
+    assert way.jobs() == whole
+
+
+def test_nothing_new_where_that_was_not_asked_is_an_error(fake: FakeRest) -> None:
+    fake.answers[f"{V}/jobs"] = (304, b"")
+    with pytest.raises(ParseError, match="nothing changed"):
+        rest(fake).jobs()
+
+
+def test_jobs_by_id(fake: FakeRest) -> None:
+    fake.answers |= {
+        f"{V}/job/17": body(jobs=[job for job in RECORDED["jobs"] if job["job_id"] == 17]),
+        f"{V}/job/99": wrong(2017),
+        f"{V}/job/13": body(jobs=[]),
+        f"{V}/job/20": wrong(-1),
+    }
+    way = rest(fake)
+    assert [job.id for job in way.jobs(iter([17, 99]))] == [17]
+    with pytest.raises(ParseError, match="no job and no reason"):
+        way.jobs([13])
+    with pytest.raises(AdapterError) as caught:
+        way.jobs([20])
+    assert caught.value.transient
+    assert [job.id for job in way.jobs([17, 4, *range(100, 200)])] == [4, 17]  # many: one look at the queue
+
+
+@pytest.mark.parametrize(
+    "answer", [wrong(-1), wrong(1800, 200), (200, b"<html>"), (200, b""), (200, b'{"errors": [], "jobs": [{}]}'),
+               (200, json.dumps({"errors": [], "jobs": RECORDED["jobs"]}).encode()[:-9]), (301, b""), (204, b"")]
+)  # fmt: skip
+def test_an_answer_that_is_not_whole_is_never_taken_for_fewer_jobs(fake: FakeRest, answer: tuple[int, bytes]) -> None:
+    way = rest(fake)
+    whole = way.jobs()
+    fake.answers[f"{V}/jobs"] = answer
+    with pytest.raises(AdapterError):
+        way.jobs()
+    fake.answers[f"{V}/jobs"] = (304, b"")
+    assert way.jobs() == whole
+
+
+def test_a_slurmrestd_that_was_upgraded_is_asked_anew_what_it_offers(fake: FakeRest) -> None:
+    way = rest(fake)
+    way.jobs()
+    gone = fake.answers.pop(f"{V}/jobs")
+    fake.answers["/openapi/v3"] = (200, json.dumps(DOCUMENT).replace("v0.0.38", "v0.0.37").encode())
+    for name in ("jobs", "diag"):
+        fake.answers[f"/slurm/v0.0.37/{name}"] = gone if name == "jobs" else fake.answers[f"{V}/diag"]
+    with pytest.raises(NotDone) as caught:
+        way.jobs()
+    assert caught.value.kind == "absent"
+    assert len(way.jobs()) == len(RECORDED["jobs"])
+
+
+def test_a_slurmrestd_with_nothing_that_we_read_says_what_it_offers(fake: FakeRest) -> None:
+    del fake.answers["/openapi/v3"]
+    fake.answers["/openapi"] = (200, json.dumps(DOCUMENT).replace("v0.0.38", "v0.0.99").encode())
+    with pytest.raises(NotDone, match=r"offers \(v0\.0\.99\) none can be read here"):
+        rest(fake).nodes()
+
+
+# Writing
+
+
+def test_a_field_that_cannot_be_written_sends_nothing(fake: FakeRest) -> None:
+    way = rest(fake)
+    way.time()
+    fake.asked.clear()
+    with pytest.raises(NotDone, match="cannot write admin_comment") as caught:
+        way.update(20, {"ReqNodeList": "n3", "AdminComment": "x"})
+    assert caught.value.kind == "unsupported"
+    with pytest.raises(InvariantError):
+        way.update(20, {"Priority": "9"})
+    assert fake.asked == [] or fake.paths() == ["/openapi/v3"]
+
+
+def test_an_update_is_one_request_that_is_not_repeated(fake: FakeRest) -> None:
+    fake.answers["/openapi/v3"] = (200, json.dumps(_that_takes("begin_time")).encode())
+    fake.answers[f"{V}/job/20"] = body()
+    way = rest(fake)
+    way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
+    method, path, _, sent = fake.asked[-1]
+    assert (method, path, json.loads(sent)) == ("POST", f"{V}/job/20", {"nodelist": "n3", "begin_time": "now"})
+    fake.answers[f"{V}/job/20"] = wrong(-1)
+    fake.asked.clear()
+    with pytest.raises(AdapterError) as caught:
+        way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
+    assert caught.value.transient and not isinstance(caught.value, NotDone)  # nobody knows whether it was done
+    assert fake.paths() == [f"{V}/job/20"]
+
+
+def _that_takes(*keys: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"properties": dict.fromkeys(keys)}}}
+    return {"paths": {**DOCUMENT["paths"], f"{V}/job/{{job_id}}": {"post": {"requestBody": {"content": content}}}}}
+
+
+# The way there
+
+
+def test_nobody_listening_is_certain_and_closing_the_door_is_not(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        for url in (closed, f"unix:{tmp_path}/none", f"unix:{tmp_path}"):
+            with pytest.raises(NotDone, match="nobody listens") as caught:
+                Client(url, "backup", Always()).post("/x", "update", {})
+            assert (caught.value.kind, caught.value.transient) == ("unreachable", True)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(5)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(AdapterError, match="did not answer in time") as late:
+            Client(url, "backup", Always(), timeout_s=0.2).get("/x", "jobs")
+        assert late.value.transient and not isinstance(late.value, NotDone)
+
+
+def test_an_answer_that_trickles_is_given_up(fake: FakeRest) -> None:
+    way = rest(fake, timeout_s=0.5)
+    way.nodes()
+    fake.slow_s = 0.1
+    with pytest.raises(AdapterError, match=r"took longer than 0.5 s"):
+        way.jobs()
+
+
+def test_a_connection_that_was_kept_for_too_long_costs_nothing(fake: FakeRest) -> None:
+    """As after slurmrestd was started anew: what was asked for is asked once more, over a new connection."""
+    way = rest(fake)
+    way.jobs()
+    sessions = way._client._session
+    for adapter in sessions.adapters.values():
+        pool = getattr(adapter, "_pool", None) or next(iter(adapter.poolmanager.pools._container.values()), None)
+        if pool is not None and (kept := pool.pool.get(block=False)) is not None:
+            kept.sock.shutdown(socket.SHUT_RDWR)
+            pool.pool.put(kept)
+    assert len(way.jobs()) == len(RECORDED["jobs"])
+
+
+@pytest.mark.parametrize("url", ["", "slurm", "ftp://x", "unix:relative", "unix:", "http://", "http://u:p@host"])
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"rest_url: found .* \(allowed: http://HOST:PORT, "):
+        Client(url, "backup", Always())
+
+
+def test_a_token_on_an_open_network_is_remarked_upon(tmp_path: Path) -> None:
+    for url, count in (("http://head:6820", 1), ("http://127.0.0.1:1", 0), ("https://head", 0), ("unix:/x", 0)):
+        assert len(ByRest(Client(url, "backup", Always())).notes) == count
+
+
+# Tokens
+
+
+def test_a_token_tells_its_end_and_is_never_shown() -> None:
+    text = token(exp=2000, iat=1000, sun="backup")
+    read = parse(f"SLURM_JWT={text}\n")
+    assert (read.text, read.exp, read.iat, read.life_s) == (text, 2000, 1000, 1000)
+    assert text not in repr(read) and "secret" not in f"{read!r} {read}"
+    assert parse(token()).exp is None
+    for bad in ("", "a.b", "a.b.c", "x y z", f"{text} {text}", "a.é.c", token(exp="soon"), ".W10.", "a.ew.c"):  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="it holds") as caught:
+            parse(bad)
+        assert not bad or bad not in str(caught.value)
+
+
+def put(path: Path, text: str, mode: int = 0o600) -> None:
+    beside = path.with_suffix(".new")
+    beside.write_text(text)
+    beside.chmod(mode)
+    os.replace(beside, path)
+
+
+def test_a_file_is_read_again_when_the_site_renews_it(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "token"
+    put(path, token(exp=1100, iat=1000))
+    source = TokenFile(path, clock)
+    first = source.get()
+    assert source.get() is first and not source.renew()
+    clock.now = 1100
+    with pytest.raises(Unauthorised, match=r"token expired 0 s ago, and nobody has renewed it") as caught:
+        source.get()
+    assert caught.value.transient and caught.value.kind == "token"
+    put(path, token(exp=1200, iat=1100))
+    assert source.renew() and source.get().exp == 1200
+    for text, mode in (("nonsense", 0o600), (token(), 0o644)):
+        put(path, text, mode)
+        with pytest.raises(Unauthorised, match="rest_token_file"):
+            source.get()
+    path.unlink()
+    with pytest.raises(Unauthorised):
+        source.get()
+    assert not source.renew()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o777])
+def test_a_file_that_everybody_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    put(tmp_path / "token", token(), mode)
+    with pytest.raises(
+        ConfigError, match=r"token: rest_token_file: everybody can read it \(mode 0\d+\) \(allowed: mode"
+    ):
+        TokenFile(tmp_path / "token")
+    put(tmp_path / "token", token(), 0o640)
+    assert TokenFile(tmp_path / "token").get().exp is None
+
+
+def test_a_file_that_is_none_says_so_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(ConfigError, match="rest_token_file: it cannot be read"):
+            os.chmod(tmp_path, 0o700)
+            TokenFile(path)
+    put(tmp_path / "token", "nothing")
+    with pytest.raises(ConfigError, match="it holds no token"):
+        TokenFile(tmp_path / "token")
+
+
+def minting(clock: Clock, life: float) -> tuple[TokenCommand, list[Sequence[str]]]:
+    """A command whose tokens are of another machine's clock."""
+    runs: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str]) -> str:
+        runs.append(argv)
+        return f"SLURM_JWT={token(exp=77 + life, iat=77, n=len(runs))}\n"
+
+    return TokenCommand(["mint", "-x"], run, clock), runs
+
+
+def test_a_command_is_run_before_the_token_ends_and_not_more_often() -> None:
+    clock = Clock()
+    source, runs = minting(clock, 600)
+    first = source.get()
+    clock.now += 500
+    assert source.get() == first and runs == [("mint", "-x")]
+    clock.now += 41
+    assert source.get() != first and len(runs) == 2
+    assert not source.renew()  # it is new
+    clock.now += 2
+    assert source.renew() and source.get() and len(runs) == 3
+    short, runs = minting(clock, 5)
+    short.get()
+    clock.now += 3.9
+    short.get()
+    clock.now += 0.2
+    short.get()
+    assert len(runs) == 2
+
+
+def test_a_command_that_fails_does_not_show_what_it_printed() -> None:
+    secret = token(exp=1)
+
+    def fails(argv: Sequence[str]) -> str:
+        raise AdapterError(f"mint: + echo {secret}", argv=argv, stderr_tail=secret)
+
+    for run in (fails, lambda argv: f"here it is: {secret}"):
+        with pytest.raises(Unauthorised) as caught:
+            TokenCommand(["mint"], run).get()
+        assert caught.value.transient and secret not in f"{caught.value!r}{caught.value}{caught.value.stderr_tail}"
+
+
+def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
+    refused = [wrong(-1), body(jobs=RECORDED["jobs"])]
+    fake.answers[f"{V}/jobs"] = lambda query: refused.pop(0)
+    assert len(rest(fake).jobs()) == len(RECORDED["jobs"]) and not refused
+    fake.answers[f"{V}/jobs"] = (401, b"<html>no</html>")
+    fake.asked.clear()
+    way = rest(fake)
+    with pytest.raises(Unauthorised) as caught:
+        way.jobs()
+    assert fake.paths().count(f"{V}/jobs") == 2 and token() not in str(caught.value)
+
+
+# Options
+
+CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rest_url": "here"}, "rest_url: found 'here'"),
+        (
+            {"rest_url": "unix:/x", "rest_token_file": "/x", "rest_token_command": "y"},
+            "there is rest_token_command, too",
+        ),
+        ({"rest_url": "unix:/x", "rest_token_file": "/none/token"}, "/none/token: rest_token_file: it cannot be read"),
+        ({"rest_url": "unix:/x", "rest_token_lifespan_s": 0}, "rest_token_lifespan_s: found 0"),
+        ({"rest_url": "unix:/x", "rest_token_command": "'"}, "rest_token_command: No closing quotation"),
+        ({"rest_user": "backup"}, "rest_user: there is no rest_url"),
+    ],
+)
+def test_options_that_cannot_be_right_say_so_in_one_line(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        create(CLUSTER, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_a_source_scontrol_makes_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "scontrol"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/runs\necho SLURM_JWT={token()}\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for user in ("", "somebody"):
+        with pytest.raises(NotDone):
+            by_rest(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
+    assert (tmp_path / "runs").read_text() == "token lifespan=90\ntoken lifespan=90 username=somebody\n"

@@ -1,0 +1,274 @@
+"""A user's commands on a login node: how they find their way, how long jobs are held, what is kept and shown."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from login_slurm import FakeSlurm
+
+import pilotfish
+from pilotfish.daemon import paths
+from pilotfish.daemon.login import record as records
+from pilotfish.daemon.login.holds import LONGEST_S, earliest_starts, guessed, holds, in_order
+from pilotfish.daemon.login.model import Settings
+from pilotfish.daemon.login.record import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.daemon.login.settings import chosen
+from pilotfish.daemon.login.watching import LOST, Watched, look, story_reply, workflow_reply
+from pilotfish.daemon.naming import id_for, new_id
+from pilotfish.simulate.errors import ConfigError, PilotfishError
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
+
+HEAD = "schema: pilotfish/client/v1\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without any setting."""
+    for name in ("PILOTFISH_ADAPTER", "PILOTFISH_SOCKET", "PILOTFISH_CLIENT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(paths, "SITE_CLIENT", tmp_path / "site.yaml")
+    (tmp_path / "config" / "pilotfish").mkdir(parents=True)
+    return tmp_path
+
+
+def test_without_a_word_the_daemon_is_asked(home: Path) -> None:
+    assert chosen(None, None) is None
+    assert chosen("slurm", None) == Settings()
+
+
+def test_who_goes_before_whom(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, own = home / "site.yaml", home / "config" / "pilotfish" / "client.yaml"
+    site.write_text(HEAD + "adapter: slurm\ngrace_seconds: 30\ncluster: lab.yaml\n")
+    found = chosen(None, None)
+    assert found and (found.grace_seconds, found.cluster) == (30, str(home / "lab.yaml"))
+    own.write_text(HEAD + "grace_seconds: 9\nsubmit_options: [--partition=shared, -A, x]\n".replace(", -A, x", ""))
+    found = chosen(None, None)
+    assert found and (found.grace_seconds, found.submit_options) == (9, ["--partition=shared"])
+    monkeypatch.setenv("PILOTFISH_SOCKET", "/run/s")
+    assert chosen(None, None) is None
+    monkeypatch.setenv("PILOTFISH_ADAPTER", "slurm")
+    assert chosen(None, None) is not None and chosen(None, "/run/s") is None and chosen("daemon", None) is None
+    monkeypatch.setenv("PILOTFISH_ADAPTER", "slrum")
+    with pytest.raises(ConfigError, match=r"PILOTFISH_ADAPTER: found 'slrum'; did you mean 'slurm'\?"):
+        chosen(None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("adapter: oar\n", "adapter: found 'oar'"),
+        ("grace_seconds: 0\n", "grace_seconds"),
+        ("grace: 5\n", "grace: unknown key"),
+        ("submit_options: [--begin=now]\n", "submit_options"),
+        ("submit_options: [-d, 'afterok:5']\n", "submit_options"),
+        ("submit_options: [--wait]\n", "submit_options"),
+        ("submit_options: [shared]\n", "submit_options"),
+        ("submit_options: --partition=x\n", "submit_options"),
+        ("max_defer_seconds: 1e9\n", "max_defer_seconds"),
+    ],
+)
+def test_a_wrong_setting_names_its_file_and_key(home: Path, text: str, words: str) -> None:
+    path = home / "site.yaml"
+    path.write_text(HEAD + text)
+    with pytest.raises(ConfigError) as error:
+        chosen("slurm", None)
+    assert str(error.value).startswith(f"{path}: ") and words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_sample_names_every_key(home: Path) -> None:
+    text = (Path(pilotfish.__file__).parent / "systemd" / "client.yaml").read_text()
+    (home / "site.yaml").write_text(text)
+    assert chosen(None, None) == Settings(adapter="slurm")
+    (home / "site.yaml").write_text(re.sub(r"^# (cluster|output_dir): ", r"\1: ", text, flags=re.MULTILINE))
+    found = chosen(None, None)
+    assert found and found.model_fields_set == set(Settings.model_fields)
+
+
+def job(name: str, *after: str, seconds: float = 0.0) -> Job:
+    profile = Profile((ThreadGroup(1, seconds),)) if seconds else DEFAULT_PROFILE
+    return Job(name, profile, after, command=("true",))
+
+
+@st.composite
+def workflows(draw: st.DrawFn) -> Workflow:
+    """Jobs that wait for some of those before them; of some nobody knows how long they take."""
+    size = draw(st.integers(1, 8))
+    jobs = []
+    for i in range(size):
+        after = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        seconds = draw(st.sampled_from([0.0, 5.0, 4000.0, 1e6]))
+        jobs.append(job(f"j{i}", *(f"j{k}" for k in sorted(after)), seconds=seconds))
+    return Workflow("w", tuple(jobs))
+
+
+@given(workflows(), st.integers(1, 3600), st.integers(0, 60), st.integers(1, 7200))
+def test_a_hold_is_one_grace_beyond_what_must_pass_anyway(flow: Workflow, grace: int, stagger: int, defer: int) -> None:
+    to = Settings(grace_seconds=grace, stagger_seconds=stagger, max_defer_seconds=defer)
+    keys = {job.id: f"w/{job.id}" for job in flow.jobs}
+    earliest, found = earliest_starts(flow), holds(flow, {}, keys, to)
+    for each in flow.jobs:
+        hold, least = found[each.id], earliest[each.id]
+        assert 1 <= hold <= min(LONGEST_S, least + 1 + min(grace + stagger, defer))
+        assert hold >= min(least + min(grace, defer), LONGEST_S)
+        assert all(earliest[before] <= least for before in each.after)
+        if not each.after:
+            assert hold <= defer
+    assert [each.id for each in in_order(flow)] and holds(flow, {}, keys, to) == found
+
+
+def test_a_plan_moves_the_holds(home: Path) -> None:
+    flow = Workflow("w", (job("a", seconds=10), job("b", "a", seconds=10)))
+    to = Settings(grace_seconds=60, stagger_seconds=0, max_defer_seconds=1000)
+    keys = {"a": "w/a", "b": "w/b"}
+    assert holds(flow, {}, keys, to) == {"a": 60, "b": 70}
+    assert holds(flow, {"a": 30.2, "b": 50.0}, keys, to) == {"a": 91, "b": 110}
+    assert holds(flow, {"a": 1e5, "b": 1e5}, keys, to) == {"a": 1000, "b": 1010}
+
+
+def test_nothing_is_foretold_behind_what_nobody_knows() -> None:
+    flow = Workflow("w", (job("a", seconds=1), job("b"), job("c", "a", "b", seconds=1), job("d", "c", seconds=1)))
+    assert guessed(flow) == {"b", "c", "d"}
+
+
+def test_a_key_gives_the_same_name_everywhere() -> None:
+    assert id_for("dag 1", "nightly") == id_for("dag 1", "nightly") != id_for("dag 1", "daily")
+    made = new_id("dag 1")
+    assert id_for("dag 1", made) == made and made.startswith("dag-1.") and id_for("other", made) != made
+
+
+FLOW = Workflow("dag", (job("a", seconds=5), job("b", "a", seconds=5), job("c", "b")))
+
+
+def make(folder: Path, **fields: Any) -> Record:
+    record = Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "dag.aaaaaa", **fields)
+    record.create(records.folder(folder))
+    return record
+
+
+def test_a_record_comes_back_also_if_its_last_line_was_cut_off(tmp_path: Path) -> None:
+    made = make(tmp_path, hold={"a": 5}, forecast={"a": {"start": 0.0}})
+    made.submitted("a", 7)
+    made.submitted("b", 8)
+    made.has_ended("a", {"state": "completed", "start_time": 1.0})
+    made.reached(WHOLE)
+    assert read(made.path) == made
+    whole = made.path.read_bytes()
+    intent = whole.index(b"\n") + 1
+    for end in range(intent, len(whole)):
+        made.path.write_bytes(whole[:end])
+        found = read(made.path)
+        assert (found.workflow, found.hold) == (made.workflow, made.hold) and found.ids.items() <= made.ids.items()
+    for text in (b"", b"{", b"[]\n", b"null\n", b'{"schema": "x"}\n', whole[: intent // 2], b"\xff\xfe"):
+        made.path.write_bytes(text)
+        with pytest.raises(ConfigError, match=r"dag\.aaaaaa\.jsonl"):
+            read(made.path)
+        (problem,) = records.known(tmp_path)
+        assert isinstance(problem, ConfigError)
+
+
+def test_two_do_not_submit_the_same_at_once(tmp_path: Path) -> None:
+    with records.alone(tmp_path, "dag.aaaaaa"):
+        with pytest.raises(PilotfishError, match="by another process"), records.alone(tmp_path, "dag.aaaaaa"):
+            pass
+        with records.alone(tmp_path, "dag.bbbbbb"):
+            pass
+    with pytest.raises(KeyboardInterrupt), records.alone(tmp_path, "dag.aaaaaa"):
+        raise KeyboardInterrupt
+    assert not [*(tmp_path / "workflows").iterdir()]
+
+
+def test_old_records_are_forgotten(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    records.forget(tmp_path, made.path.stat().st_mtime - 1)
+    assert made.path.exists()
+    records.forget(tmp_path, made.path.stat().st_mtime + 1)
+    assert not made.path.exists()
+
+
+def row(name: str, state: str = "PENDING", **more: Any) -> dict[str, Any]:
+    """A job of the user's in the queue."""
+    said = {"State": state, "Comment": f"pilotfish:hold=60;key=dag.aaaaaa/{name}", "Name": name, "Dependency": ""}
+    return said | {"submit": 1_000_000.0, "begin": 1_000_060.0} | more
+
+
+def seen(folder: Path, rows: dict[int, dict[str, Any]]) -> Watched:
+    slurm = FakeSlurm()
+    slurm.jobs = rows
+    (found,) = look(slurm.own(), records.known(folder), [])
+    return found
+
+
+RAN = {"start": 1_000_010.0, "end": 1_000_016.0, "nodes": "n2"}
+
+
+def test_what_was_seen_to_end_is_kept_and_what_went_unseen_is_told_by_what_follows(tmp_path: Path) -> None:
+    make(tmp_path, ids={}).reached(WHOLE)
+    for number, name in enumerate("abc", 1):
+        read(tmp_path / "workflows" / "dag.aaaaaa.jsonl").submitted(name, number)
+    first = seen(tmp_path, {1: row("a", "COMPLETED", **RAN), 2: row("b"), 3: row("c")})
+    reply = workflow_reply(first)
+    assert (reply["state"], reply["jobs"][0]["finish_time"]) == ("running", 1_000_016.0)
+    later = workflow_reply(seen(tmp_path, {3: row("c", "RUNNING", start=1_000_030.0, nodes="n1")}))
+    assert [job["state"] for job in later["jobs"]] == ["completed", "completed", "running"]
+    assert (later["jobs"][0]["nodes"], later["jobs"][1]["start_time"], later["exit_code"]) == (["n2"], None, None)
+    last = workflow_reply(seen(tmp_path, {}))
+    assert [job["state"] for job in last["jobs"]] == ["completed", "unknown", "unknown"]
+    assert (last["state"], last["exit_code"], last["jobs"][2]["reason"]) == ("unknown", None, LOST)
+
+
+def test_accounting_tells_what_the_queue_has_forgotten(tmp_path: Path) -> None:
+    record = make(tmp_path)
+    record.reached(WHOLE)
+    for number, name in enumerate("abc", 1):
+        record.submitted(name, number)
+    slurm = FakeSlurm()
+    slurm.accounted = {1: "COMPLETED", 2: "TIMEOUT", 3: "RUNNING", 99: "FAILED"}
+    (found,) = look(slurm.own(), [record], [])
+    reply = workflow_reply(found)
+    assert [job["state"] for job in reply["jobs"]] == ["completed", "timeout", "unknown"]
+    assert reply["state"] == "timeout" and read(record.path).ended.keys() == {"a", "b"}
+    assert sum(argv[0] == "sacct" for argv in slurm.ran) == 1
+
+
+def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
+    record = make(tmp_path)
+    record.reached(WHOLE)
+    never = {"State": "CANCELLED", "end": 1_000_016.0}
+    found = seen(tmp_path, {1: row("a", "FAILED", status=3 << 8, **RAN), 2: row("b", **never), 3: row("c", **never)})
+    reply = workflow_reply(found)
+    assert (reply["state"], reply["exit_code"], reply["jobs"][0]["exit_code"]) == ("failed", 1, 3)
+    told = story_reply(found, "a", 1_000_020.0)
+    assert [line["kind"] for line in told["story"]] == ["submitted", "started", "ended"]
+    assert told["story"][-1]["text"] == "failed: exit code 3" and told["job"]["stderr"].endswith("dag.aaaaaa/a.err")
+
+
+@pytest.mark.parametrize(("stage", "state"), [(BEGUN, "pending"), (TAKEN_BACK, "cancelled"), (WHOLE, "unknown")])
+def test_what_never_came_to_the_queue(tmp_path: Path, stage: str, state: str) -> None:
+    make(tmp_path).reached(stage)
+    assert {job["state"] for job in workflow_reply(seen(tmp_path, {}))["jobs"]} == {state}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, "may choose its nodes and start it; in 50 s it may begin by itself"),
+        ({"begin": 1_000_001.0}, "pilotfish may still choose its nodes"),
+        ({"begin": 1_000_500.0}, "its user wants it to begin later"),
+        ({"Dependency": "afterok:1(unfulfilled)"}, "it depends on afterok:1(unfulfilled)"),
+        ({"State": "RUNNING", "nodes": "n1", "start": 1_000_009.0}, ""),
+    ],
+)
+def test_why_a_job_waits_also_without_a_record(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
+    told = story_reply(found, "b", 1_000_010.0)
+    assert words in told["waits"] if words else told["waits"] == ""
+    assert told["after"] == (["a"] if "Dependency" in changed else [])

@@ -1,0 +1,334 @@
+"""Slurm over the real slurmrestd: it tells what the commands tell, it places jobs, and losing it loses nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_world import COMMAND, eventually
+from rest_proxy import MODES, Proxy
+from slurm_daemon import SlurmDaemon
+from slurm_site import OPERATOR, SlurmSite
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm.adapter import SlurmAdapter
+from pilotfish.adapters.slurm.fallback import Preferred
+from pilotfish.adapters.slurm.handover import Selection
+from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.rest import versions
+from pilotfish.adapters.slurm.rest.errors import NotDone
+from pilotfish.adapters.slurm.rest.transport import ByRest, by_rest
+from pilotfish.adapters.slurm.runner import Commands
+from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.simulate.plan import Release, Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+pytestmark = pytest.mark.xdist_group("site")
+HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
+LOST, BACK = "slurmrestd does not serve", "slurmrestd serves again"
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def rest(site: SlurmSite, request: pytest.FixtureRequest) -> Iterator[ByRest]:
+    url = site.rest_url if request.param == "tcp" else f"unix:{site.rest_socket}"
+    with closing(by_rest(url, OPERATOR)) as way:
+        yield way
+
+
+def mixed(site: SlurmSite) -> None:
+    """One of everything in the queue."""
+    site.submit("sleep 60", "--nodes=2", "--nodelist=n1,n2", '--comment=a "b" JobState=RUNNING é|', "--job-name=näme x")
+    site.submit("sleep 60", "--array=1-5%2")
+    site.submit("sleep 60", "--partition=shared", "--ntasks=2", "--cpus-per-task=2")
+    site.submit("sleep 60", "--exclusive=user", "--partition=main,half", "--constraint=virt", "--qos=high")
+    site.submit("sleep 60", "--mem=0", "--time=1", user="news")
+    site.submit("sleep 60", "--mem-per-cpu=200M", "--cpus-per-task=3", "--nice=7")
+    site.submit("true", "--hold", "--deadline=now+1day", "--nodes=2-4", "--requeue")
+    site.submit("true", "--begin=now+3days", "--exclude=n1,n2", "--time-min=1", "--time=UNLIMITED")
+    ended = [site.submit("exit 3"), site.submit("kill -9 $$"), site.submit("true")]
+    waiting = site.submit("sleep 60", "--begin=now+600", "--comment=pilotfish:hold=600")
+    site.submit("true", f"--dependency=afterok:{waiting}?afterany:{waiting}", "--mem=300M")
+    whole = site.submit("sleep 60", f"--nodes={site.nodes}", "--exclusive")
+    site.run("scontrol", "update", f"JobId={waiting}", "AdminComment=pilotfish:pin=9:job=1:uid=5:was=")
+    site.run("scontrol", "hold", str(whole))
+    cancelled = site.submit("sleep 60")
+    site.until(lambda: site.jobs()[cancelled][0] == "RUNNING", "a job to run")
+    site.run("scancel", str(cancelled))
+    suspended = site.submit("sleep 60", "--partition=shared")
+    site.until(lambda: site.jobs()[suspended][0] == "RUNNING", "a job to run")
+    site.run("scontrol", "suspend", str(suspended))
+    site.until(lambda: all(site.jobs()[job][0] in ("FAILED", "COMPLETED") for job in ended), "jobs to end")
+    site.run("scontrol", "update", "NodeName=n8", "State=DRAIN", "Reason=maintenance")
+    site.run("scontrol", "update", "NodeName=n7", "State=POWER_DOWN")
+    site.until(lambda: short_state(site, "n7") == "idle~", "n7 to sleep")
+
+
+def short_state(site: SlurmSite, node: str) -> str:
+    return site.run("sinfo", "--noheader", f"--nodes={node}", "--partition=main", "--format=%t")
+
+
+def comparable(job: SlurmJob) -> dict[str, Any]:
+    """What both ways know: squeue has no field for excluded nodes, and counts the CPUs of what never ran otherwise;
+    REST does not tell where a start is planned."""
+    fields = dataclasses.asdict(job) | {"unwanted": (), "planned": ()}
+    return fields | ({"cpus": 0, "threads": 0, "memory": 0.0} if job.state.ended and not job.placed else {})
+
+
+def at_work(node: SlurmNode) -> SlurmNode:
+    """A node; cores of one that takes no jobs are idle to REST, and not to sinfo."""
+    return node if node.state is NodeState.UP else dataclasses.replace(node, idle=None)
+
+
+def test_rest_tells_of_every_job_and_node_what_the_commands_tell(
+    site: SlurmSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixed(site)
+    try:
+        for version in (37, 38):
+            monkeypatch.setattr(versions, "READABLE", range(36, version + 1))
+            for url in (site.rest_url, f"unix:{site.rest_socket}"):
+                with closing(by_rest(url, OPERATOR)) as way:
+                    assert way.version.number == version
+                    compare(way, ByCommands(Commands()))
+    finally:
+        site.run("scontrol", "update", "NodeName=n7", "State=POWER_UP")
+        site.until(lambda: short_state(site, "n7") in ("idle", "mix", "alloc"), "n7 to wake")
+
+
+def compare(rest: ByRest, commands: ByCommands) -> None:
+    """Job by job, field by field, node by node."""
+    for _ in range(30):  # until nothing changes in between
+        before, told, after = commands.jobs(), rest.jobs(), commands.jobs()
+        nodes = [sorted(map(at_work, way.nodes()), key=str) for way in (rest, commands)]
+        if before == after and nodes[0] == nodes[1]:
+            break
+        time.sleep(0.3)
+    over_rest, by_commands = ({job.id: comparable(job) for job in jobs} for jobs in (told, before))
+    assert over_rest == by_commands and len(told) >= 17 and nodes[0] == nodes[1]
+    assert len({job.state for job in told}) >= 5 and len({node.state for node in nodes[0]}) >= 3
+    for id in by_commands:
+        assert comparable(rest.jobs([id])[0]) == by_commands[id]
+    assert rest.excluded() == commands.excluded() and set(rest.excluded().values()) == {("n1", "n2")}
+    assert abs(rest.time() - commands.time()) <= 1
+    assert rest.jobs([999999]) == [] and rest.jobs([999999, told[0].id])[0].id == told[0].id
+
+
+def test_an_unchanged_queue_is_kept_and_every_change_is_seen_at_once(site: SlurmSite, rest: ByRest) -> None:
+    site.submit("true", "--hold")
+    for number in range(20):
+        rest.jobs()
+        job = site.submit("true", "--begin=now+600", f"--job-name=j{number}")
+        seen = {each.id: each for each in rest.jobs()}
+        assert seen[job].name == f"j{number}"
+        site.run("scancel", str(job))
+        assert {each.id: each.state for each in rest.jobs()}[job] is JobState.CANCELLED
+
+
+def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: ByRest) -> None:
+    job = site.submit("sleep 2", "--begin=now+600")
+    rest.update(job, {"ReqNodeList": "n[5-6]"})
+    assert site.show(job)["ReqNodeList"] == "n[5-6]"
+    rest.update(job, {"ReqNodeList": ""})
+    assert site.show(job)["ReqNodeList"] == "(null)"
+    rest.update(job, {"ReqNodeList": "n5", "StartTime": "now"})
+    site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
+
+
+def test_what_22_05_cannot_write_is_not_half_written_and_a_command_writes_it(site: SlurmSite, rest: ByRest) -> None:
+    job = site.submit("sleep 2", "--begin=now+600")
+    pin = {"ReqNodeList": "n5", "StartTime": "now", "AdminComment": "pilotfish:pin=9"}
+    with pytest.raises(NotDone, match="cannot write admin_comment"):
+        rest.update(job, pin)
+    shown = site.show(job)
+    assert shown["ReqNodeList"] == "(null)" and shown["JobState"] == "PENDING" and "AdminComment" not in shown
+    Preferred(rest, ByCommands(Commands())).update(job, pin)
+    site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
+    assert site.show(job)["AdminComment"] == "pilotfish:pin=9"
+
+
+def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
+    """Marked in Comment, which REST writes: nodes, start and mark in one request; and so they are taken back."""
+    run, told, kind = Commands(), list[Sequence[str]](), NodeType("t", 4, 4 * 2.0**30, 1e10)
+
+    def as_operator(argv: Sequence[str]) -> str:
+        told.append(argv)
+        return run(["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *argv])
+
+    cluster = Cluster("pilot", tuple(Node(f"n{number}", kind) for number in range(1, site.nodes + 1)))
+    adapter = SlurmAdapter(cluster, Preferred(rest, ByCommands(as_operator)), Selection())
+    jobs = [site.submit("sleep 30", *HOLD) for _ in range(3)]
+    views = {view.key: view for view in adapter.snapshot().jobs}
+    for number, job in enumerate(jobs[:2], start=5):
+        adapter.apply(Start(f"slurm/{job}", views[f"slurm/{job}"].job, (f"n{number}",)))
+        site.until(
+            lambda job=job, n=number: site.jobs()[job] == ("RUNNING", f"n{n}"), "the job to run where it was put"
+        )
+        comment = site.run("squeue", "--noheader", f"--jobs={job}", "--Format=Comment:0")
+        assert comment.startswith("pilotfish:hold=600 pilotfish:pin=") and "AdminComment" not in site.show(job)
+    assert [argv for argv in told if argv[0] == "scontrol"] == [told[0]], "only what was denied was a command"
+    site.run("scontrol", "update", "NodeName=n7", "State=DRAIN", "Reason=test")
+    adapter.apply(Start(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n7",)))
+    assert site.show(jobs[2])["ReqNodeList"] == "n7"
+    adapter.apply(Release(f"slurm/{jobs[2]}"))
+    assert site.show(jobs[2])["ReqNodeList"] == "(null)" and "scontrol" not in {argv[0] for argv in told[1:]}
+    adapter.close()
+
+
+def test_slurms_refusals_come_through(site: SlurmSite, rest: ByRest) -> None:
+    job = site.submit("true", "--begin=now+600")
+    for number, fields, kind, words in (
+        (job, {"ReqNodeList": "n99"}, "refused", "Invalid node name"),
+        (999999, {"ReqNodeList": "n1"}, "gone", "Invalid job id"),
+    ):
+        with pytest.raises(AdapterError) as caught:
+            rest.update(number, fields)
+        assert caught.value.kind == kind and not caught.value.transient and words in caught.value.stderr_tail
+    with closing(by_rest(site.rest_url, "games")) as users, pytest.raises(AdapterError) as caught:
+        users.update(site.submit("true", "--begin=now+600", user="news"), {"StartTime": "now"})
+    assert not caught.value.transient
+
+
+def test_a_controller_that_is_away_is_not_an_empty_queue(site: SlurmSite) -> None:
+    site.submit("true", "--hold")
+    with closing(by_rest(f"unix:{site.rest_socket}", OPERATOR)) as rest:
+        assert rest.jobs()
+        site.signal("slurmctld", signal.SIGKILL)
+        with pytest.raises(AdapterError) as caught:
+            rest.jobs()
+        assert caught.value.transient and not isinstance(caught.value, NotDone)
+        site.start_controller()
+        assert rest.jobs()
+
+
+# The daemon over REST
+
+
+class Workload:
+    """Jobs that were handed over, and what shows that each ran once."""
+
+    def __init__(self, site: SlurmSite) -> None:
+        self.site, self.jobs, self.trail = site, list[int](), site.shared() / f"trail-{os.urandom(4).hex()}"
+
+    def add(self, count: int) -> None:
+        for _ in range(count):
+            self.jobs.append(self.site.submit(f"echo {len(self.jobs)} >> {self.trail}; sleep 0.3", *HOLD))
+
+    def ran_once(self) -> bool:
+        found = self.site.jobs()
+        ended = all(found[job][0] == "COMPLETED" for job in self.jobs)
+        return ended and sorted(map(int, self.trail.read_text().split())) == list(range(len(self.jobs)))
+
+
+def may_run(user: str) -> bool:
+    """Whether the user may read the folder in which pilotfish is installed."""
+    argv = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *COMMAND, "--version"]
+    return subprocess.run(argv, capture_output=True, cwd="/").returncode == 0
+
+
+@pytest.fixture
+def workload(site: SlurmSite) -> Workload:
+    return Workload(site)
+
+
+def daemon_over(site: SlurmSite, folder: Path, url: str, user: str = "", **options: Any) -> SlurmDaemon:
+    """The daemon with slurmrestd at `url`, as root or as another user."""
+    options = {"timeout_s": 3.0, "rest_url": url} | ({} if user else {"rest_user": OPERATOR}) | options
+    if user:
+        folder = site.shared() / f"{folder.name}-{user}"
+        folder.mkdir()
+    return SlurmDaemon(folder, site.nodes, site.cpus, user, **options)
+
+
+def test_slurmrestd_is_killed_and_comes_back_in_the_middle(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
+    with closing(daemon_over(site, tmp_path, f"unix:{site.rest_socket}")) as daemon:
+        daemon.start()
+        workload.add(4)
+        eventually(workload.ran_once, "the first jobs")
+        site.signal("slurmrestd", signal.SIGKILL)
+        workload.add(4)
+        eventually(lambda: LOST in daemon.log.read_text(), "a word about it")
+        eventually(workload.ran_once, "jobs without REST")
+        site.start_rest()
+        eventually(lambda: BACK in daemon.log.read_text(), "a word about its return")
+        workload.add(4)
+        eventually(workload.ran_once, "all jobs")
+        said = daemon.log.read_text()
+        assert (said.count(LOST), said.count(BACK), said.count("Traceback")) == (1, 1, 0)
+        assert "cannot be seen" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def test_answers_are_broken_on_the_way_in_the_middle(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
+    """As the operator, whose pins go over REST: answers of changes are lost as well."""
+    if not may_run(OPERATOR):
+        pytest.skip(f"SKIPPED, the user {OPERATOR} may not read the folder in which pilotfish is installed")
+    proxy = Proxy(site.ports["rest"])
+    with closing(proxy), closing(daemon_over(site, tmp_path, proxy.url, OPERATOR)) as daemon:
+        daemon.start()
+        for number, mode in enumerate(MODES, start=1):
+            workload.add(2)
+            proxy.mode = mode
+            workload.add(2)
+            eventually(lambda n=number: daemon.log.read_text().count(LOST) == n, f"a word about answers {mode}")
+            eventually(workload.ran_once, f"jobs with answers {mode}")
+            proxy.mode = ""
+            eventually(lambda n=number: daemon.log.read_text().count(BACK) == n, "a word about its return")
+        said = daemon.log.read_text()
+        assert (said.count(LOST), said.count(BACK)) == (len(MODES), len(MODES))
+        assert "cannot be seen" not in said and "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def test_tokens_are_renewed_before_they_expire(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
+    """Tokens that live for three seconds: REST is never lost, and no token is ever told."""
+    with closing(daemon_over(site, tmp_path, site.rest_url, rest_token_lifespan_s=3)) as daemon:
+        daemon.start()
+        for _ in range(4):
+            workload.add(3)
+            time.sleep(2)
+        eventually(workload.ran_once, "all jobs")
+        said = daemon.log.read_text() + daemon.out.read_text()
+        assert LOST not in said and "slurmrestd at" in said and "eyJ" not in said
+
+
+def test_a_token_that_nobody_renews_loses_rest_and_nothing_else(
+    site: SlurmSite, workload: Workload, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+
+    def renew(lifespan_s: int) -> None:
+        beside = tmp_path / "token.new"
+        beside.touch(0o600)
+        beside.write_text(f"SLURM_JWT={site.token(lifespan_s=lifespan_s)}\n")
+        beside.replace(path)
+
+    renew(5)
+    with closing(daemon_over(site, tmp_path, site.rest_url, rest_token_file=str(path))) as daemon:
+        daemon.start()
+        workload.add(3)
+        eventually(lambda: LOST in daemon.log.read_text(), "a word about the token")
+        workload.add(3)
+        eventually(workload.ran_once, "jobs without REST")
+        renew(600)
+        eventually(lambda: BACK in daemon.log.read_text(), "a word about its return")
+        workload.add(3)
+        eventually(workload.ran_once, "all jobs")
+        said = daemon.log.read_text()
+        assert (said.count(LOST), said.count(BACK)) == (1, 1) and "the token expired" in said
+        assert "eyJ" not in said and "cannot be seen" not in said
+
+
+def test_a_dry_run_over_rest_shows_the_commands(site: SlurmSite, tmp_path: Path) -> None:
+    with closing(daemon_over(site, tmp_path, site.rest_url)) as daemon:
+        daemon.start("--dry-run", "--show-commands")
+        job = site.submit("true", *HOLD)
+        eventually(lambda: "scontrol" in daemon.out.read_text(), "a decision")
+        assert f"  scontrol update JobId={job} ReqNodeList=" in daemon.out.read_text()
+    assert site.show(job)["JobState"] == "PENDING" and "AdminComment" not in site.show(job)
