@@ -16,6 +16,7 @@ from ...simulate.platform import Cluster
 if TYPE_CHECKING:
     from ..findings import Finding
     from .adapter import SlurmAdapter
+    from .rest.transport import ByRest
     from .transport import Transport
 
 #: With fewer requests a minute a look at the queue would take too long.
@@ -93,6 +94,10 @@ def examine(
     accounts: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
+    rest_url: str = "",
+    rest_user: str = "",
+    rest_token_file: str = "",
+    rest_token_command: str = "",
     **others: object,
 ) -> list[Finding]:
     """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`."""
@@ -101,7 +106,17 @@ def examine(
     from .runner import Commands
 
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    return list(look_over(Commands(timeout_s), user, selection, cluster))
+    found = list(look_over(Commands(timeout_s), user, selection, cluster))
+    if rest_url:
+        from .rest import check
+        from .rest.transport import by_rest
+        from .transport import ByCommands
+
+        def rest() -> ByRest:
+            return by_rest(rest_url, rest_user or user, rest_token_file, rest_token_command, timeout_s=timeout_s)
+
+        found += check.findings(rest, ByCommands(Commands(timeout_s)))
+    return found
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:

@@ -35,7 +35,12 @@ MOMENT_S = 10.0
 #: what Slurm says to those who may not
 DENIED = "Access/permission denied"
 #: what Slurm says of a change that came too late
-BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
+BEGUN = (
+    "Job is no longer pending execution",
+    "Job has already finished",
+    "Job/step already completing or completed",
+    "Invalid job id",
+)
 
 
 class SlurmAdapter:

@@ -51,9 +51,13 @@ def by_rest(
         ConfigError: one of them cannot be right.
     """
     where = "adapter slurm"
+    texts = {"rest_url": url, "rest_user": user, "rest_token_file": token_file, "rest_token_command": token_command}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise ConfigError(where, name, f"found {value!r}", "a text")
     if token_file and token_command:
         raise ConfigError(where, "rest_token_file", "there is rest_token_command, too", "one of them")
-    if not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
+    if isinstance(lifespan_s, bool) or not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
         raise ConfigError(where, "rest_token_lifespan_s", f"found {lifespan_s!r}", "seconds, 1 or more")
     me = pwd.getpwuid(os.geteuid()).pw_name
     source: TokenSource
@@ -91,8 +95,9 @@ class ByRest:
         """The version that is spoken, found out once, and again when it is not offered any more."""
         if self._version is None:
             self._version = choose(self._document(), self._client.url)
-            names = ("ReqNodeList", "StartTime", "AdminComment", "Comment")
-            log.info("slurmrestd at %s: %s%s", self._client.url, self._version, _limits(self._version, names))
+            cannot = ", ".join(self._version.cannot_write())
+            limits = f"; it cannot write {cannot}, which scontrol does" if cannot else ""
+            log.info("slurmrestd at %s: %s%s", self._client.url, self._version, limits)
         return self._version
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
@@ -196,14 +201,3 @@ class ByRest:
             return None
         told, at = self._told
         return told + (self._clock() - at) - MARGIN_S
-
-
-def _limits(version: Version, names: Iterable[str]) -> str:
-    """What the version cannot write, as the end of a sentence."""
-    cannot = []
-    for name in names:
-        try:
-            version.body({name: "now"}, 0.0)
-        except NotDone:
-            cannot.append(name)
-    return f"; it cannot write {', '.join(cannot)}, which scontrol does" if cannot else ""
