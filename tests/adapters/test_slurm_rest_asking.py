@@ -249,12 +249,7 @@ def test_a_connection_that_was_kept_for_too_long_costs_nothing(fake: FakeRest) -
     """As after slurmrestd was started anew: what was asked for is asked once more, over a new connection."""
     way = rest(fake)
     way.jobs()
-    sessions = way._client._session
-    for adapter in sessions.adapters.values():
-        pool = getattr(adapter, "_pool", None) or next(iter(adapter.poolmanager.pools._container.values()), None)
-        if pool is not None and (kept := pool.pool.get(block=False)) is not None:
-            kept.sock.shutdown(socket.SHUT_RDWR)
-            pool.pool.put(kept)
+    fake.hang_up()
     assert len(way.jobs()) == len(RECORDED["jobs"])
 
 

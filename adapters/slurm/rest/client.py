@@ -178,7 +178,7 @@ def _parts(url: str) -> tuple[str, str]:
         return "unix", path
     with suppress(ValueError):
         parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname and not parts.username and (parts.port or True):
+        if parts.scheme in ("http", "https") and parts.hostname and not parts.username and parts.port != 0:
             return parts.scheme, parts.hostname
     raise ConfigError("adapter slurm", "rest_url", f"found {url!r}", "http://HOST:PORT, https://HOST:PORT, unix:/PATH")
 
