@@ -64,6 +64,7 @@ class Capabilities:
         virtual_time: its clock is not the wall clock; `advance` moves it.
         events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
         resolution_s: times of jobs are whole multiples of this.
+        begins_within_s: how long a job that was placed may take to begin.
         offers: its users hand jobs to us through it (see `JobView.offered`).
         power: idle nodes can be powered down (`PowerOff`), and wake by themselves.
     """
@@ -73,6 +74,7 @@ class Capabilities:
     virtual_time: bool = False
     events: bool = True
     resolution_s: float = 0.0
+    begins_within_s: float = 0.0
     offers: bool = False
     power: bool = False
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..simulate.formats.hostlist import fold
-from ..simulate.plan import Action, Cancel, PowerOff, Start
+from ..simulate.plan import Action, Cancel, PowerOff, Release, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,13 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action as one line: `start KEY on NODES`, `power off NODES`, `cancel KEY` or `release KEY`."""
+    """An action as one line, such as `start KEY on NODES`, `release KEY` or `let go KEY: WHY`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
     if isinstance(action, PowerOff):
         return f"power off {fold(action.nodes)}"
+    if isinstance(action, Release) and action.why:
+        return f"let go {action.key}: {action.why}"
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 

@@ -65,12 +65,16 @@ def _start_obstacle(
     view = views.get(action.key)
     if view is not None and not view.restartable:
         return f"the job is {view.state} already"
+    if view is not None and view.offered and view.waits:
+        return f"it has to wait: {view.waits}"
     if len(set(action.nodes)) != action.job.nodes:
         return (
             f"{_names(action.nodes)} are {len(set(action.nodes))} nodes, the job asks for {action.job.nodes}"
         )
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)
+        if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:
+            obstacle = obstacle or f"it may not run on {name}"
         if obstacle is None and not states[name].takes_jobs:
             obstacle = f"{name} is {states[name]}"
         if obstacle:

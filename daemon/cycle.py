@@ -28,7 +28,7 @@ from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
-from .reap import overdue
+from .reap import lapsed, overdue
 from .recall import Recall
 from .shadow import Seen, Shadow
 from .standing import Standing
@@ -110,8 +110,8 @@ class Cycle:
         problem = self._pose(snapshot) if self._due(snapshot, report.events) else None
         plan = self._decide(problem, snapshot, report) if problem else None
         # 4. Forecast: what the plan foretells of each job is noted, and what is to start now becomes actions.
-        actions = self._cancels() + self._releases(snapshot)
-        actions += self._forecast(plan, problem, snapshot) if plan and problem else []
+        starting = self._forecast(plan, problem, snapshot) if plan and problem else []
+        actions = self._cancels() + self._releases(snapshot, starting) + starting
         # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
         if actions:
             report.rejected = check(actions, self.adapter.look_again([action.key for action in actions]))
@@ -301,9 +301,14 @@ class Cycle:
             if entry.cancel_wanted and entry.handed and entry.not_before <= self.now and not self.blocked
         ]
 
-    def _releases(self, snapshot: Snapshot) -> list[Action]:
-        """Pins that have not become a start: the nodes are for others, and the job may go elsewhere."""
-        return [] if self.blocked else list(overdue(snapshot, PIN_S))
+    def _releases(self, snapshot: Snapshot, starting: list[Action]) -> list[Action]:
+        """Pins that have not become a start: the nodes are for others, and the job may go elsewhere. And jobs that are
+        not to be kept any longer: their start is the resource manager's to choose."""
+        if self.blocked:
+            return []
+        patience = max(PIN_S, self.adapter.capabilities.begins_within_s)
+        keep = {action.key for action in starting}
+        return [*overdue(snapshot, patience), *lapsed(snapshot, starting=keep)]
 
     def _report(self, report: Report, snapshot: Snapshot, began: float) -> None:
         for applied in report.applied:
@@ -335,7 +340,9 @@ class Cycle:
 
     def _say_stuck(self, problem: Problem) -> None:
         for key in problem.stuck.keys() - self.stuck.keys():
-            log.warning("%s waits: %s", key, problem.stuck[key], extra={"job": key})
+            entry = self.queue.find(key)
+            level = logging.DEBUG if entry and entry.waits else logging.WARNING
+            log.log(level, "%s waits: %s", key, problem.stuck[key], extra={"job": key})
         self.stuck = problem.stuck
 
     def _backoff(self, now: float) -> float:

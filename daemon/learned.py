@@ -35,6 +35,15 @@ def rests_on_default(job: Job) -> bool:
     return job.profile.provenance.source == "default"
 
 
+def widened(profile: Profile, cores: int) -> Profile:
+    """The profile of a program that is given `cores` cores and uses some of them: threads that end as they begin take
+    the others.
+    """
+    spare = cores - profile.threads
+    idle = (ThreadGroup(spare, _LEAST_S),) if spare > 0 else ()
+    return dataclasses.replace(profile, groups=(*profile.groups, *idle))
+
+
 def with_learned(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:
     """Replace the default by what `known` says of jobs without a profile, and mend the warning. O(jobs)."""
     before = [job.id for job in workflow.jobs if rests_on_default(job)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Workflow
 from ..simulate.snapshot import JobView
-from .learned import learn, rests_on_default, with_learned
+from .learned import learn, rests_on_default, widened, with_learned
 
 if TYPE_CHECKING:
     from ..profiles.store import ProfileStore
@@ -42,10 +42,11 @@ class Memory:
         return self._try(lambda: with_learned(workflow, self._store.for_job), workflow)
 
     def named(self, job: Job) -> Job:
-        """A job that names a profile, with that profile if it is known and as wide as what the job asked for."""
-        name = job.profile.name
+        """A job that names a profile, with that profile if it is known and has threads for no more cores than the job
+        asked for. The job still takes all of its cores."""
+        name, cores = job.profile.name, job.profile.threads
         profile = self._try(lambda: self._store(name), None) if name and rests_on_default(job) else None
-        return job if profile is None or profile.threads != job.profile.threads else replace(job, profile=profile)
+        return job if profile is None or profile.threads > cores else replace(job, profile=widened(profile, cores))
 
     def keep(self, views: Iterable[JobView]) -> None:
         """Keep what completed jobs used."""

@@ -50,7 +50,7 @@ class Offers(Submission):
             if view is None and records is not None and entry.key not in records:
                 entry.waits = "the resource manager does not show it any more"
             elif not _stays(entry, view):
-                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, "it was taken back"
+                entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, snapshot.time, _left(view)
                 queue.dirty[entry.key] = entry
                 news = True
         self.let_go()
@@ -116,6 +116,12 @@ def _ended(key: str, records: Answers | None) -> JobView | None:
 
 def _offered(view: JobView | None) -> bool:
     return view is not None and view.offered
+
+
+def _left(view: JobView | None) -> str:
+    """Why it is not offered any more."""
+    left_alone = view is not None and not view.state.ended and view.waits
+    return left_alone or "it was taken back"
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

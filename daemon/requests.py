@@ -139,7 +139,7 @@ class Requests:
             "job": self._job(entry),
             "submit_time": self._find(entry.workflow).submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
-            "waits": self._cycle.stuck.get(entry.key) or entry.waits,
+            "waits": self._cycle.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
             "story": self._journal.story(entry.key),
         }
 

@@ -23,11 +23,13 @@ def memory_need(job: Job) -> float:
 
 @dataclass(slots=True)
 class Occupancy:
-    """What is taken on each node of a cluster, in cluster order: threads placed and bytes reserved."""
+    """What is taken on each node of a cluster, in cluster order: threads placed and bytes reserved; `apart`: by node,
+    what the jobs there keep apart by."""
 
     cluster: Cluster
     threads: list[int] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    apart: dict[int, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.threads = self.threads or [0] * len(self.cluster.nodes)
@@ -40,6 +42,8 @@ class Occupancy:
             if i is not None:
                 self.threads[i] += job.profile.threads
                 self.memory[i] += memory_need(job)
+                if job.apart:
+                    self.apart.setdefault(i, set()).add(job.apart)
 
     def obstacle(self, job: Job, name: str) -> str | None:
         """Why `job` does not fit on node `name` beside what is there, in one clause; None if it fits.
@@ -50,6 +54,8 @@ class Occupancy:
             return f"there is no node {name!r}"
         if job.allowed is not None and name not in job.allowed:
             return f"it may not run on {name}"
+        if job.apart and (others := self.apart.get(i, set()) - {job.apart}):
+            return f"{name} has jobs of another kind ({min(others)}, not {job.apart})"
         node = self.cluster.nodes[i]
         limit = self.cluster.thread_limit(node)
         threads = self.threads[i] + job.profile.threads

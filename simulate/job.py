@@ -139,6 +139,7 @@ class Job:
         environment: variables added to the environment.
         directory: working directory; None = where the workflow was submitted.
         allowed: names of the nodes that may run it; None = all that it fits.
+        apart: jobs that differ in this share no node, unless one has "" (a resource manager's rule; see `fits`).
     """
 
     id: str
@@ -152,6 +153,7 @@ class Job:
     directory: str | None = None
     wait: Wait = Wait.YIELD
     allowed: frozenset[str] | None = None
+    apart: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,11 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Take back the pin of the job known as `key`, which has not become a start: it is the resource manager's again."""
+    """Leave the job known as `key` to the resource manager again: take back its pin, which has not become a start, or
+    let it go, because it is not to be kept any longer (`why`)."""
 
     key: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

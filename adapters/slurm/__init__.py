@@ -39,6 +39,8 @@ def create(
     rest_token_file: str = "",
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
+    max_defer_s: float = 3600.0,
+    wide_nodes: int | None = None,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
@@ -55,13 +57,17 @@ def create(
         rest_token_file: a file that holds the token and that the site renews; or
         rest_token_command: a command that prints a token; "" = `scontrol token`.
         rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
+        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
+        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
+            quarter of their partition, and at least 2.
 
     Raises:
-        ConfigError: an option of REST's cannot be right.
+        ConfigError: an option cannot be right.
     """
     from .adapter import SlurmAdapter
     from .guarded import Guarded
     from .handover import Selection
+    from .judge import Deferral
     from .runner import Commands
     from .transport import ByCommands
 
@@ -81,7 +87,13 @@ def create(
         way = Preferred(rest, way)
     transport = Guarded(way, requests_per_minute)
     return SlurmAdapter(
-        cluster, transport, selection, submit_options=submit_options, output_dir=output_dir, load=transport.load
+        cluster,
+        transport,
+        selection,
+        submit_options=submit_options,
+        output_dir=output_dir,
+        deferral=Deferral(max_defer_s, wide_nodes),
+        load=transport.load,
     )
 
 

@@ -1,6 +1,6 @@
 """The Slurm adapter: reads the queue, places jobs that were handed over, and submits our own.
 
-Rule: three requests show the world; before a job is touched it is read again, alone; whatever is written is one
+Rule: three requests show the world at most; before a job is touched it is read again, alone; whatever is written is one
 command. An answer that did not come is not taken for a refusal: the next look at the queue tells.
 """
 
@@ -13,6 +13,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...simulate.job import Job
@@ -23,7 +24,10 @@ from ..base import AdapterError, Capabilities
 from ..load import Load
 from . import places, recall, submission, update, world
 from .clock import ControllerClock
-from .handover import Selection, Standing, standing
+from .handover import Selection, Standing, is_held, standing
+from .judge import Deferral, Judge
+from .outlook import START_S
+from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
 
@@ -47,7 +51,6 @@ class SlurmAdapter:
     """Slurm as a resource manager; `create` says the arguments."""
 
     name = "slurm"
-    capabilities = Capabilities(starts=True, events=False, resolution_s=1.0, offers=True, power=True)
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class SlurmAdapter:
         *,
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,
+        deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
     ) -> None:
@@ -70,7 +74,9 @@ class SlurmAdapter:
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_read_at = -math.inf
-        self._unwanted: dict[int, tuple[str, ...]] = {}
+        self._deferral, self._rarely = deferral, Rarely(clock)
+        self._judge: Judge | None = None
+        self._since: dict[int, float] = {}
         self._lists: dict[object, frozenset[str]] = {}
         self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
         self._views: dict[int, tuple[SlurmJob, JobView]] = {}
@@ -83,8 +89,15 @@ class SlurmAdapter:
         self._awake = threading.Event()
         self.notes: Sequence[str] = transport.notes
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
+        begins = self._rarely.site.settings.backfill_s + START_S
+        can = {"starts": True, "events": False, "offers": True, "power": True}
+        return Capabilities(**can, resolution_s=1.0, begins_within_s=begins)
+
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, the nodes that they exclude: three requests.
+        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely.
 
         When the time has to be asked for, once in minutes, nodes are as they were a moment ago.
         """
@@ -92,8 +105,11 @@ class SlurmAdapter:
         self._note(self.transport.jobs(), whole=True)
         if not timing or self._time() - self._nodes_read_at > MOMENT_S:
             self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
-        ours = (standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR for job in self._seen.values())
-        self._unwanted = self.transport.excluded() if any(ours) else {}
+        pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
+        found = [(job, standing(job, self.selection, now)[0]) for job in pending]
+        ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
+        self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
+        self._rarely.refresh(self.transport, ours, [job.id for job in pending])
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
@@ -111,6 +127,7 @@ class SlurmAdapter:
     def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
         """Keep what was just read; it serves until something is changed, or for FRESH_S."""
         new, now = {job.id: job for job in jobs}, self._time()
+        self._judge = None
         self._seen = new if whole else self._seen | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
@@ -119,13 +136,26 @@ class SlurmAdapter:
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
+        judge = self._judged(now)
+        seen, found = self._seen.values(), judge.verdicts()
+        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
         return Snapshot(
             now,
             self._version,
             self.cluster,
             world.node_states(self.cluster, self._nodes),
-            world.views(self._seen.values(), self.selection, now, self._uid, self._known, self._places, self._views),
+            views + world.unseen_views(judge.unseen()),
         )
+
+    def _judged(self, now: float) -> Judge:
+        """A judge on all that was read, and on what was placed since."""
+        site, jobs = self._rarely.site, list(self._seen.values())
+        if self._judge is None:
+            self._judge = Judge(
+                *(self.cluster, self._nodes, jobs, self.selection, site, now),
+                *(self._deferral, self._since, self._lists),
+            )
+        return self._judge
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
@@ -195,14 +225,6 @@ class SlurmAdapter:
         """Let go of connections; jobs go on."""
         self.transport.close()
 
-    def _places(self, job: SlurmJob) -> frozenset[str]:
-        unwanted = self._unwanted.get(job.id, ())
-        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
-        if shape not in self._lists:
-            found = places.allowed(job, self._nodes, unwanted)
-            self._lists[shape] = self._same.setdefault(found, found)
-        return self._lists[shape]
-
     def _place(self, number: int, start: Start) -> None:
         """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
         job = self._fresh(number)
@@ -214,27 +236,37 @@ class SlurmAdapter:
             raise _refused(start, why or "it was not handed over")
         if update.pin_of(job) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
-        if problem := places.obstacle(job, self._places(job), start.nodes):
+        verdict = self._judged(now).verdict(job)
+        if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        self._pin(job, start.nodes, now, held=what is Standing.HELD)
+        held = what is Standing.HELD
+        self._write(job, lambda place: update.pin(job, start.nodes, now, held=held, place=place))
+        # Until it is read again it counts as placed: no other is put where it goes.
+        mark = update.Pin(int(now), job.id, job.uid, job.wanted)
+        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=str(mark)), None
 
-    def _pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> None:
-        """Write the pin; who may not write AdminComment marks it in Comment from then on."""
+    def _release(self, key: str) -> None:
+        """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
+        number = world.id_in(key)
+        job = self._fresh(number) if number is not None else None
+        if job is None or job.state is not JobState.PENDING:
+            return
+        now = self._clock.now()
+        if fields := update.unpin(job):
+            self._change(job, fields)
+        elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
+            self._write(job, lambda place: update.let_go(job, now, place))
+
+    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
+        """Change a job and leave our mark; who may not write AdminComment marks it in Comment from then on."""
         try:
-            self._change(job, update.pin(job, nodes, now, held=held, place=self._mark_in))
+            self._change(job, fields(self._mark_in))
         except AdapterError as error:
             if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
                 raise
-            self._change(job, update.pin(job, nodes, now, held=held, place=update.Place.COMMENT))
+            self._change(job, fields(update.Place.COMMENT))
             self._mark_in = update.Place.COMMENT
             log.info("an operator may not write AdminComment: pins are marked in Comment")
-
-    def _release(self, key: str) -> None:
-        """Take back a pin of ours that has not become a start; a no-op where there is none."""
-        number = world.id_in(key)
-        job = self._fresh(number) if number is not None else None
-        if job and job.state is JobState.PENDING and (fields := update.unpin(job)):
-            self._change(job, fields)
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""

@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from ..base import AdapterError
+from .limits import Limits
+from .partitions import Partition
 from .records import SlurmJob, SlurmNode
+from .reservations import Reservation
 from .rest.errors import NotDone
+from .settings import Settings
 from .transport import Transport
 
 log = logging.getLogger("pilotfish.slurm")
@@ -112,6 +116,22 @@ class Preferred:
     def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         """By a command."""
         return self._commands.ended_as(names, uid, since)
+
+    def partitions(self) -> dict[str, Partition]:
+        """By a command."""
+        return self._commands.partitions()
+
+    def reservations(self) -> list[Reservation]:
+        """By a command."""
+        return self._commands.reservations()
+
+    def limits(self) -> Limits:
+        """By a command."""
+        return self._commands.limits()
+
+    def settings(self) -> Settings:
+        """By a command."""
+        return self._commands.settings()
 
     def submit(self, argv: Sequence[str]) -> int:
         """By a command, as the user that runs us."""

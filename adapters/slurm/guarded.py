@@ -19,7 +19,11 @@ from ..base import AdapterError
 from ..load import BreakerState, Load
 from .breaker import Breaker
 from .budget import Budget
+from .limits import Limits
+from .partitions import Partition
 from .records import SlurmJob, SlurmNode
+from .reservations import Reservation
+from .settings import Settings
 from .transport import Transport
 
 Result = TypeVar("Result")
@@ -75,6 +79,22 @@ class Guarded:
     def time(self) -> float:
         """As `inner`."""
         return self._read("time", self._inner.time)
+
+    def partitions(self) -> dict[str, Partition]:
+        """As `inner`."""
+        return self._read("partitions", self._inner.partitions)
+
+    def reservations(self) -> list[Reservation]:
+        """As `inner`."""
+        return self._read("reservations", self._inner.reservations)
+
+    def limits(self) -> Limits:
+        """As `inner`."""
+        return self._read("limits", self._inner.limits)
+
+    def settings(self) -> Settings:
+        """As `inner`."""
+        return self._read("settings", self._inner.settings)
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         """As `inner`, once: who follows missing jobs asks again."""

@@ -15,6 +15,7 @@ from enum import StrEnum
 from ...simulate.snapshot import JobState
 from . import dependency
 from .records import SlurmJob
+from .update import was_let_go
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
@@ -77,8 +78,12 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
         return Standing.NEIGHBOUR, ""
     if job.part:
         return Standing.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
+    if was_let_go(job):
+        return Standing.NEIGHBOUR, "pilotfish has let it go: its start is Slurm's to choose"
     if job.reservation:
         return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
+    if job.special:
+        return Standing.WAITING, f"it asks for {job.special}, which is left to Slurm"
     if job.dependency:
         return Standing.WAITING, f"it depends on {job.dependency}"
     if not ready(job):

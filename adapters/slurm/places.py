@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from .records import SlurmJob, SlurmNode
 
@@ -19,26 +20,44 @@ def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] =
 
     A node list of the user's is kept: with as many names as nodes asked for it is the only place.
     """
+    fitting = eligible(job, nodes, unwanted)
+    if len(job.wanted) == job.nodes:
+        return fitting & frozenset(job.wanted)
+    return frozenset() if job.wanted else fitting
+
+
+def eligible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
+    """As `allowed`, whatever node list the user gives."""
     partitions, forbidden = set(job.partition.split(",")), set(unwanted)
-    fitting = frozenset(
+    return frozenset(
         node.name
         for node in nodes
         if node.name not in forbidden and partitions & node.partitions and has_features(node, job.features)
     )
-    if len(job.wanted) == job.nodes:
-        return fitting & frozenset(job.wanted)
-    return frozenset() if job.wanted else fitting
+
+
+def possible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
+    """Names of all nodes that Slurm might give the job: what is not understood leaves all of its partition."""
+    if job.wanted and len(job.wanted) >= job.nodes:
+        return frozenset(job.wanted)
+    plain = replace(job, features="") if not _understood(job.features) else job
+    return eligible(plain, nodes, unwanted)
 
 
 def has_features(node: SlurmNode, expression: str) -> bool:
     """Whether a node has what `a`, `a&b` or `a|b` asks for; False for what is not of this form."""
     if not expression:
         return True
-    if not _PLAIN.fullmatch(expression) or ("&" in expression and "|" in expression):
+    if not _understood(expression):
         return False
     if "|" in expression:
         return any(word in node.features for word in expression.split("|"))
     return all(word in node.features for word in expression.split("&"))
+
+
+def _understood(expression: str) -> bool:
+    mixed = "&" in expression and "|" in expression
+    return not expression or (_PLAIN.fullmatch(expression) is not None and not mixed)
 
 
 def obstacle(job: SlurmJob, places: frozenset[str], nodes: tuple[str, ...]) -> str:

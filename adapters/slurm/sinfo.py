@@ -15,7 +15,8 @@ from .states import node_state
 from .table import Reader, format_of
 from .values import count, size, word
 
-FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason")
+FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason",
+          "CPUsState", "AllocMem")  # fmt: skip
 
 
 def command(mark: str) -> list[str]:
@@ -44,11 +45,15 @@ def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
 
 def _node(row: dict[str, str]) -> SlurmNode:
     try:
+        memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+        cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
         return SlurmNode(
             name=row["NodeList"],
             state=node_state(row["StateComplete"]),
             cpus=count(row["CPUs"]) or 0,
-            memory=size(row["Memory"]) or 0.0,
+            memory=memory,
+            idle=count(cpus[1]) if len(cpus) == 4 else None,
+            free=None if taken is None else max(0.0, memory - taken),
             features=frozenset(filter(None, word(row["Features_act"]).split(","))),
             partitions=frozenset({row["PartitionName"]} - {""}),
             reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),

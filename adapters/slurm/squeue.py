@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ...simulate.errors import ConfigError
 from ...simulate.formats.hostlist import expand
+from ...simulate.snapshot import JobState
 from ..base import ParseError
 from .records import SlurmJob
 from .states import job_state
@@ -22,8 +23,21 @@ FIELDS = (
     "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
     "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
     "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
-    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment",
+    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
+    "MinCpus", "Licenses", "tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task", "Contiguous",
+    "CoreSpec", "reqswitch", "MinTmpDisk", "NTPerNode", "ntpersocket", "NTPerCore", "Sockets", "Cores", "Threads",
+    "prefer", "ClusterFeature",
 )  # fmt: skip
+#: What jobs may ask for that is left to Slurm: field -> in words. Whether a job asks for `--spread-job` is in no field.
+SPECIAL = {
+    "Licenses": "licenses", "tres-per-node": "generic resources", "tres-per-job": "generic resources",
+    "tres-per-socket": "generic resources", "tres-per-task": "generic resources", "Contiguous": "contiguous nodes",
+    "CoreSpec": "specialised cores", "reqswitch": "a number of switches", "MinTmpDisk": "temporary disk space",
+    "ntpersocket": "tasks for each socket", "NTPerCore": "tasks for each core", "Sockets": "sockets",
+    "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
+    "ClusterFeature": "features of a cluster",
+}  # fmt: skip
+_NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
 def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
@@ -76,11 +90,13 @@ def _job(row: dict[str, str]) -> SlurmJob:
 
 def _read(row: dict[str, str]) -> SlurmJob:
     asked, many = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
-    memory = (size(asked["mem"]) or 0.0) / many if "mem" in asked else size(row["MinMemory"]) or 0.0
-    status = int(row["exit_code"] or 0)
+    state, status, cpus = job_state(row["State"]), int(row["exit_code"] or 0), count(row["NumCPUs"]) or 1
+    threads = max(1, -(-cpus // many))
+    if state is JobState.PENDING:
+        threads = max(threads, _threads(row, many))
     return SlurmJob(
         id=int(row["JobID"]),
-        state=job_state(row["State"]),
+        state=state,
         reason=word(row["Reason"]),
         part="_" in row["JobArrayID"] or "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0"),
         name=word(row["Name"]),
@@ -89,8 +105,10 @@ def _read(row: dict[str, str]) -> SlurmJob:
         qos=word(row["QOS"]),
         partition=word(row["Partition"]),
         nodes=many,
-        cpus=count(row["NumCPUs"]) or 1,
-        memory=memory,
+        cpus=cpus,
+        threads=threads,
+        memory=_memory(row, asked, cpus, threads, many),
+        tres=tuple((name, _amount(name, value)) for name, value in asked.items()),
         time_limit=span(row["TimeLimit"]),
         submit=moment(row["SubmitTime"]),
         begin=moment(row["EligibleTime"]),
@@ -99,6 +117,8 @@ def _read(row: dict[str, str]) -> SlurmJob:
         deadline=moment(row["DeadLine"]),
         placed=nodes(row["NodeList"]),
         wanted=nodes(row["ReqNodes"]),
+        planned=nodes(row["SchedNodes"]),
+        special=next((words for field, words in SPECIAL.items() if word(row[field]) not in _NOTHING), ""),
         dependency=word(row["Dependency"]),
         features=word(row["Feature"]),
         reservation=word(row["Reservation"]),
@@ -110,3 +130,28 @@ def _read(row: dict[str, str]) -> SlurmJob:
         comment=word(row["Comment"]),
         admin_comment=word(row["admin_comment"]),
     )
+
+
+def _threads(row: dict[str, str], many: int) -> int:
+    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place."""
+    tasks, each = (count(row[field]) if row[field] not in _NOTHING else None for field in ("NumTasks", "cpus-per-task"))
+    at_once = -(-(tasks or 1) // many)
+    per_node = count(row["NTPerNode"]) if row["NTPerNode"] not in _NOTHING else None
+    return max(max(at_once, per_node or 0) * (each or 1), count(row["MinCpus"]) or 1)
+
+
+def _memory(row: dict[str, str], asked: dict[str, str], cpus: int, threads: int, many: int) -> float:
+    """Bytes on each node. `MinMemory` is of a core or of a node: which of them, `tres-alloc` tells, whose nodes may be
+    fewer than the job's."""
+    one, total = size(row["MinMemory"]) or 0.0, size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
+    if not total:
+        return one
+    counted = count(asked.get("node", "")) or many
+    if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
+        return one * threads
+    return max(one, total / counted)
+
+
+def _amount(name: str, value: str) -> float:
+    """An amount of a resource in Slurm's units; memory in MiB."""
+    return (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0)

@@ -11,9 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..base import AdapterError, ParseError
-from . import sacct, sinfo, squeue, submission, update
+from . import limits, partitions, reservations, sacct, scontrol, settings, sinfo, squeue, submission, update
+from .limits import Limits
+from .partitions import Partition
 from .records import SlurmJob, SlurmNode
+from .reservations import Reservation
 from .runner import Runner
+from .settings import Settings
 from .table import draw_mark
 
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
@@ -37,6 +41,22 @@ class Transport(Protocol):
 
     def nodes(self) -> list[SlurmNode]:
         """All nodes."""
+        ...
+
+    def partitions(self) -> dict[str, Partition]:
+        """All partitions, by name."""
+        ...
+
+    def reservations(self) -> list[Reservation]:
+        """All reservations that keep nodes."""
+        ...
+
+    def limits(self) -> Limits:
+        """The limits of QOS and associations."""
+        ...
+
+    def settings(self) -> Settings:
+        """The controller's settings."""
         ...
 
     def time(self) -> float:
@@ -80,6 +100,8 @@ class Told:
         self.argvs: list[list[str]] = []
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
         self.ended, self.ended_as = inner.ended, inner.ended_as
+        self.partitions, self.reservations = inner.partitions, inner.reservations
+        self.limits, self.settings = inner.limits, inner.settings
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Note the `scontrol`."""
@@ -129,6 +151,22 @@ class ByCommands:
         """One `sinfo`."""
         mark = draw_mark()
         return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
+
+    def partitions(self) -> dict[str, Partition]:
+        """One `scontrol show partition`."""
+        return partitions.parse(self._run(scontrol.command("partition")))
+
+    def reservations(self) -> list[Reservation]:
+        """One `scontrol show reservation`."""
+        return reservations.parse(self._run(scontrol.command("reservation")))
+
+    def limits(self) -> Limits:
+        """One `scontrol show assoc_mgr`."""
+        return limits.parse(self._run(limits.command()))
+
+    def settings(self) -> Settings:
+        """One `scontrol show config`."""
+        return settings.parse(self._run(["scontrol", "show", "config"]))
 
     def time(self) -> float:
         """One `sdiag`, which says it."""

@@ -24,8 +24,9 @@ from ...simulate.formats.hostlist import expand, fold
 from .records import SlurmJob
 
 ALLOWED = frozenset(("ReqNodeList", "StartTime", "AdminComment", "Comment"))
-_ANY_MARK = re.compile(r"(?:^|(?<=\s))pilotfish:(?:pin|unpinned)=\S*")
+_ANY_MARK = re.compile(r"(?:^|(?<=\s))pilotfish:(?:pin|unpinned|let-go)=\S*")
 _MARK = re.compile(r"pilotfish:pin=(?P<time>\d+):job=(?P<job>\d+):uid=(?P<uid>\d+):was=(?P<was>\S*)")
+_LET_GO = re.compile(r"pilotfish:let-go=\d+:job=(?P<job>\d+):uid=(?P<uid>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,18 @@ def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:
     if foreign := fields.keys() - ALLOWED:
         raise InvariantError(f"pilotfish does not write {', '.join(sorted(foreign))} of a job")
     return fields
+
+
+def let_go(job: SlurmJob, now: float, place: Place) -> dict[str, str]:
+    """The fields that give a job which waits for us to Slurm, for good."""
+    mark = f"pilotfish:let-go={int(now)}:job={job.id}:uid={job.uid}"
+    return {"StartTime": "now", place: _marked(place.text(job), mark)}
+
+
+def was_let_go(job: SlurmJob) -> bool:
+    """Whether a job says that this very job was let go of."""
+    marks = (found for place in Place for found in _LET_GO.finditer(place.text(job)))
+    return any((int(found["job"]), int(found["uid"])) == (job.id, job.uid) for found in marks)
 
 
 def command(job: int, fields: Mapping[str, str]) -> list[str]:

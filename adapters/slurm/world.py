@@ -14,6 +14,7 @@ from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
 from .handover import Selection, Standing, precursors, ready, standing
+from .judge import Verdict
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
 from .update import pin_of
@@ -35,10 +36,10 @@ def id_in(key: str) -> int | None:
     return int(number) if key.startswith(PREFIX) and number.isdigit() else None
 
 
-def job_of(job: SlurmJob) -> Job:
-    """What a job asks for, as far as Slurm knows: its cores are taken as busy until its time limit."""
-    threads = max(1, -(-job.cpus // max(1, job.nodes)))
-    profile = _assumed(threads, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
+def job_of(job: SlurmJob, cores: int = 0) -> Job:
+    """What a job asks for, as far as Slurm knows: its cores (0 = those that it asks for) are taken as busy until its
+    time limit."""
+    profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     return Job(
         str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
     )
@@ -57,14 +58,16 @@ def views(
     now: float,
     uid: int,
     known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
+    verdicts: Mapping[int, Verdict],
+    kind: Callable[[SlurmJob], str] = lambda job: "",
     kept: dict[int, tuple[SlurmJob, JobView]] | None = None,
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
         known: what was asked for of the jobs that we submitted, by key.
-        allowed: names of the nodes on which a job may be placed.
+        verdicts: on the waiting jobs of ours, by id.
+        kind: what a job keeps apart from others by, see `Job.apart`.
         kept: views that stay as they are while the record does, by Slurm's id; it is brought up to date.
     """
     last: dict[str, SlurmJob] = {}
@@ -78,7 +81,9 @@ def views(
     for key, job in ordered:
         record, view = before.get(job.id, (None, None))
         if view is None or record is not job:
-            view = _view(key, job, selection, now, known, allowed)
+            view = _view(key, job, selection, now, known, verdicts.get(job.id))
+        if not view.state.ended and view.job.apart != (apart := kind(job)):
+            view = replace(view, job=replace(view.job, apart=apart))
         lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
         if lasting and not view.offered and key not in known:
             after[job.id] = job, view
@@ -112,7 +117,7 @@ def _view(
     selection: Selection,
     now: float,
     known: Mapping[str, Job],
-    allowed: Callable[[SlurmJob], frozenset[str] | None],
+    verdict: Verdict | None,
 ) -> JobView:
     begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
@@ -121,11 +126,29 @@ def _view(
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
-    if what is Standing.NEIGHBOUR:
+    if what is Standing.NEIGHBOUR or verdict is None:
         later = job.begin is not None and job.begin > now
-        return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}")
-    asked = replace(view.job, after=tuple(map(str, precursors(job, selection, now))), allowed=allowed(job))
-    return replace(view, job=asked, offered=True, restartable=True, waits=why)
+        return replace(view, waits=why or ("" if ready(job) and not later else f"Slurm says {job.reason}"))
+    after = tuple(map(str, precursors(job, selection, now)))
+    return replace(
+        view,
+        job=replace(job_of(job, verdict.cores), after=after, allowed=verdict.allowed),
+        offered=True,
+        restartable=True,
+        waits=verdict.waits,
+        due=verdict.due,
+        due_why=verdict.why,
+    )
+
+
+def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...]:
+    """Cores that are taken on a node by no job that we see, each time as a job that runs there (see `Judge.unseen`)."""
+    found = []
+    for name, cores, span in unseen:
+        note = f"from Slurm: {cores} cores of {name} are taken"
+        profile = Profile((ThreadGroup(cores, span),), provenance=Provenance("default", note=note))
+        found.append(JobView(f"{PREFIX}+{name}", Job(f"+{name}", profile), JobState.RUNNING, (name,)))
+    return tuple(found)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:

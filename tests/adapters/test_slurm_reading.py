@@ -23,6 +23,10 @@ PRINTED = {
     "EndTime": "2026-11-21T03:48:30", "DeadLine": "N/A", "NodeList": "", "ReqNodes": "n2", "Dependency": "(null)",
     "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "YES", "PriorityLong": "26187", "RestartCnt": "0",
     "exit_code": "0", "Name": "wrap", "Comment": "pilotfish", "admin_comment": "(null)",
+    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "MinCpus": "2", "Licenses": "(null)",
+    "tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A", "Contiguous": "0",
+    "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "NTPerNode": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
+    "Sockets": "*", "Cores": "*", "Threads": "*", "prefer": "(null)", "ClusterFeature": "(null)",
 }  # fmt: skip
 
 
@@ -54,6 +58,23 @@ def test_a_waiting_job() -> None:
         ({"HetJobID": "300"}, "part", True),
         ({"NodeList": "n[1-2]"}, "placed", ("n1", "n2")),
         ({"NumNodes": "2-4", "tres-alloc": "cpu=4,mem=1G,node=2"}, "memory", 2.0**29),
+        # as many nodes as its tasks need: `tres-alloc` counts one, for a core or for a node
+        ({"NumNodes": "2", "NumCPUs": "6", "NumTasks": "6", "cpus-per-task": "1", "MinMemory": "128M",
+          "tres-alloc": "cpu=6,mem=768M,node=1"}, "memory", 3 * 128 * 2.0**20),
+        ({"NumNodes": "3", "NumCPUs": "9", "NumTasks": "9", "cpus-per-task": "1", "MinMemory": "100M",
+          "tres-alloc": "cpu=9,mem=100M,node=1"}, "memory", 100 * 2.0**20),
+        ({"MinMemory": "0", "tres-alloc": "cpu=2,mem=4G,node=1"}, "memory", 4 * 2.0**30),  # --mem=0: all of a node
+        ({"NumNodes": "2", "NumCPUs": "6", "NumTasks": "3", "cpus-per-task": "2", "MinCpus": "2"}, "threads", 4),
+        ({"NumNodes": "2", "NumCPUs": "4", "NumTasks": "4294967294", "NTPerNode": "3", "cpus-per-task": "1"},
+         "threads", 3),
+        ({"State": "RUNNING", "NumNodes": "2", "NumCPUs": "5"}, "threads", 3),
+        ({"SchedNodes": "n[6-8]"}, "planned", ("n6", "n7", "n8")),
+        ({"Licenses": "matlab:2"}, "special", "licenses"),
+        ({"tres-per-node": "gres:gpu:1"}, "special", "generic resources"),
+        ({"Contiguous": "1"}, "special", "contiguous nodes"),
+        ({"reqswitch": "1"}, "special", "a number of switches"),
+        ({"Threads": "1"}, "special", "threads for each core"),
+        ({}, "special", ""),
         ({"tres-alloc": "", "MinMemory": "3G"}, "memory", 3 * 2.0**30),
         ({"TimeLimit": "UNLIMITED"}, "time_limit", None),
         ({"StartTime": "Unknown"}, "start", None),
@@ -107,10 +128,11 @@ def test_excluded_nodes() -> None:
 
 
 def test_nodes_of_several_partitions_are_one() -> None:
-    row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE")
-    text = "".join("".join(v + MARK for v in (*row[:5], p, row[6])) + "\n" for p in ("main", "shared"))
+    row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512")
+    text = "".join("".join(v + MARK for v in (*row[:5], p, *row[6:])) + "\n" for p in ("main", "shared"))
     (node,) = sinfo.parse(text, MARK)
     assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
+    assert (node.idle, node.free) == (3, 3.5 * 2.0**30)
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
 
 

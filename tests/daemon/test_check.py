@@ -1,5 +1,7 @@
 """The check before applying: table of reasons, and the law that what passes never overfills a node."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +51,31 @@ ENDED = JobView("w/e", job(4, 100.0), JobState.COMPLETED, ("n2",))
 def test_reasons(action, reason):
     found = check([action], snapshot(RUNNING, ENDED))
     assert [rejection.reason for rejection in found] == ([reason] if reason else [])
+
+
+OFFERED = JobView("w/o", job(), JobState.PENDING, restartable=True, offered=True)
+
+
+@pytest.mark.parametrize(
+    ("view", "reason"),
+    [
+        (OFFERED, None),
+        (replace(OFFERED, waits="its QOS is full"), "it has to wait: its QOS is full"),
+        (replace(OFFERED, job=replace(job(), allowed=frozenset({"n1"}))), "it may not run on n2"),
+    ],
+)
+def test_what_the_fresh_look_says_of_an_offered_job_counts(view, reason):
+    found = check([Start("w/o", job(), ("n2",))], snapshot(view))
+    assert [rejection.reason for rejection in found] == ([reason] if reason else [])
+
+
+def test_jobs_that_keep_apart_share_no_node():
+    there = JobView("w/r", replace(job(), apart="sharing cores"), JobState.RUNNING, ("n1",))
+    for apart, refused in (("sharing cores", False), ("", False), ("alone 7", True)):
+        found = check([Start("w/a", replace(job(), apart=apart), ("n1",))], snapshot(there))
+        assert bool(found) is refused
+    both = [Start(f"w/{apart}", replace(job(), apart=apart), ("n2",)) for apart in "ab"]
+    assert [rejection.action for rejection in check(both, snapshot())] == both[1:]
 
 
 def test_accepted_starts_count_for_those_after_them():

@@ -36,6 +36,8 @@ def offering(tmp_path, kit):
                 self.views[action.key] = dataclasses.replace(
                     view, nodes=action.nodes, restartable=False, pinned_since=self.time
                 )
+            elif isinstance(action, Release) and action.why:
+                self.views[action.key] = dataclasses.replace(view, offered=False, waits="it was let go", due=None)
             elif isinstance(action, Release):
                 self.releases += 1
                 self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
@@ -112,6 +114,36 @@ def test_a_pin_that_becomes_no_start_is_taken_back_and_tried_again(offering, kit
     offering.manager.stuck = False
     offering.run(14)
     assert states(offering) == {} and offering.manager.runs["rjms/1"] == 2
+
+
+def test_what_was_kept_long_enough_is_let_go_for_good(offering, kit) -> None:
+    late, why = offering.manager.time + 3, "it needs 9 nodes"
+    offering.manager.offer(kit.job("1", seconds=500, threads=2))
+    offering.manager.offer(kit.job("2", seconds=500, threads=2))
+    offering.manager.offer(kit.job("3", seconds=5, threads=2), due=late, due_why=why)
+    offering.run(2)
+    assert states(offering) == {"1": "running", "2": "running", "3": "pending"}
+    offering.run(4)
+    assert states(offering) == {"1": "running", "2": "running"} and offering.manager.runs["rjms/3"] == 0
+    assert offering.journal.find("rjms").entries["3"].reason == "it was let go"
+    told = [(record["kind"], record["text"]) for record in offering.journal.story("rjms/3")]
+    assert ("applied", f"let go rjms/3: {why}") in told
+
+
+def test_what_can_start_is_started_rather_than_let_go(offering, kit) -> None:
+    offering.manager.offer(kit.job("1", seconds=2), due=offering.manager.time, due_why="it is due")
+    offering.run(6)
+    assert offering.manager.runs["rjms/1"] == 1 and states(offering) == {}
+
+
+def test_what_has_to_wait_is_left_out_of_the_plan_and_says_why(offering, kit) -> None:
+    job = dataclasses.replace(kit.job("1", seconds=2), allowed=frozenset())
+    offering.manager.offer(job, waits="job 9 comes first")
+    offering.run(2)
+    assert offering.cycle.queue.find("rjms/1").waits == "job 9 comes first" and not offering.manager.runs
+    offering.manager.offer(kit.job("1", seconds=2))
+    offering.run(5)
+    assert offering.manager.runs["rjms/1"] == 1
 
 
 def test_a_refusal_is_no_failure_of_the_job(offering, kit) -> None:

@@ -57,7 +57,8 @@ def test_the_sample_beside_slurm_names_every_option(tmp_path):
     text = (FOLDER / "pilotfish.slurm.yaml").read_text()
     (tmp_path / "pilotfish.yaml").write_text(text)
     assert load_config(tmp_path / "pilotfish.yaml").dry_run
-    options = yaml.safe_load(re.sub(r"^(\s*)# (output_dir:)", r"\1\2", text, flags=re.M))["adapter"]["options"]
+    whole = re.sub(r"^(\s*)# ((?:output_dir|wide_nodes):)", r"\1\2", text, flags=re.M)
+    options = yaml.safe_load(whole)["adapter"]["options"]
     takes = {name: each.default for name, each in inspect.signature(create_slurm).parameters.items()}
     assert options.keys() == takes.keys() - {"cluster"}
     given = load_config(tmp_path / "pilotfish.yaml").adapter.options

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("slurm")
 
 @pytest.fixture
 def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
-    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus)) as made:
+    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus, wide_nodes=slurm.nodes)) as made:
         yield made
 
 

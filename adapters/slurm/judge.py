@@ -1,0 +1,272 @@
+"""Where each job that was handed over may start now, and until when pilotfish may keep it.
+
+Rule: pure. What Slurm would refuse, or what would delay a job that Slurm puts first, is no place; who has no place
+waits, with the reason; what only Slurm understands, and what waits too long, is to be let go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ...simulate.platform import Cluster
+from ...simulate.snapshot import JobState, NodeState
+from . import places, room
+from .handover import Selection, Standing, is_held, standing
+from .limits import Limits
+from .outlook import START_S, Ask, First, Hold, Order, Outlook, Planned, Window
+from .partitions import Partition
+from .quota import Quota
+from .rarely import Site
+from .records import SlurmJob, SlurmNode
+from .update import pin_of
+
+#: reasons for which Slurm leaves a job waiting that it would otherwise start
+STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
+#: seconds for which cores are taken that no job which we see explains
+UNSEEN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """For how long pilotfish keeps jobs: at most `max_defer_s` after submission, and one pass of Slurm's backfill those
+    that need `wide_nodes` or more (None: more than a quarter of their partition, and at least 2)."""
+
+    max_defer_s: float = 3600.0
+    wide_nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """On a waiting job.
+
+    Args:
+        allowed: names of the nodes on which it may start.
+        waits: why it must not start now, or "".
+        cores: cores that it takes on each node.
+        due: until when it is kept at most (epoch seconds), None: it is not pilotfish that keeps it.
+        why: the reason to let it go then.
+    """
+
+    allowed: frozenset[str]
+    waits: str
+    cores: int
+    due: float | None = None
+    why: str = ""
+
+
+class Judge:
+    """Judges on one picture of the queue.
+
+    Args:
+        cluster: the nodes on which pilotfish may place jobs.
+        since: when a job that waits for us alone was first seen to do so, epoch seconds, by its id.
+        lists: node lists by what decides them; kept between judges that see the same nodes.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: Collection[SlurmNode],
+        jobs: Collection[SlurmJob],
+        selection: Selection,
+        site: Site,
+        now: float,
+        deferral: Deferral,
+        since: Mapping[int, float],
+        lists: dict[object, frozenset[str]],
+    ) -> None:
+        self._cluster, self._jobs, self._selection, self._site = cluster, jobs, selection, site
+        self._now, self._deferral, self._since, self._lists = now, deferral, since, lists
+        self._nodes = {node.name: node for node in nodes}
+        self._placed = [(job, where) for job in jobs if (where := holds(job))]
+        self._loads = room.loads(self._placed, site.partitions)
+        self._rooms: dict[object, frozenset[str]] = {}
+        self._outlook = self._look_ahead()
+
+    def verdicts(self) -> dict[int, Verdict]:
+        """On every waiting job of ours, by id. Limits are given out in Slurm's order. O(jobs x nodes) at worst."""
+        quota, found = self._quota(), dict[int, Verdict]()
+        waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
+        for job in sorted(waiting, key=self.order):
+            what, why = standing(job, self._selection, self._now)
+            if what is not Standing.NEIGHBOUR:
+                found[job.id] = self._verdict(job, what, why, quota)
+            ours = job.id in found and not found[job.id].waits and what is Standing.HELD
+            if ours or (self._startable(job, what) and not (job.planned and self._later(job))):
+                quota.count(job, job.time_limit or math.inf)
+        return found
+
+    def verdict(self, job: SlurmJob) -> Verdict:
+        """On one job, beside all that runs and was placed."""
+        what, why = standing(job, self._selection, self._now)
+        return self._verdict(job, what, why, self._quota())
+
+    def kind(self, job: SlurmJob) -> str:
+        """By what it keeps apart from others: see `Job.apart`."""
+        if self._whole(job):
+            return f"alone {job.id}"
+        return "sharing cores" if room.shares_cores(job, self._partitions(job)) else "with cores of their own"
+
+    def order(self, job: SlurmJob) -> Order:
+        """Its place in Slurm's queue."""
+        tier = max((partition.tier for partition in self._partitions(job)), default=1)
+        return -tier, -job.priority, job.id
+
+    def unseen(self) -> list[tuple[str, int, float]]:
+        """Nodes with cores that are taken, but by no job that we see on them: name, cores, for how many seconds."""
+        found = []
+        uneven = {name: job for job, where in self._placed if job.cpus % max(1, job.nodes) for name in where}
+        for place in self._cluster.nodes:
+            node = self._nodes.get(place.name)
+            if node is None or node.state is not NodeState.UP:
+                continue
+            cores = room.unseen_cores(place.type.cores, node, self._loads.get(place.name, room.Load()))
+            if cores:
+                end = uneven[place.name].end if place.name in uneven else None
+                found.append((place.name, cores, max(1.0, (end or self._now + UNSEEN_S) - self._now)))
+        return found
+
+    def _verdict(self, job: SlurmJob, what: Standing, why: str, quota: Quota) -> Verdict:
+        base, never = self._base(job)
+        sizes = [node.type.cores for node in self._cluster.nodes if node.name in base]
+        whole = self._whole(job)
+        cores = max(job.cores, min(sizes, default=1)) if whole else job.cores
+        due, reason = self._due(job, what, never)
+        if what is Standing.WAITING:
+            return Verdict(base, why, cores, due, reason)
+        waits = never or self._unknown(job) or quota.obstacle(job, job.time_limit or math.inf)
+        if not waits and what is Standing.FREE and self._later(job):
+            waits = "Slurm has planned its start"
+        if waits:
+            return Verdict(frozenset(), waits, cores, due, reason)
+        ask = Ask(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
+        roomy = self._roomy(job, base)
+        left, blocked = self._outlook.open(ask, roomy)
+        if len(left) < job.nodes and len(base) >= job.nodes:
+            waits = blocked or f"{len(roomy)} of the nodes that it may use have room for it, it needs {job.nodes}"
+        return Verdict(left, waits, cores, due, reason)
+
+    def _base(self, job: SlurmJob) -> tuple[frozenset[str], str]:
+        """The nodes that it may ever use, and why there are none."""
+        chosen = self._partitions(job)
+        refusals = [reason for partition in chosen if (reason := partition.obstacle(job))]
+        if refusals and len(refusals) == len(chosen):
+            return frozenset(), refusals[0]
+        if job.wanted and len(job.wanted) != job.nodes:
+            return frozenset(), "its user names more or fewer nodes than it asks for: which, is left to Slurm"
+        unwanted = self._site.excluded.get(job.id, ())
+        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
+        if shape not in self._lists:
+            known = frozenset(self._cluster.index)
+            self._lists[shape] = places.allowed(job, self._nodes.values(), unwanted) & known
+        found = self._lists[shape]
+        return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
+
+    def _unknown(self, job: SlurmJob) -> str:
+        site = self._site
+        if site.missing:
+            return f"Slurm's {min(site.missing)} are not read yet"
+        if job.id not in site.covered:
+            return "the nodes that it excludes are not read yet"
+        return "its limits are not read yet" if site.settings.limits and not site.limits.knows(job) else ""
+
+    def _roomy(self, job: SlurmJob, base: frozenset[str]) -> frozenset[str]:
+        """Those of its nodes that have room for it by Slurm's rules of sharing."""
+        shape = (job.partition, job.cores, job.memory, job.shares, base)
+        if shape not in self._rooms:
+            loose, empty = self._cluster.oversubscription > 1, room.Load()
+            known = self._site.partitions
+            self._rooms[shape] = frozenset(
+                name
+                for name in base
+                if not room.obstacle(job, self._nodes[name], self._loads.get(name, empty), known, loose=loose)
+            )
+        return self._rooms[shape]
+
+    def _whole(self, job: SlurmJob) -> bool:
+        return room.alone(job, self._partitions(job))
+
+    def _partitions(self, job: SlurmJob) -> list[Partition]:
+        known = self._site.partitions
+        return [known[name] for name in job.partition.split(",") if name in known]
+
+    def _due(self, job: SlurmJob, what: Standing, never: str) -> tuple[float | None, str]:
+        if job.submit is None or not is_held(job, self._now):
+            return None, ""
+        longest = self._deferral.max_defer_s
+        found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
+        if job.special or (never and not self._site.missing and not self._unknown(job)):
+            return job.submit, never or f"it asks for {job.special}, which is left to Slurm"
+        if what is Standing.HELD and self.is_wide(job):
+            pause = self._site.settings.backfill_s
+            why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"
+            return min(found, (self._since.get(job.id, job.submit) + pause, why))
+        return found
+
+    def is_wide(self, job: SlurmJob) -> bool:
+        """Whether the job needs so many nodes that only a reservation of Slurm's brings them together."""
+        if self._deferral.wide_nodes is not None:
+            return job.nodes >= self._deferral.wide_nodes
+        nodes = frozenset[str]().union(*(partition.nodes for partition in self._partitions(job)))
+        return job.nodes >= 2 and bool(nodes) and 4 * job.nodes > len(nodes)
+
+    def _startable(self, job: SlurmJob, what: Standing) -> bool:
+        """Whether Slurm itself starts the job as soon as there is room for it."""
+        if job.priority <= 0 or job.dependency or what is Standing.HELD or (job.begin or 0.0) > self._now:
+            return False
+        reason = job.reason.split(",")[0]
+        return reason in STARTABLE or bool(job.planned)
+
+    def _later(self, job: SlurmJob) -> bool:
+        return bool(job.planned) and (job.start or 0.0) > self._now + START_S
+
+    def _quota(self) -> Quota:
+        site = self._site
+        quota = Quota(site.limits if site.settings.limits else Limits(), _qos_of(site))
+        for job, _ in self._placed:
+            left = (job.end - self._now) if job.end is not None else (job.time_limit or math.inf)
+            quota.count(job, max(0.0, left))
+        return quota
+
+    def _look_ahead(self) -> Outlook:
+        sizes = {node.name: (node.cpus, node.memory) for node in self._nodes.values()}
+        holds_, planned, first = list[Hold](), list[Planned](), list[First]()
+        for job, where in self._placed:
+            limit = self._now + START_S + (job.time_limit or math.inf)
+            end = job.end if job.end is not None and job.state is not JobState.PENDING else limit
+            holds_.append(Hold(where, job.cores, job.memory, end))
+        for name, cores, span in self.unseen():
+            holds_.append(Hold((name,), cores, 0.0, self._now + span))
+        for job in self._jobs:
+            if job.state is not JobState.PENDING or holds(job):
+                continue
+            if not self._startable(job, standing(job, self._selection, self._now)[0]):
+                continue
+            order = self.order(job)
+            if job.planned and job.start is not None:
+                whole, least = self._whole(job), max(job.cores, 1)
+                planned.append(Planned(job.id, order, job.planned, job.start, least, job.memory, whole))
+            else:
+                first.append(First(job.id, order, self._possible(job)))
+        windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
+        return Outlook(self._now, sizes, holds_, planned, first, windows)
+
+    def _possible(self, job: SlurmJob) -> frozenset[str]:
+        unwanted = self._site.excluded.get(job.id, ())
+        shape = ("possible", job.partition, job.features, job.wanted, job.nodes, unwanted)
+        if shape not in self._lists:
+            self._lists[shape] = places.possible(job, self._nodes.values(), unwanted)
+        return self._lists[shape]
+
+
+def holds(job: SlurmJob) -> tuple[str, ...]:
+    """The nodes that a job has, or is pinned to by us and about to start on."""
+    if job.state is JobState.PENDING:
+        return job.wanted if job.wanted and pin_of(job) else ()
+    return () if job.state.ended else job.placed
+
+
+def _qos_of(site: Site) -> Mapping[str, str]:
+    return {name: partition.qos for name, partition in site.partitions.items() if partition.qos}

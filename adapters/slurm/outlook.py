@@ -1,0 +1,153 @@
+"""What is to come on each node: reservations, the starts that Slurm has planned, and jobs that come first.
+
+Rule: pure, and Slurm's own rule of backfilling: a job may start where it will have ended, by its time limit, before a
+reservation begins and before a job that comes first is to start, unless enough cores stay free for both. Where Slurm
+has not planned yet for a job that comes first and could use a node, no other takes it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+#: Seconds from a decision to the start that it brings about, at the most.
+START_S = 10.0
+
+#: What Slurm sorts its queue by, smallest first: tier of the partition, priority (both negative), and job id.
+Order = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Cores and bytes on nodes that are taken until `end`, epoch seconds."""
+
+    nodes: tuple[str, ...]
+    cores: int
+    memory: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A start that Slurm has planned. `whole`: it needs all of its nodes."""
+
+    job: int
+    order: Order
+    nodes: tuple[str, ...]
+    start: float
+    cores: int
+    memory: float
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """A job that Slurm may start at any moment on any of these nodes."""
+
+    job: int
+    order: Order
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Nodes that are reserved from `start` to `end`, epoch seconds."""
+
+    name: str
+    nodes: frozenset[str]
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A job that is to start now: where it is in Slurm's queue, and what it takes on each node for how long (seconds,
+    may be inf)."""
+
+    order: Order
+    span: float
+    cores: int
+    memory: float = 0.0
+    whole: bool = False
+
+
+class Outlook:
+    """Tells where a job may start at `now`.
+
+    Args:
+        sizes: node -> its cores and bytes.
+    """
+
+    def __init__(
+        self,
+        now: float,
+        sizes: Mapping[str, tuple[int, float]],
+        holds: Iterable[Hold] = (),
+        planned: Iterable[Planned] = (),
+        first: Iterable[First] = (),
+        windows: Iterable[Window] = (),
+    ) -> None:
+        self._now, self._sizes = now, sizes
+        self._planned: dict[str, list[Planned]] = defaultdict(list)
+        self._windows: dict[str, list[Window]] = defaultdict(list)
+        self._first: dict[str, First] = {}
+        self._holds: dict[str, list[Hold]] = defaultdict(list)
+        self._starts, self._all_windows, self._firsts = list(planned), list(windows), list[First]()
+        for start in self._starts:
+            for name in start.nodes:
+                self._planned[name].append(start)
+        for window in self._all_windows:
+            for name in window.nodes:
+                self._windows[name].append(window)
+        seen: set[frozenset[str]] = set()
+        for job in sorted(first, key=lambda job: job.order):
+            if job.nodes not in seen:  # of those that could use the same nodes the first decides
+                seen.add(job.nodes)
+                self._firsts.append(job)
+                for name in job.nodes:
+                    self._first.setdefault(name, job)
+        for hold in holds:
+            for name in hold.nodes:
+                if name in self._planned:
+                    self._holds[name].append(hold)
+
+    def open(self, ask: Ask, nodes: Collection[str]) -> tuple[frozenset[str], str]:
+        """Those of `nodes` on which it may start, and why not on one of the others ("" = on all). O(nodes)."""
+        end, left = self._now + START_S + ask.span, frozenset(nodes)
+        shut: frozenset[str] = frozenset()
+        for window in self._all_windows:  # whole sets first: what is left is looked at one by one
+            if window.start < end and window.end > self._now:
+                shut |= window.nodes
+        for first in self._firsts:
+            if first.order < ask.order:
+                shut |= first.nodes
+        near = {name for start in self._starts if start.order < ask.order and start.start < end for name in start.nodes}
+        shut |= {name for name in (near & left) - shut if self.obstacle(ask, name)}
+        closed = shut & left
+        return left - closed, self.obstacle(ask, min(closed)) if closed else ""
+
+    def obstacle(self, ask: Ask, name: str) -> str:
+        """Why it may not start on a node, or ""."""
+        end = self._now + START_S + ask.span
+        for window in self._windows.get(name, ()):
+            if window.start < end and window.end > self._now:
+                return f"reservation {window.name} would begin before it ends"
+        first = self._first.get(name)
+        if first is not None and first.order < ask.order:
+            return f"job {first.job} comes first, and Slurm may start it there"
+        before = [p for p in self._planned.get(name, ()) if p.order < ask.order and p.start < end]
+        if before and not self._room(ask, name, before):
+            return f"Slurm is to start job {before[0].job} there before it ends"
+        return ""
+
+    def _room(self, ask: Ask, name: str, planned: list[Planned]) -> bool:
+        """Whether the node has room for it beside all that is planned there, from the first start on."""
+        if ask.whole or any(start.whole for start in planned):
+            return False
+        cores, memory = self._sizes.get(name, (0, 0.0))
+        begin = min(start.start for start in planned)
+        stay = [hold for hold in self._holds[name] if hold.end > begin]
+        taken = sum(hold.cores for hold in stay) + sum(start.cores for start in planned) + ask.cores
+        filled = sum(hold.memory for hold in stay) + sum(start.memory for start in planned) + ask.memory
+        return taken <= cores and filled <= memory * (1 + 1e-9)
