@@ -75,7 +75,8 @@ def create(
     if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
         problem = f"found {requests_per_minute!r}"
         raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
-    way: Transport = ByCommands(Commands(timeout_s))
+    commands = ByCommands(Commands(timeout_s))
+    way: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
         given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
         raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
@@ -84,7 +85,7 @@ def create(
         from .rest.transport import by_rest
 
         rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
-        way = Preferred(rest, way)
+        way = Preferred(rest, commands)
     transport = Guarded(way, requests_per_minute)
     return SlurmAdapter(
         cluster,

@@ -85,6 +85,7 @@ class ByRest:
         self._since: int | None = None
         self._whole_at = -math.inf
         self._told: tuple[float, float] | None = None
+        self.shows_all = True
         self.notes: Sequence[str] = ()
         if client.exposed:
             why = "whoever reads along there has the token; https:// or unix:/PATH keeps it"
@@ -101,12 +102,15 @@ class ByRest:
         return self._version
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """All jobs, anew only if anything has changed; or those of `ids`, one by one."""
+        """All jobs, anew only if anything has changed (else the same list); or those of `ids`, one by one.
+
+        `shows_all` then says whether they are told whole; `squeue.Unshown` is what may be missing.
+        """
         some = tuple(ids)
         if 0 < len(some) <= SINGLY:
             return [job for number in some for job in self._job(number)]
         everything = self._all()
-        return [job for job in everything if job.id in set(some)] if some else list(everything)
+        return [job for job in everything if job.id in set(some)] if some else everything
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """No request: the queue has told it already."""
@@ -150,7 +154,9 @@ class ByRest:
         if query and not read:  # since 23.02 an unchanged queue may be an empty list and a warning
             if "changes since" in warnings(answer):
                 return self._jobs
-            read = forms.jobs(self._get("jobs"), self._what("jobs"))
+            answer = self._get("jobs")
+            read = forms.jobs(answer, self._what("jobs"))
+        self.shows_all = forms.shows_all(answer)
         told = forms.last_update(answer)
         known = [moment for moment in (since, told) if moment is not None]
         self._jobs, self._since = read, int(min(known)) if known else None
