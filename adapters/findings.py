@@ -35,3 +35,17 @@ class Finding:
     topic: str
     says: str
     mend: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is known of our own daemon while a site is examined.
+
+    Args:
+        mode: as it says (`live`, `dry-run`, ...); "" = nobody answers, None = nobody was asked.
+        dry_run, power_save: as configured.
+    """
+
+    mode: str | None = None
+    dry_run: bool = False
+    power_save: bool = False

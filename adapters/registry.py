@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, cast
@@ -15,7 +16,7 @@ from typing import Any, cast
 from ..simulate.errors import ConfigError
 from ..simulate.platform import Cluster
 from .base import Adapter
-from .findings import Finding
+from .findings import Finding, Service
 
 ADAPTERS = ("local", "simulated", "slurm")
 
@@ -31,16 +32,7 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         AdapterError: it cannot be had now.
     """
     make = _module(name).create
-    parameters = inspect.signature(make).parameters
-    known = [option for option in parameters if option != "cluster"]
-    for option in options:
-        if option not in known:
-            raise ConfigError(
-                f"adapter {name}", option, f"unknown option{_near(option, known)}", ", ".join(known)
-            )
-    for option in known:
-        if option not in options and parameters[option].default is inspect.Parameter.empty:
-            raise ConfigError(f"adapter {name}", option, "missing")
+    _check(name, options)
     return cast(Adapter, make(cluster, **options))
 
 
@@ -58,8 +50,13 @@ def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
     return cast("tuple[Cluster, tuple[str, ...]]", find())
 
 
-def examine(name: str, cluster: Cluster | None, user: str, **options: Any) -> list[Finding]:
+def examine(
+    name: str, cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
+) -> list[Finding]:
     """Return what there is to say of a resource manager and the account `user`; options as in `create`.
+
+    Args:
+        trial: also try what the account may do, with a job of its own that never starts.
 
     Raises:
         ConfigError: there is no such adapter, or nothing to examine.
@@ -68,7 +65,22 @@ def examine(name: str, cluster: Cluster | None, user: str, **options: Any) -> li
     if look_over is None:
         able = [other for other in ADAPTERS if hasattr(_module(other), "examine")]
         raise ConfigError("adapter", "", f"there is nothing to examine of {name!r}", ", ".join(able))
-    return cast("list[Finding]", look_over(cluster, user, **options))
+    _check(name, options)
+    return cast("list[Finding]", look_over(cluster, user, service, trial=trial, **options))
+
+
+def _check(name: str, options: Mapping[str, object]) -> None:
+    """Refuse options that the adapter's `create` does not know, or lacks."""
+    parameters = inspect.signature(_module(name).create).parameters
+    known = [option for option in parameters if option != "cluster"]
+    for option in options:
+        if option not in known:
+            raise ConfigError(
+                f"adapter {name}", option, f"unknown option{_near(option, known)}", ", ".join(known)
+            )
+    for option in known:
+        if option not in options and parameters[option].default is inspect.Parameter.empty:
+            raise ConfigError(f"adapter {name}", option, "missing")
 
 
 def _module(name: str) -> ModuleType:

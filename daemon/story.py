@@ -38,6 +38,7 @@ class Story:
         self.cycle, self.now = 0, 0.0
         self.records: list[tuple[Any, ...]] = []
         self._choices: dict[str, str] = {}
+        self._complaint = ""  # what the last action failed of; many that fail alike are one line
         self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
         self.errors: list[float] = []
@@ -120,7 +121,8 @@ class Story:
                 entry.state, entry.start_time = JobState.RUNNING, self.now
             self.outcomes[intent] = "dry-run" if dry else "applied"
         text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
-        if applied.error and applied.sent:  # what was not even asked is said once, of the cluster
+        told, self._complaint = self._complaint, applied.error
+        if applied.error and applied.sent and applied.error != told:  # what is not asked is said of the cluster
             log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
         self._tell(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
         choice = self._choices.pop(entry.key, "")

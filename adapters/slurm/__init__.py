@@ -6,6 +6,7 @@ write; without us every job starts by itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -14,9 +15,8 @@ from ...simulate.errors import ConfigError
 from ...simulate.platform import Cluster
 
 if TYPE_CHECKING:
-    from ..findings import Finding
+    from ..findings import Finding, Service
     from .adapter import SlurmAdapter
-    from .rest.transport import ByRest
     from .transport import Transport
 
 #: With fewer requests a minute a look at the queue would take too long.
@@ -34,13 +34,13 @@ def create(
     requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
+    max_defer_s: float = 3600.0,
+    wide_nodes: int | None = None,
     rest_url: str = "",
     rest_user: str = "",
     rest_token_file: str = "",
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
-    max_defer_s: float = 3600.0,
-    wide_nodes: int | None = None,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
@@ -52,14 +52,14 @@ def create(
         requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
+        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
+        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
+            quarter of their partition, and at least 2.
         rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
         rest_user: whose token it is; "" = the user that runs us.
         rest_token_file: a file that holds the token and that the site renews; or
         rest_token_command: a command that prints a token; "" = `scontrol token`.
         rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
-        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
-        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
-            quarter of their partition, and at least 2.
 
     Raises:
         ConfigError: an option cannot be right.
@@ -101,35 +101,40 @@ def create(
 def examine(
     cluster: Cluster | None,
     user: str,
+    service: Service,
     *,
+    trial: bool = False,
     partitions: Sequence[str] = (),
     qos: Sequence[str] = (),
     accounts: Sequence[str] = (),
     comment: bool = True,
     timeout_s: float = 15.0,
-    rest_url: str = "",
-    rest_user: str = "",
-    rest_token_file: str = "",
-    rest_token_command: str = "",
+    submit_options: Sequence[str] = (),
     **others: object,
 ) -> list[Finding]:
-    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`."""
+    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`.
+
+    Args:
+        service: what is known of the daemon.
+        trial: also try what whoever runs us may do, with a job of their own that never starts.
+    """
+    from ..findings import PROBLEM, WARNING
     from .doctor import examine as look_over
+    from .doctor import rest
+    from .doctor import trial as tried
     from .handover import Selection
     from .runner import Commands
 
+    run = Commands(timeout_s)
     selection = Selection(frozenset(partitions), frozenset(qos), frozenset(accounts), comment)
-    found = list(look_over(Commands(timeout_s), user, selection, cluster))
-    if rest_url:
+    found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
+    if others.get("rest_url") and not any(each.topic == "rest" and each.level in (WARNING, PROBLEM) for each in found):
         from .rest import check
-        from .rest.transport import by_rest
+        from .rest.transport import of_options
         from .transport import ByCommands
 
-        def rest() -> ByRest:
-            return by_rest(rest_url, rest_user or user, rest_token_file, rest_token_command, timeout_s=timeout_s)
-
-        found += check.findings(rest, ByCommands(Commands(timeout_s)))
-    return found
+        found += check.findings(lambda: of_options(others, user, timeout_s), ByCommands(run))
+    return [*found, *tried.findings(run, submit_options)] if trial else found
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:

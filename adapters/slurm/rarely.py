@@ -1,8 +1,8 @@
 """What changes rarely in Slurm, read in turns.
 
 Rule: one request at most each time, so that a cycle makes three in all: jobs, nodes, and one of these. Each has its
-own longest age; what has grown oldest by that measure is read. Until each was read once, nothing is placed. What Slurm
-does not let us read is said once, and done without.
+own longest age; what has grown oldest by that measure is read. Only the first time all are read at once, so that jobs
+need not wait for them. What Slurm does not let us read is said once, and done without.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Rarely:
         self.site = Site(missing=frozenset(AGES))
 
     def refresh(self, transport: Transport, ours: Collection[SlurmJob], pending: Collection[int]) -> None:
-        """Read one thing, if one is due.
+        """Read one thing, if one is due; all of them the first time.
 
         Args:
             ours: waiting jobs that were handed over.
@@ -69,9 +69,11 @@ class Rarely:
         """
         if not ours:
             return  # there is nothing to place
-        due = max(AGES, key=lambda kind: self._age(kind, ours))
-        if self._age(due, ours) < 1.0:
-            return
+        oldest = max(AGES, key=lambda kind: self._age(kind, ours))
+        for due in sorted(self.site.missing) or [oldest] * (self._age(oldest, ours) >= 1.0):
+            self._refresh(due, transport, pending)
+
+    def _refresh(self, due: str, transport: Transport, pending: Collection[int]) -> None:
         try:
             value = getattr(transport, due)()
         except AdapterError as error:

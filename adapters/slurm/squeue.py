@@ -136,7 +136,7 @@ def _read(row: dict[str, str]) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=memory_for(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
+        memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
         submit=moment(row["SubmitTime"]),
@@ -175,9 +175,13 @@ def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | 
     return max(max(at_once, per_node or 0) * (each or 1), least or 1)
 
 
-def memory_for(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
-    """Bytes on each node. `one` is of a core or of a node: which of them, what it is charged with (`asked`) tells,
-    whose nodes may be fewer than the job's."""
+def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+    """Bytes on each node of a job.
+
+    Args:
+        one: bytes for a core or for a node: which of them, `asked` tells.
+        asked: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
+    """
     total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
         return one
@@ -188,9 +192,8 @@ def memory_for(one: float, asked: Mapping[str, str], cpus: int, threads: int, ma
 
 
 def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
-    """What a job is charged with, by resource, in Slurm's units; memory in MiB."""
-    return tuple((name, _amount(name, value)) for name, value in asked.items())
-
-
-def _amount(name: str, value: str) -> float:
-    return (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0)
+    """`tres` in Slurm's units; memory in MiB."""
+    return tuple(
+        (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
+        for name, value in asked.items()
+    )

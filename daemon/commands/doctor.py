@@ -13,25 +13,32 @@ import typer
 from . import inputs
 
 if TYPE_CHECKING:
-    from ...adapters.findings import Finding
+    from ...adapters.findings import Finding, Service
+    from ..config import DaemonConfig
 
 SETUP = """\
-# As an administrator of Slurm. USER is the daemon's account, ACCOUNT any account of the books.
+# As an administrator of Slurm, in the folder of pilotfish's source; ACCOUNT is any account of the books.
 sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator
-cp systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf && systemd-sysusers
-cp systemd/pilotfish.tmpfiles.conf /etc/tmpfiles.d/pilotfish.conf && systemd-tmpfiles --create
-cp systemd/*.service systemd/*.timer /etc/systemd/system/
-mkdir -p /etc/pilotfish && cp systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
+cp systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf
+systemd-sysusers
+cp systemd/pilotfishd.service systemd/pilotfish-reap.service systemd/pilotfish-reap.timer /etc/systemd/system/
+mkdir -p /etc/pilotfish
+cp systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
 pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
 pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {user}
-systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it"""
+systemctl daemon-reload
+systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
+# The rest is in docs/slurm.md."""
 UNDO = """\
 # Jobs that wait for pilotfish start by themselves when their hold is over; nothing has to be released.
+# If job_submit.lua is in use: take lua out of JobSubmitPlugins in slurm.conf, and only then remove the file.
+scontrol reconfigure
 systemctl disable --now pilotfishd
 pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
 systemctl disable --now pilotfish-reap.timer
 sacctmgr modify user where name={user} set AdminLevel=None
-rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf /etc/tmpfiles.d/pilotfish.conf
+# Or, if the account was made for this: sacctmgr delete user name={user}
+rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
 systemctl daemon-reload"""
 
 
@@ -43,11 +50,14 @@ def doctor(
     user: Annotated[
         str | None, typer.Option("--user", metavar="NAME", help="The account that the daemon runs as; default: yours.")
     ] = None,
+    trial: Annotated[
+        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts.")
+    ] = False,
     setup: Annotated[bool, typer.Option("--setup", help="Only print what to run to set pilotfish up.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Only print what to run to take everything back.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """Examine a site before and while pilotfish works beside it. Changes nothing.
+    """Examine a site before and while pilotfish works beside it. Changes nothing (but see --try).
 
     Says of each thing what it means here, and how it could be changed. Exit code 1 if something is a problem.
 
@@ -64,7 +74,9 @@ def doctor(
         return 0
     if adapter is None and config is None:
         raise inputs.bad("--adapter", "missing: whom to examine, slurm; or --config")
-    found = _examine(adapter, config, who)
+    if trial and user not in (None, _me()):
+        raise inputs.bad("--try", f"it tries the rights of whoever runs it, not of {user}: run it as {user}")
+    found = _examine(adapter, config, who, trial)
     if as_json:
         document = {"schema": "pilotfish/doctor/v1", "findings": [asdict(finding) for finding in found]}
         print(json.dumps(document, indent=1))
@@ -82,30 +94,32 @@ def _me() -> str:
         return ""
 
 
-def _examine(adapter: str | None, config: Path | None, user: str) -> list[Finding]:
+def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
     from ...adapters import registry
+    from ...adapters.findings import Service
+    from ..config import load_config
     from ..planning import Options
     from .glance import source
 
     where = source(adapter, config, None, Options(), None)
     cluster = inputs.read_cluster(where.cluster) if where.cluster else None
-    found = registry.examine(where.adapter, cluster, user, **where.options)
-    return [*found, *_service(config)]
+    service, said = _service(load_config(config)) if config else (Service(), [])
+    found = registry.examine(where.adapter, cluster, user, service, trial=trial, **where.options)
+    return [*found, *said]
 
 
-def _service(config: Path | None) -> list[Finding]:
-    """Whether the daemon of this configuration answers."""
-    from ...adapters.findings import NOTE, OK, WARNING, Finding
-    from ..config import load_config
-    from ..wire import WireError, ask
+def _service(config: DaemonConfig) -> tuple[Service, list[Finding]]:
+    """What is known of the daemon of this configuration, and what there is to say of it."""
+    from ...adapters.findings import NOTE, OK, WARNING, Finding, Service
+    from ..wire import AbsentError, WireError, ask
 
-    if config is None:
-        return []
-    found = load_config(config)
+    dry, power = config.dry_run, config.power.save
     try:
-        reply = ask(found.endpoint, "status", timeout_s=5.0)
+        mode = str(ask(config.endpoint, "status", timeout_s=5.0).get("mode", "unknown"))
+    except AbsentError as error:
+        level = NOTE if dry else WARNING
+        says = f"{error}: jobs that are held for it wait until their hold is over"
+        return Service("", dry, power), [Finding(level, "service", says, ("systemctl start pilotfishd",))]
     except WireError as error:
-        level = NOTE if found.dry_run else WARNING
-        says = f"no daemon answers ({error}): jobs that are held for it wait until their hold is over"
-        return [Finding(level, "service", says, ("systemctl start pilotfishd",))]
-    return [Finding(OK, "service", f"the daemon answers; mode {reply.get('mode', 'unknown')}")]
+        return Service(None, dry, power), [Finding(NOTE, "service", f"whether a daemon serves is not known: {error}")]
+    return Service(mode, dry, power), [Finding(OK, "service", f"the daemon answers; mode {mode}")]

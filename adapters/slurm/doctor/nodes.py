@@ -1,16 +1,18 @@
-"""Whether nodes are shared, what keeps jobs apart on them, and whether the cluster file tells the truth.
+"""What keeps jobs apart on their nodes, who puts nodes to sleep, and whether the cluster file tells the truth.
 
 Rule: pure.
-Source: slurm.conf(5): SelectType, OverSubscribe, ExclusiveUser, TaskPlugin, SuspendProgram; cgroup.conf(5).
+Source: slurm.conf(5): SelectTypeParameters, TaskPlugin, JobAcctGatherParams, SuspendProgram; cgroup.conf(5), which
+`scontrol show config` repeats where a cgroup plugin is in use.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ....simulate.formats.hostlist import fold
 from ....simulate.platform import Cluster
-from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from ..records import SlurmNode
 from .asked import Asked
 
@@ -18,46 +20,56 @@ from .asked import Asked
 NEAR = 0.1
 
 
-def findings(asked: Asked, cluster: Cluster | None) -> Iterator[Finding]:
-    """Sharing, memory, power, and the cluster file."""
-    yield from _sharing(asked)
-    yield from _memory(asked)
-    if asked.setting("SuspendProgram"):
-        yield Finding(NOTE, "power", "nodes sleep when idle and wake for a job; for `power.save` the daemon's account "
-                      "must be an administrator")  # fmt: skip
+def findings(asked: Asked, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
+    """Memory, power, and the cluster file."""
+    yield _memory(asked)
+    yield from _power(asked, service)
     if cluster is not None:
         yield from _cluster(asked.nodes, cluster)
 
 
-def _sharing(asked: Asked) -> Iterator[Finding]:
-    if asked.setting("SelectType") == "select/linear":
-        yield Finding(WARNING, "sharing", "select/linear gives whole nodes away: there is nothing to pair")
-        return
-    kinds: dict[str, list[str]] = {}
-    for words in asked.partitions:
-        whole = words.get("OverSubscribe", "NO").startswith("EXCLUSIVE")
-        by_user = words.get("ExclusiveUser") == "YES"
-        shared = words.get("OverSubscribe", "NO").startswith("FORCE")
-        kind = (
-            "gives whole nodes away: jobs there have no neighbours" if whole
-            else "gives nodes to one user at a time" if by_user
-            else "lets jobs share cores: up to that many on each" if shared
-            else "lets jobs share nodes, and each core belongs to one job"
-        )  # fmt: skip
-        kinds.setdefault(kind, []).append(words["PartitionName"])
-    for kind, names in kinds.items():
-        yield Finding(NOTE if "whole" in kind else OK, "sharing", f"partition {', '.join(names)} {kind}")
+def _memory(asked: Asked) -> Finding:
+    chosen = asked.setting("SelectTypeParameters")
+    if "MEMORY" not in chosen.upper():
+        return Finding(NOTE, "memory", f"SelectTypeParameters={chosen or '(none)'}: Slurm does not count memory; "
+                       "pilotfish counts what jobs ask for")  # fmt: skip
+    if "OverMemoryKill" in asked.words("JobAcctGatherParams"):
+        return Finding(OK, "memory", "it is counted, and a job that takes more is ended (OverMemoryKill)")
+    if "task/cgroup" not in asked.words("TaskPlugin"):
+        return Finding(NOTE, "memory", "it is counted, and not enforced (TaskPlugin has no task/cgroup): a job may "
+                       "take its neighbours' memory")  # fmt: skip
+    enforced = constrains(asked)
+    if enforced is None:
+        says = "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot be seen from here"
+        return Finding(NOTE, "memory", says)
+    if not enforced:
+        return Finding(NOTE, "memory", "it is counted, and not enforced: a job may take its neighbours' memory",
+                       ("ConstrainRAMSpace=yes   # in cgroup.conf",))  # fmt: skip
+    return Finding(OK, "memory", "it is counted, and enforced by cgroups (ConstrainRAMSpace)")
 
 
-def _memory(asked: Asked) -> Iterator[Finding]:
-    if "MEMORY" not in asked.setting("SelectTypeParameters").upper():
-        yield Finding(NOTE, "memory", f"SelectTypeParameters={asked.setting('SelectTypeParameters') or '(none)'}: "
-                      "Slurm does not count memory; pilotfish counts what jobs ask for")  # fmt: skip
-    elif "task/cgroup" not in asked.words("TaskPlugin"):
-        yield Finding(NOTE, "memory", "it is counted, and not enforced (TaskPlugin has no task/cgroup): a job may "
-                      "take its neighbours' memory")  # fmt: skip
-    else:
-        yield Finding(OK, "memory", "it is counted, and enforced by cgroups where ConstrainRAMSpace=yes")
+def constrains(asked: Asked) -> bool | None:
+    """Whether cgroups keep jobs to their memory; None: it cannot be told."""
+    said = asked.setting("ConstrainRAMSpace")
+    if not said:
+        text = asked.files.get("cgroup.conf")
+        if text is None:
+            return False if asked.at_controller and "cgroup.conf" not in asked.unread else None
+        found = re.findall(r"^\s*ConstrainRAMSpace\s*=\s*(\w+)", text, re.MULTILINE | re.IGNORECASE)
+        said = found[-1] if found else "no"
+    return said.lower() in ("yes", "true", "1", "on")
+
+
+def _power(asked: Asked, service: Service) -> Iterator[Finding]:
+    sleeps = asked.setting("SuspendProgram") and asked.setting("ResumeProgram")
+    if sleeps and not service.power_save:
+        says = "Slurm can put nodes to sleep and wakes them for a job; power.save would use that, as an administrator"
+        yield Finding(NOTE, "power", says)
+    elif sleeps:
+        yield Finding(OK, "power", "power.save: Slurm can put nodes to sleep, and wakes them for a job")
+    elif service.power_save:
+        says = "power.save is set, and Slurm has no SuspendProgram and ResumeProgram: nothing would wake a node again"
+        yield Finding(PROBLEM, "power", says, ("power: {save: false}   # in pilotfish.yaml",))
 
 
 def _cluster(nodes: Iterable[SlurmNode], cluster: Cluster) -> Iterator[Finding]:

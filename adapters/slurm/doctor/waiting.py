@@ -12,21 +12,24 @@ from ...findings import NOTE, OK, Finding
 from ..handover import Selection
 from .asked import Asked
 
-#: Slurm's own defaults, seconds
-SCHED_INTERVAL_S, BF_INTERVAL_S = 60.0, 30.0
+#: Slurm's own defaults, seconds, jobs, minutes
+SCHED_INTERVAL_S, BF_INTERVAL_S, QUEUE_DEPTH, BF_WINDOW_MIN = 60, 30, 100, 1440
 EXAMPLE_S = 600.0
 
 
 def findings(asked: Asked, selection: Selection) -> Iterator[Finding]:
     """The grace, the priority that is lost, the backfill scheduler."""
-    every = _seconds(asked, "sched_interval", SCHED_INTERVAL_S)
-    yield Finding(OK, "grace", f"a job whose hold is over is started by Slurm within {every:.0f} s (sched_interval) "
-                  "where it is among the first in the queue")  # fmt: skip
+    every = asked.number("sched_interval", SCHED_INTERVAL_S)
+    depth = asked.number("default_queue_depth", QUEUE_DEPTH)
+    yield Finding(OK, "grace", f"a job whose hold is over is started by Slurm itself within {every} s "
+                  f"(sched_interval) if it is among the first {depth} (default_queue_depth); holds of "
+                  f"{max(10 * every, 120)} s and more lose little by that")  # fmt: skip
     yield _age(asked)
     if asked.setting("SchedulerType") == "sched/backfill":
-        backfill = _seconds(asked, "bf_interval", BF_INTERVAL_S)
-        yield Finding(OK, "backfill", f"every {backfill:.0f} s (bf_interval); a held job has no reservation there, "
-                      "so wide jobs that cannot start are let go within one such pass")  # fmt: skip
+        backfill = asked.number("bf_interval", BF_INTERVAL_S)
+        hours = asked.number("bf_window", BF_WINDOW_MIN) / 60
+        yield Finding(OK, "backfill", f"Slurm plans every {backfill} s (bf_interval), {hours:.3g} h ahead (bf_window); "
+                      "a job that is held for pilotfish keeps no nodes free there")  # fmt: skip
     else:
         yield Finding(NOTE, "backfill", f"{asked.setting('SchedulerType') or 'unknown'} makes no reservations: "
                       "nothing keeps nodes free for a wide job, with or without pilotfish")  # fmt: skip
@@ -47,7 +50,3 @@ def _age(asked: Asked) -> Finding:
     says = f"a job gains no age while it waits for its begin time: ten minutes of it cost {lost:.3g} points of priority"
     return Finding(NOTE, "priority", says, ("PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters",))
 
-
-def _seconds(asked: Asked, name: str, otherwise: float) -> float:
-    value = asked.parameter(name)
-    return float(value) if value and value.isdigit() and int(value) else otherwise

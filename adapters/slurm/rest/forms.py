@@ -15,7 +15,7 @@ from typing import Any
 from ....simulate.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
-from ..squeue import SPECIAL, amounts, memory_for, threads_for
+from ..squeue import SPECIAL, amounts, memory, threads_for
 from ..squeue import nodes as names
 from ..states import job_state, node_state
 from ..values import tres
@@ -143,7 +143,7 @@ def _job(form: Form) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=memory_for(_memory(form, 1 if "mem" in asked else threads), asked, cpus, threads, many),
+        memory=memory(_memory(form, 1 if "mem" in asked else threads), asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=None if minutes is None else 60.0 * minutes,
         submit=_moment(form["submit_time"]),

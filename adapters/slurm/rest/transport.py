@@ -14,6 +14,7 @@ import pwd
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ....simulate.errors import ConfigError
 from ....simulate.snapshot import JobState
@@ -73,6 +74,13 @@ def by_rest(
             argv.append(f"username={user}")
         source = TokenCommand(argv, Commands(timeout_s))
     return ByRest(Client(url, user or me, source, timeout_s))
+
+
+def of_options(options: Mapping[str, Any], user: str, timeout_s: float) -> ByRest:
+    """Return the transport that the adapter's options name, as the daemon's account `user` has it. Raises ConfigError."""
+    own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
+    lifespan_s = own.pop("token_lifespan_s", 600.0)
+    return by_rest(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
 
 
 class ByRest:

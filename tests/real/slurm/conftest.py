@@ -13,13 +13,15 @@ from typing import TypeVar
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("slurm_cluster", "slurm_daemon", "slurm_site")
+pytest.register_assert_rewrite("slurm_cluster", "slurm_daemon", "slurm_lua", "slurm_site")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 
 import slurm_cluster  # noqa: E402
+import slurm_lua  # noqa: E402
 import slurm_site  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
+from slurm_lua import LuaSlurm  # noqa: E402
 from slurm_site import SlurmSite  # noqa: E402
 
 Cluster = TypeVar("Cluster", bound=SlurmCluster)
@@ -37,10 +39,25 @@ def whole_site() -> Iterator[SlurmSite]:
     yield from _whole(SlurmSite, slurm_site.missing())
 
 
+@pytest.fixture(scope="session")
+def whole_lua() -> Iterator[LuaSlurm]:
+    """Slurm with job_submit.lua, started once."""
+    yield from _whole(LuaSlurm, slurm_cluster.missing() or slurm_lua.missing())
+
+
 @pytest.fixture
 def slurm(whole_slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
     """Slurm with nothing in its queue, and the commands pointed at it."""
     yield from _for_one_test(whole_slurm, monkeypatch)
+
+
+@pytest.fixture
+def lua(whole_lua: LuaSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[LuaSlurm]:
+    """Slurm with job_submit.lua as shipped and nothing in its queue, and the commands pointed at it."""
+    whole_lua.shared()
+    whole_lua.served.touch()
+    whole_lua.install()
+    yield from _for_one_test(whole_lua, monkeypatch)
 
 
 @pytest.fixture

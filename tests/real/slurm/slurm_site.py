@@ -156,7 +156,12 @@ class SlurmSite(SlurmCluster):
             "mariadbd",
             *("mariadbd", "--no-defaults", "--user=mysql", f"--datadir={at}/data", f"--socket={at}/mysqld.sock"),
             *("--bind-address=127.0.0.1", f"--port={self.ports['mariadb']}", f"--log-error={at}/error.log"),
-            *("--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"),
+            *(
+                f"--tmpdir={at}/tmp",
+                "--skip-log-bin",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--innodb-buffer-pool-size=64M",
+            ),
             *(f"--pid-file={at}/mariadbd.pid", "--innodb-lock-wait-timeout=900", "--max-allowed-packet=16M"),
         )
         self.until(lambda: self._sql("select 1"), "MariaDB")
@@ -241,8 +246,11 @@ class SlurmSite(SlurmCluster):
             script.write_text(POWER.format(path=self.path, what=what))
             script.chmod(0o755)
         at = self.path / "mysql"
+        (at / "tmp").mkdir(exist_ok=True)
+        shutil.chown(at / "tmp", "mysql")
         self._start(
             *("mariadb-install-db", "--no-defaults", f"--datadir={at}/data", "--user=mysql", "--skip-test-db"),
+            f"--tmpdir={at}/tmp",  # MariaDB tidies its own up, and what others have there, too
             "--auth-root-authentication-method=socket",
         )
 

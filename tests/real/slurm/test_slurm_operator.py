@@ -75,12 +75,21 @@ def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: 
 
 
 def test_who_has_no_rights_is_told_once_and_harms_nothing(site: SlurmSite, start: Start) -> None:
-    daemon = start("news")
-    job = hand_over(site, "true")
-    eventually(lambda: "Invalid user id" in daemon.log.read_text(), "a refusal")
+    daemon, before = start("news"), _refusals(site, "news")
+    jobs = [hand_over(site, "true") for _ in range(8)]
+    eventually(lambda: "must be an operator" in daemon.log.read_text(), "a refusal")
     time.sleep(4.0)
-    refused = daemon.log.read_text().count("Invalid user id")
-    assert refused <= 4, "it is asked for again ever more rarely"
-    shown = site.show(job)
-    assert shown["JobState"] == "PENDING" and shown["ReqNodeList"] == "(null)"
-    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
+    said = daemon.log.read_text()
+    assert said.count("change only jobs of their own") == 1, said
+    assert _refusals(site, "news") - before <= 1, "it is asked for again once in a minute"
+    for job in jobs:
+        shown = site.show(job)
+        assert shown["JobState"] == "PENDING" and shown["ReqNodeList"] == "(null)"
+    assert "failed" in {each["kind"] for each in daemon.story(jobs[0])["story"]}
+    assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+
+
+def _refusals(site: SlurmSite, user: str) -> int:
+    """Changes that the controller refused a user."""
+    log = (site.path / "log" / "slurmctld.log").read_text()
+    return log.count(f"uid={site.uid(user)}: Invalid user id")

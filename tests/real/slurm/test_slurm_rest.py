@@ -19,6 +19,7 @@ from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.findings import Service
 from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.fallback import Preferred
@@ -82,7 +83,7 @@ def short_state(site: SlurmSite, node: str) -> str:
 def comparable(job: SlurmJob) -> dict[str, Any]:
     """What both ways know: squeue has no field for excluded nodes, and counts the CPUs of what never ran otherwise."""
     fields = dataclasses.asdict(job) | {"unwanted": ()}
-    return fields | ({"cpus": 0} if job.state.ended and not job.placed else {})
+    return fields | ({"cpus": 0, "threads": 0, "memory": 0.0} if job.state.ended and not job.placed else {})
 
 
 def test_rest_tells_of_every_job_and_node_what_the_commands_tell(
@@ -194,10 +195,13 @@ def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
 
 def test_the_doctor_looks_at_rest_too(site: SlurmSite, tmp_path: Path) -> None:
     site.submit("true", "--hold")
-    found = examine(None, OPERATOR, rest_url=site.rest_url)
+    service = Service("live")
+    found = examine(None, OPERATOR, service, rest_url=site.rest_url, rest_user="")
     told = [(finding.level, finding.says) for finding in found if finding.topic == "rest"]
-    assert [level for level, _ in told] == ["ok", "note"] and "v0.0.38 tells of" in told[0][1]
-    (lost,) = [each for each in examine(None, OPERATOR, rest_url=f"unix:{tmp_path}/none") if each.topic == "rest"]
+    assert [level for level, _ in told] == ["ok", "ok", "note"] and "v0.0.38 tells of" in told[1][1]
+    (lost,) = [
+        each for each in examine(None, OPERATOR, service, rest_url=f"unix:{tmp_path}/none") if each.topic == "rest"
+    ]
     assert lost.level == "warning" and "nobody listens at unix:" in lost.says
 
 

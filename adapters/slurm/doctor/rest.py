@@ -1,0 +1,90 @@
+"""slurmrestd, where one is configured: whether somebody listens there, and for how long the token is good.
+
+Rule: it connects and reads the token's own claims; it asks nothing, and no part of a token is ever printed.
+Source: RFC 7519 (JSON Web Token), claims `exp` and `sun`; slurmrestd(8).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...findings import OK, PROBLEM, WARNING, Finding
+
+PATIENCE_S = 3.0
+#: a token that ends sooner is about to be missed, seconds
+SOON_S = 60.0
+
+
+def findings(options: Mapping[str, object], now: float) -> Iterator[Finding]:
+    """Nothing where no `rest_url` is configured.
+
+    Args:
+        options: the adapter's.
+        now: epoch seconds.
+    """
+    url = str(options.get("rest_url") or "")
+    if not url:
+        return
+    if why := unreachable(url):
+        says = f"nobody listens at {url} ({why}): commands are used in its place"
+        yield Finding(WARNING, "rest", says, ("systemctl status slurmrestd",))
+    else:
+        yield Finding(OK, "rest", f"somebody listens at {url}")
+    if path := str(options.get("rest_token_file") or ""):
+        yield from _token(Path(path), now)
+
+
+def unreachable(url: str) -> str:
+    """Why no connection can be had, or ""."""
+    try:
+        if url.startswith("unix:"):
+            with socket.socket(socket.AF_UNIX) as channel:
+                channel.settimeout(PATIENCE_S)
+                channel.connect(url.removeprefix("unix:"))
+            return ""
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
+
+
+def claims(token: str) -> dict[str, Any]:
+    """What a token says of itself. Raises ValueError."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise ValueError("it is no token")
+    found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    if not isinstance(found, dict):
+        raise ValueError("it is no token")
+    return found
+
+
+def _token(path: Path, now: float) -> Iterator[Finding]:
+    try:
+        text = path.read_text().strip()
+        mode = path.stat().st_mode
+        found = claims(text.rpartition("=")[2] if text.startswith("SLURM_JWT=") else text)
+        ends = float(found["exp"])
+    except OSError as error:
+        yield Finding(WARNING, "rest", f"the token cannot be read: {path}: {error.strerror}")
+        return
+    except (ValueError, KeyError, TypeError):
+        yield Finding(WARNING, "rest", f"{path} holds no token of Slurm's", (f"scontrol token > {path}",))
+        return
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        says = f"everybody may read the token in {path}, and act as {found.get('sun', 'its user')}"
+        yield Finding(PROBLEM, "rest", says, (f"chmod 0600 {path}",))
+    if ends - now < SOON_S:
+        when = "has ended" if ends <= now else f"ends in {ends - now:.0f} s"
+        yield Finding(WARNING, "rest", f"the token in {path} {when}: commands are used in its place")
+    else:
+        yield Finding(OK, "rest", f"the token in {path} is good for {(ends - now) / 60:.0f} min")

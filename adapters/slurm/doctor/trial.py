@@ -1,0 +1,60 @@
+"""What the account may really do, tried out on a job of its own that never starts.
+
+Rule: the job begins a month from now and is cancelled in the end, whatever happened; nobody else's job is touched. That
+Slurm lets us lower its `nice` value tells an operator from a user: only an operator may.
+Source: behaviour of Slurm 22.05; sbatch(1), --nice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...base import AdapterError
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from .. import submission
+from ..runner import Runner
+
+COMMENT = "pilotfish-doctor"  #: not a word that hands a job over
+SUBMIT = (
+    *("sbatch", "--parsable", "--begin=now+30days", "--output=/dev/null", "--chdir=/tmp"),
+    *(f"--job-name={COMMENT}", f"--comment={COMMENT}"),
+)
+
+
+def findings(run: Runner, submit_options: Sequence[str] = ()) -> Iterator[Finding]:
+    """Submit, change and cancel; what is tried is what the daemon writes.
+
+    Args:
+        submit_options: as for jobs of the daemon's own.
+    """
+    try:
+        job = submission.job_id(run([*SUBMIT, *submit_options, "--wrap=true"]))
+    except (AdapterError, ValueError) as error:
+        says = f"no job could be submitted, so no right was tried: {error}"
+        yield Finding(WARNING, "trial", says, ("sacctmgr add user NAME account=ACCOUNT",))
+        return
+    try:
+        yield from _changes(run, job)
+    finally:
+        run(["scancel", str(job)])
+
+
+def _changes(run: Runner, job: int) -> Iterator[Finding]:
+    def refused(*fields: str) -> str:
+        try:
+            run(["scontrol", "update", f"JobId={job}", *fields])
+        except AdapterError as error:
+            return str(error)
+        return ""
+
+    node = run(["sinfo", "--noheader", "--all", "--Node", "--format=%N"]).split()[:1]
+    if why := refused(*(f"ReqNodeList={name}" for name in node), "StartTime=now+31days", f"Comment={COMMENT}"):
+        yield Finding(PROBLEM, "trial", f"job {job} was submitted, and could not be placed: {why}")
+    else:
+        yield Finding(OK, "trial", f"job {job} was submitted, placed, marked in Comment, and is cancelled now")
+    if why := refused("Nice=-1"):
+        yield Finding(PROBLEM, "trial", f"Slurm takes whoever runs this for a user, no operator: {why}")
+    else:
+        yield Finding(OK, "trial", "Slurm takes whoever runs this for an operator: it lets them raise a priority")
+    if not refused(f"AdminComment={COMMENT}"):
+        yield Finding(NOTE, "trial", "AdminComment may be written, too: an administrator's rights, not needed")

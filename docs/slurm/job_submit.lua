@@ -1,0 +1,87 @@
+-- Jobs that are handed over to pilotfish wait for it: for a few minutes, by a begin time that Slurm itself ends.
+--
+-- Rule: it sets a begin time and says so in the comment (`pilotfish:hold=SECONDS`, by which pilotfish knows that the
+-- begin time is not the user's), and nothing else. Whatever it is not sure of stays as the user wrote it; an error here
+-- refuses nobody's job. It runs under the controller's locks, so it only looks at what it is given.
+--
+-- Put it beside slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
+-- job_submit.lua of its own adds what is above `slurm_job_submit`, and calls `pilotfish_hold` at the end of its own.
+-- To undo: first take `lua` out of JobSubmitPlugins and run `scontrol reconfigure`, then remove the file. Never the file
+-- first: slurmctld goes on with what it has read, and does not start again without it.
+-- Source: https://slurm.schedmd.com/job_submit_plugins.html; Slurm 22.05, which does not tell a job's deadline.
+
+local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true, batch = true}; those of others are if
+                          -- they have the word `pilotfish` in their comment
+local HOLD_S = 600        -- for how long a job waits for pilotfish at most
+local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of many jobs do not end in one moment
+local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
+
+local turn = 0
+
+local function is_served()
+   if SOCKET == "" then return true end
+   local file, _, code = io.open(SOCKET)
+   if file then file:close() end
+   return code ~= 2 -- ENOENT; a socket that is there cannot be opened as a file
+end
+
+-- The comment with the hold in it; nil where pilotfish would not read it back, or where it is not ours to write.
+local function with_hold(comment, hold)
+   local _, times = comment:gsub("pilotfish", "")
+   if times == 0 then
+      return comment .. (comment == "" and "" or " ") .. "pilotfish:hold=" .. hold
+   end
+   local before, rest, after = (" " .. comment .. " "):match("^(.*%s)pilotfish([%w:=;,./%%_-]*)(%s.*)$")
+   if times > 1 or not rest or not (rest == "" or rest:find("^:")) or rest:find("hold=") or rest:find("key=") then
+      return nil
+   end
+   local between = rest == "" and ":" or rest == ":" and "" or ";"
+   return (before .. "pilotfish" .. rest .. between .. "hold=" .. hold .. after):sub(2, -2)
+end
+
+local function is_set(text)
+   return text ~= nil and text ~= ""
+end
+
+local function is_offered(job, partitions)
+   local name = job.partition
+   for each, partition in pairs(partitions or {}) do
+      if not name and partition.flag_default ~= 0 then name = each end
+   end
+   return PARTITIONS[name or ""] or (job.comment or ""):find("pilotfish", 1, true)
+end
+
+-- Only batch jobs that would start as soon as they can: one that begins later, waits for others, has a reservation or
+-- is held, and members of arrays and heterogeneous jobs, stay as they are.
+local function is_plain(job)
+   return job.script ~= nil and job.begin_time == 0 and job.priority ~= 0 and not is_set(job.dependency)
+      and not is_set(job.reservation) and not is_set(job.array_inx) and job.het_job_offset == slurm.NO_VAL
+      and job.immediate == 0 and (job.deadline or 0) == 0
+end
+
+local function try_to_hold(job, partitions)
+   if not (is_offered(job, partitions) and is_plain(job) and is_served()) then return end
+   turn = (turn + 37) % 101 -- evenly spread, also over jobs that are submitted in one second
+   local hold = math.floor(HOLD_S - SPREAD_S * turn / 101)
+   local comment = with_hold(job.comment or "", hold)
+   if comment then
+      job.begin_time = os.time() + hold
+      job.comment = comment
+   end
+end
+
+function pilotfish_hold(job, partitions)
+   local ok, problem = pcall(try_to_hold, job, partitions)
+   if not ok then slurm.log_error("pilotfish: %s", tostring(problem)) end
+end
+
+function slurm_job_submit(job, partitions, uid)
+   pilotfish_hold(job, partitions)
+   return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, partitions, uid)
+   return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

@@ -1,0 +1,77 @@
+"""Who may not change jobs of others: Slurm is asked once in a minute, and the refusal is one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm.adapter import FOREIGN_S, SlurmAdapter
+from pilotfish.adapters.slurm.handover import Selection
+from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.plan import Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4 * 2.0**30, 1e10)),))
+REFUSAL = AdapterError("scontrol: Invalid user id for job 1", kind="refused", stderr_tail="Invalid user id for job 1\n")
+
+ANSWERS = {
+    "partition": "PartitionName=p State=UP MaxNodes=UNLIMITED Nodes=n1",
+    "config": "SchedulerType = sched/backfill",
+    "flags=assoc,qos": "Current Association Manager state\n",
+}
+
+
+class Strict(ByCommands):
+    """A Slurm that lets nobody change jobs of others; as 22.05 says it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda argv: ANSWERS.get(argv[-1], ""))
+        self.updates: list[int] = []
+        self.lenient = False
+
+    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+        given = {"submit": 0.0, "begin": 600.0, "comment": "pilotfish:hold=600", "partition": "p", "uid": 10**6}
+        return [SlurmJob(id, JobState.PENDING, **given) for id in (1, 2) if not ids or id in ids]  # type: ignore[arg-type]
+
+    def nodes(self) -> list[SlurmNode]:
+        return [SlurmNode("n1", NodeState.UP, 4, 4 * 2.0**30, partitions=frozenset({"p"}))]
+
+    def time(self) -> float:
+        return 1.0
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        self.updates.append(job)
+        if not self.lenient:
+            raise REFUSAL
+
+
+def test_a_refusal_of_all_jobs_is_asked_for_again_after_a_while() -> None:
+    now = [0.0]
+    slurm = Strict()
+    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: now[0])
+    starts = [Start(f"slurm/{number}", Job(str(number), DEFAULT_PROFILE), ("n1",)) for number in (1, 2)]
+
+    def refusal(start: Start) -> str:
+        with pytest.raises(AdapterError) as caught:
+            adapter.apply(start)
+        assert caught.value.kind == "refused" and not caught.value.transient
+        return str(caught.value)
+
+    for _ in range(8):  # a snapshot reads one thing of what changes rarely
+        adapter.snapshot()
+    said = {refusal(start) for start in starts * 3}
+    assert len(said) == 1 and "must be an operator" in said.pop() and slurm.updates == [1]
+    now[0] += FOREIGN_S + 1
+    refusal(starts[1])
+    refusal(starts[0])
+    assert slurm.updates == [1, 2]
+    slurm.lenient = True
+    now[0] += FOREIGN_S + 1
+    for start in starts:
+        adapter.apply(start)
+    assert slurm.updates == [1, 2, 1, 2]

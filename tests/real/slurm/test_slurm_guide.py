@@ -1,0 +1,181 @@
+"""docs/slurm.md, walked from end to end on a real site: every command in it is run, and does what the text says.
+
+There is no systemd here: `systemctl` starts and stops the daemon of the unit it names, as the daemon's account.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from real_world import COMMAND, Served, eventually
+from slurm_lua import missing
+from slurm_site import SlurmSite
+
+import pilotfish
+
+pytestmark = pytest.mark.xdist_group("site")
+ROOT = Path(pilotfish.__file__).resolve().parent
+TEXT = (ROOT / "docs" / "slurm.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
+ACCOUNT = "irc"  #: stands for the user `pilotfish`
+NOT_HERE = ("systemd-sysusers", "journalctl")
+
+
+class Walk:
+    """One administrator on one machine: the paths of the guide are below `folder`."""
+
+    def __init__(self, site: SlurmSite, folder: Path) -> None:
+        self.site, self.folder, self.jobs = site, folder, list[int]()
+        self.etc, self.units = folder / "etc", folder / "units"
+        for made in (self.etc, self.units, folder / "sysusers", folder / "home"):
+            made.mkdir()
+        (folder / "home" / "job.sh").write_text("#!/bin/sh\nsleep 0.2\n")
+        self.daemon: Served | None = None
+
+    def section(self, title: str) -> list[str]:
+        """Run the commands of a section in turn; returns what each printed."""
+        blocks = re.findall(r"^```console\n(.*?)^```$", SECTIONS[title], re.M | re.S)
+        return [self.command(line) for block in blocks for line in block.splitlines()]
+
+    def command(self, line: str) -> str:
+        """Run one line of the guide."""
+        prompt, line = line[0], line[2:]
+        words = shlex.split(line)
+        if words[0] in NOT_HERE:
+            return ""
+        if words[0] == "systemctl":
+            self.systemctl(words[1:])
+            return ""
+        line = re.sub(r"(?<![\w./-])pilotfish(?= account=|$)|(?<=name=)pilotfish", ACCOUNT, self.here(line))
+        line = re.sub(r"^pilotfish ", f"{shlex.join(COMMAND)} ", line)
+        if prompt == "$":
+            line = f"{line.replace('sbatch', 'sbatch --parsable --output=/dev/null', 1)}"
+            self.jobs.append(int(self.site.run("sh", "-c", f"cd {self.folder}/home; {line}", user="games")))
+            return str(self.jobs[-1])
+        assert prompt == "#"
+        environment = self.site.environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder)}
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=ROOT, env=environment)
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def here(self, text: str) -> str:
+        """The text with the guide's paths replaced."""
+        for path, ours in (
+            ("/etc/pilotfish", self.etc / "pilotfish"), ("/etc/slurm", self.site.config.parent),
+            ("/run/pilotfish/pilotfish.sock", self.folder / "s"), ("/var/lib/pilotfish", self.folder / "state"),
+            ("/etc/systemd/system", self.units), ("/etc/sysusers.d", self.folder / "sysusers"),
+        ):  # fmt: skip
+            text = text.replace(path, str(ours))
+        return text
+
+    def systemctl(self, words: list[str]) -> None:
+        """What systemd would do with the daemon's unit."""
+        if words == ["daemon-reload"]:
+            return
+        assert all((self.units / (w if "." in w else f"{w}.service")).exists() for w in words[1:] if w[0] != "-"), words
+        if words[-1] != "pilotfishd":
+            return
+        if self.daemon:
+            assert self.daemon.stop(signal.SIGTERM) == 0
+            (self.folder / "s").unlink(missing_ok=True)  # RuntimeDirectory=
+            self.daemon = None
+        if words[0] in ("enable", "restart"):
+            self.daemon = Served(self.folder, ACCOUNT)
+            self.daemon.config = self.etc / "pilotfish" / "pilotfish.yaml"
+            self.settle(self.daemon.config)
+            self.daemon.start()
+
+    def settle(self, config: Path) -> None:
+        """Paths of this machine, a port of its own, and a cycle for the impatient."""
+        document = yaml.safe_load(self.here(config.read_text()))
+        document |= {"cycle_seconds": 0.5, "metrics": {"port": 0}}
+        dry = str(document.pop("dry_run")).lower()
+        config.write_text(f"{yaml.safe_dump(document)}dry_run: {dry}\n")
+
+    def ended(self) -> Callable[[], bool]:
+        """Whether all jobs of the walk have completed."""
+        return lambda: all(self.site.jobs()[job][0] == "COMPLETED" for job in self.jobs)
+
+
+@pytest.fixture
+def walk(site: SlurmSite, tmp_path: Path) -> Iterator[Walk]:
+    if why := missing():
+        pytest.skip(f"SKIPPED, the guide's plugin: {why}")
+    if subprocess.run(["setpriv", f"--reuid={ACCOUNT}", "--clear-groups", *COMMAND, "--version"], cwd="/").returncode:
+        pytest.skip(f"SKIPPED, the user {ACCOUNT} may not read the folder in which pilotfish is installed")
+    text, folder = site.config.read_text(), site.shared() / tmp_path.name
+    folder.mkdir()
+    walked = Walk(site, folder)
+    try:
+        yield walked
+    finally:
+        if walked.daemon:
+            walked.daemon.close()
+        site.config.write_text(text)
+        site.run("scontrol", "reconfigure")
+        site.config.with_name("job_submit.lua").unlink(missing_ok=True)
+        site.run("sacctmgr", "-i", "delete", "user", f"name={ACCOUNT}", check=False)
+
+
+def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
+    looked = walk.section("1. Look first")
+    assert "controller" in looked[0] and "queue of slurm" in looked[1]
+    *_, rights = walk.section("2. An account")
+    assert f"ok       rights      {ACCOUNT} is an operator" in rights
+    *_, said = walk.section("3. Install")
+    assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(said.split()) and "problem" not in said
+    *_, status, _ = walk.section("4. A week of dry run")
+    assert "dry-run" in status and walk.daemon
+    eventually(lambda: "start slurm/" in walk.daemon.out.read_text(), "a decision of the dry run")  # type: ignore[union-attr]
+    assert site.show(walk.jobs[0])["ReqNodeList"] == "(null)"
+    walk.command(f"# scontrol update JobId={walk.jobs[0]} StartTime=now")  # nobody waits for the minute here
+
+    six, five = "6. Go live", "5. Hand jobs over"
+    *_, said, reaped, _ = walk.section(six)
+    assert "the daemon answers; mode live" in said and "problem" not in said and reaped == ""
+    eventually(walk.ended(), "the jobs, placed by pilotfish")
+    walk.section(five)  # the script asks for the socket at its usual place: it is not there, so it holds nothing
+    eventually(walk.ended(), "the jobs that were handed over")
+    script = site.config.with_name("job_submit.lua")
+    script.write_text(walk.here(script.read_text()))
+    site.run("scontrol", "reconfigure")
+    held = int(walk.command("$ sbatch --comment=pilotfish job.sh"))
+    eventually(walk.ended(), "the job that job_submit.lua handed over")
+    comment = site.run("squeue", "--noheader", "--states=all", f"--jobs={held}", "--Format=Comment:0")
+    assert re.fullmatch(rf"pilotfish:hold=\d+ pilotfish:pin=\d+:job={held}:uid=\d+:was=", comment)
+    assert "Traceback" not in walk.daemon.log.read_text()
+
+    walk.section("Undo")
+    assert walk.daemon is None and not (walk.etc / "pilotfish").exists() and not script.exists()
+    assert "JobSubmitPlugins        = (null)" in site.run("scontrol", "show", "config")
+    assert ACCOUNT not in site.run("sacctmgr", "-nP", "show", "user", "format=User").split()
+    walk.command("$ sbatch --comment=pilotfish job.sh")
+    eventually(walk.ended(), "a job without pilotfish")
+
+
+def test_its_links_and_metrics_are_there() -> None:
+    from pilotfish.daemon import exporter
+
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        assert (ROOT / "docs" / target).exists(), target
+    known = Path(exporter.__file__).read_text()
+    for name in set(re.findall(r"pilotfish_(\w+[a-z])(?=[`{ )]| >)", TEXT)):
+        assert f'"{name}"' in known or f'"{name.removesuffix("_total")}"' in known, name
+    assert all(len(line) <= 130 for line in TEXT.splitlines() if not line.startswith("|"))
+
+
+def test_what_doctor_prints_are_the_guides_commands() -> None:
+    from pilotfish.daemon.commands.doctor import SETUP, UNDO
+
+    blocks = re.findall(r"^```console\n(.*?)^```$", TEXT, re.M | re.S)
+    verbs = {line.split()[1] for block in blocks for line in block.splitlines()}
+    for line in (SETUP + "\n" + UNDO).format(user="pilotfish").splitlines():
+        if not line.startswith("#"):
+            assert shlex.split(line)[0] in verbs, line

@@ -1,0 +1,129 @@
+"""docs/slurm/job_submit.lua in a real controller: what it holds back is what pilotfish then takes, and nothing else."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from real_world import eventually
+from slurm_daemon import SlurmDaemon
+from slurm_lua import PLUGIN, LuaSlurm
+
+from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, standing
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.runner import Commands
+from pilotfish.adapters.slurm.submission import profile_in
+from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.simulate.snapshot import JobState
+
+pytestmark = pytest.mark.xdist_group("slurm")
+HOLD_S, SPREAD_S = 600, 120
+HELD = {
+    "a partition that is handed over": (["--partition=half"], "pilotfish:hold=H"),
+    "a comment": (["--comment=pilotfish"], "pilotfish:hold=H"),
+    "a comment among words": (["--comment=for the pilotfish there"], "for the pilotfish:hold=H there"),
+    "a comment with a profile": (["--comment=my pilotfish:profile=a%2F1 x"], "my pilotfish:profile=a%2F1;hold=H x"),
+    "nothing behind the colon": (["--comment=pilotfish:"], "pilotfish:hold=H"),
+    "both": (["--partition=half", "--comment=a|b;c=d 'é'"], "a|b;c=d 'é' pilotfish:hold=H"),
+}
+LEFT = {
+    "another partition": (),
+    "a comment that only looks like it": ("--comment=pilotfishes",),
+    "a comment that cannot be told": ("--partition=half", "--comment=my-pilotfish"),
+    "two words of ours": ("--comment=pilotfish pilotfish:profile=a",),
+    "a hold of the user's without a begin time": ("--comment=pilotfish:hold=60",),
+    "a begin time of the user's": ("--partition=half", "--begin=now+100"),
+    "both, as users write them": ("--begin=now+60", "--comment=pilotfish:hold=60"),
+    "a job of pilotfish's own": ("--partition=half", "--comment=pilotfish:key=dag%2Fa"),
+    "a job that its user holds": ("--partition=half", "--hold"),
+    "an array": ("--partition=half", "--array=1-2"),
+    "several partitions": ("--partition=half,main",),
+}
+
+
+def seen(job: int) -> SlurmJob:
+    return ByCommands(Commands()).jobs([job])[0]
+
+
+@pytest.mark.parametrize(("options", "comment"), HELD.values(), ids=HELD)
+def test_what_is_handed_over_waits_for_pilotfish_and_no_longer(
+    lua: LuaSlurm, options: list[str], comment: str
+) -> None:
+    job = seen(lua.submit("true", *options))
+    hold = hold_seconds(job.comment)
+    assert hold is not None and HOLD_S - SPREAD_S <= hold <= HOLD_S
+    assert job.comment == comment.replace("hold=H", f"hold={hold}")
+    assert job.submit is not None and job.begin is not None and abs(job.begin - job.submit - hold) <= 2.0
+    selection = Selection(frozenset({"half"}))
+    assert standing(job, selection, job.submit) == (Standing.HELD, "")
+    assert standing(job, selection, job.begin) == (Standing.FREE, "")
+    assert profile_in(job.comment) == ("a/1" if "profile" in comment else "")
+
+
+@pytest.mark.parametrize("options", LEFT.values(), ids=LEFT)
+def test_everything_else_stays_as_its_user_wrote_it(lua: LuaSlurm, options: tuple[str, ...]) -> None:
+    asked_at = time.time()
+    job = seen(lua.submit("true", *options))
+    given = next((word.split("=", 1)[1] for word in options if word.startswith("--comment=")), "")
+    assert job.comment == given
+    if not any(word.startswith("--begin") for word in options):
+        assert job.begin is None or job.begin <= asked_at + 5
+    lua.run("scancel", str(job.id))
+
+
+def test_jobs_that_wait_for_others_or_are_not_batch_jobs_stay_too(lua: LuaSlurm) -> None:
+    first = lua.submit("sleep 30")
+    after = seen(lua.submit("true", "--partition=half", f"--dependency=afterok:{first}"))
+    assert (after.comment, after.begin) == ("", None)
+    lua.run("srun", "--partition=half", "--chdir=/tmp", "true", user="games")
+    script = lua.shared() / "het.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -p half\n#SBATCH hetjob\n#SBATCH -p half\ntrue\n")
+    argv = ("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", str(script))
+    het = seen(int(lua.run(*argv, user="games")))
+    assert het.part and het.comment == ""
+
+
+def test_holds_do_not_end_in_one_moment(lua: LuaSlurm) -> None:
+    jobs = [lua.submit("true", "--comment=pilotfish") for _ in range(20)]
+    holds = sorted(hold_seconds(job.comment) or 0 for job in ByCommands(Commands()).jobs(jobs))
+    gaps = [later - earlier for earlier, later in pairwise(holds)]
+    assert len(set(holds)) == 20 and max(gaps) <= 3 * SPREAD_S / 20
+
+
+def test_a_daemon_takes_them_and_while_there_is_none_nothing_is_held(lua: LuaSlurm, tmp_path: Path) -> None:
+    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
+        daemon.start()
+        jobs = [lua.submit("sleep 0.3", "--comment=pilotfish", "--cpus-per-task=4") for _ in range(4)]
+        eventually(lambda: all(seen(job).state is JobState.COMPLETED for job in jobs), "the jobs")
+        assert all(lua.show(job)["AdminComment"].startswith("pilotfish:pin=") for job in jobs)
+        assert daemon.stop(signal.SIGTERM) == 0
+    lua.served.unlink()
+    assert seen(lua.submit("true", "--comment=pilotfish")).comment == "pilotfish"
+
+
+def test_an_error_in_it_refuses_nobody(lua: LuaSlurm) -> None:
+    lua.install(("local hold = math.floor(", "local hold = math.no_such_thing("))
+    job = seen(lua.submit("true", "--comment=pilotfish"))
+    assert job.comment == "pilotfish"
+    assert "pilotfish: " in (lua.path / "log" / "slurmctld.log").read_text().rpartition("no_such_thing")[0][-300:]
+
+
+def test_it_is_undone_as_it_says(lua: LuaSlurm) -> None:
+    text = lua.config.read_text()
+    try:
+        lua.config.write_text(text.replace(PLUGIN, ""))
+        lua.run("scontrol", "reconfigure")
+        lua.until(lambda: "JobSubmitPlugins        = (null)" in lua.run("scontrol", "show", "config"), "no plugin")
+        lua.script.unlink()
+        assert seen(lua.submit("true", "--comment=pilotfish")).comment == "pilotfish"
+        lua.signal("slurmctld", signal.SIGTERM)
+        lua.start_controller()
+    finally:
+        lua.install()
+        lua.config.write_text(text)
+        lua.run("scontrol", "reconfigure")
+    lua.until(lambda: hold_seconds(seen(lua.submit("true", "--comment=pilotfish")).comment), "the plugin to be back")
