@@ -41,7 +41,12 @@ DENIED = "Access/permission denied"
 #: what it says to a user of jobs of others, and seconds for which it is then not asked to change any
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 #: what Slurm says of a change that came too late
-BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
+BEGUN = (
+    "Job is no longer pending execution",
+    "Job has already finished",
+    "Job/step already completing or completed",
+    "Invalid job id",
+)
 
 
 class SlurmAdapter:
