@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
@@ -261,6 +263,14 @@ def test_garbled_answers_end_in_findings(text: str) -> None:
     assert any(each.level is PROBLEM for each in every)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=200), st.sampled_from((CONFIG, SDIAG, OPERATOR))), min_size=5, max_size=5))
+def test_any_answer_ends_in_findings(texts: list[str]) -> None:
+    names = ("squeue_--version", "scontrol_show_config", "sdiag", "sacctmgr", "scontrol_--oneliner")
+    run = Recorded(**dict(zip(names, texts, strict=True)))
+    assert list(examine(run, "backup", Selection(), None, GOOD))
+
+
 SCRIPT = "local HOLD_S = 600\n -- pilotfish:hold=SECONDS\n"
 PLUGIN: dict[str, tuple[str, dict[str, object], Service, Level | None, str]] = {
     "no plugin": ("(null)", {}, GOOD, None, ""),
@@ -360,6 +370,8 @@ DENIED = AdapterError("scontrol: Access/permission denied for job 9", kind="refu
         ({"scontrol_update_JobId=9_AdminComment": DENIED}, [OK, OK]),
         ({"scontrol_update_JobId=9_AdminComment": DENIED, "scontrol_update_JobId=9_Nice": DENIED}, [OK, PROBLEM]),
         ({"scontrol_update": DENIED}, [PROBLEM, PROBLEM]),
+        ({"sinfo": DENIED}, [WARNING]),
+        ({"scancel": DENIED}, [OK, OK, NOTE, WARNING]),
     ],
 )
 def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterError], levels: list[Level]) -> None:
