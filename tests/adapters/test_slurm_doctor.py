@@ -69,6 +69,12 @@ GOOD = Service("live")
 NODES = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Slurm is about on this machine."""
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+
+
 class Recorded:
     """A runner that answers from a record, and keeps what was asked; an error is raised."""
 
@@ -234,7 +240,7 @@ def test_partitions_that_are_out_of_the_ordinary() -> None:
     assert about("partition", asked_of(partitions=[odd, {"PartitionName": "main"}]), selection=handed) == []
 
 
-def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it() -> None:
+def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     away = AdapterError("scontrol: Unable to contact slurm controller (connect failure)", kind="unreachable")
     munge = AdapterError("scontrol: Munge encode failed: Failed to connect to ...", kind="unreachable")
     absent = AdapterError("squeue is not installed here", kind="missing")
@@ -245,6 +251,14 @@ def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it() -> None
     ):
         (only,) = examine(Recorded(**answers), "backup", Selection(), None, GOOD)
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
+    lost = AdapterError("scontrol: fatal: Could not establish a configuration source", kind="refused")
+    (only,) = examine(Recorded(**{"squeue_--version": lost}), "backup", Selection(), None, GOOD)
+    assert (only.level, only.topic) == (PROBLEM, "commands") and "SLURM_CONF" in only.mend[0]
+    monkeypatch.setenv("SLURM_CONF", "/no/such/slurm.conf")
+    run = Recorded()
+    (only,) = examine(run, "backup", Selection(), None, GOOD)
+    assert "/no/such/slurm.conf, which is not there" in only.says and run.asked == []
+    monkeypatch.delenv("SLURM_CONF")
     slow = AdapterError("scontrol did not answer within 15 s", kind="timeout")
     munge = AdapterError("munge: Error: Failed to connect to ...", kind="refused")
     for error, topic in ((munge, "munge"), (absent, "controller")):
