@@ -71,7 +71,7 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action as one line, such as `start KEY on NODES`, `release KEY` or `let go KEY: WHY`."""
+    """An action in a line: `start KEY on NODES`, `power off NODES`, `cancel KEY`, `release KEY`, `let go KEY: WHY`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
     if isinstance(action, PowerOff):

@@ -340,9 +340,7 @@ class Cycle:
 
     def _say_stuck(self, problem: Problem) -> None:
         for key in problem.stuck.keys() - self.stuck.keys():
-            entry = self.queue.find(key)
-            level = logging.DEBUG if entry and entry.waits else logging.WARNING
-            log.log(level, "%s waits: %s", key, problem.stuck[key], extra={"job": key})
+            log.warning("%s waits: %s", key, problem.stuck[key], extra={"job": key})
         self.stuck = problem.stuck
 
     def _backoff(self, now: float) -> float:

@@ -108,6 +108,11 @@ def take_in(
     return news
 
 
+def _left(view: JobView | None) -> str:
+    """Why it is not offered any more."""
+    return view.due_why if view is not None and view.due_why else "it was taken back"
+
+
 def _ended(key: str, records: Answers | None) -> JobView | None:
     """How the job ended, if that is on record."""
     view = (records or {}).get(key)
@@ -116,12 +121,6 @@ def _ended(key: str, records: Answers | None) -> JobView | None:
 
 def _offered(view: JobView | None) -> bool:
     return view is not None and view.offered
-
-
-def _left(view: JobView | None) -> str:
-    """Why it is not offered any more."""
-    left_alone = view is not None and not view.state.ended and view.waits
-    return left_alone or "it was taken back"
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

@@ -142,7 +142,7 @@ def pose(
         if entry.shape not in obstacles:
             obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
         if reason := obstacles[entry.shape]:
-            stuck[entry.key] = entry.waits or reason
+            stuck[entry.key] = reason
         else:
             waiting.append(entry)
     chosen, beyond = within(waiting, placed, queue, window)

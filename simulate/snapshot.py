@@ -57,9 +57,9 @@ class JobView:
         reason: one sentence where the state, the code and the signal do not say it all.
         restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
         offered: it came through the resource manager, whose user hands it to us to choose its nodes.
-        waits: why a waiting job must not be started now, "" if it may be; of a job that was handed to us and is not
-            offered, why it is left alone.
-        due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why.
+        waits: why a waiting job must not be started now, "" if it may be.
+        due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why (of
+            one that is not offered though it was handed to us: why it is left alone).
         pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
     """
 

@@ -34,13 +34,13 @@ def create(
     requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
+    max_defer_s: float = 3600.0,
+    wide_nodes: int | None = None,
     rest_url: str = "",
     rest_user: str = "",
     rest_token_file: str = "",
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
-    max_defer_s: float = 3600.0,
-    wide_nodes: int | None = None,
 ) -> SlurmAdapter:
     """Return the adapter of the Slurm that the commands of this machine speak to.
 
@@ -52,14 +52,14 @@ def create(
         requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
         submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
+        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
+        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
+            quarter of their partition, and at least 2.
         rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
         rest_user: whose token it is; "" = the user that runs us.
         rest_token_file: a file that holds the token and that the site renews; or
         rest_token_command: a command that prints a token; "" = `scontrol token`.
         rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
-        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
-        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
-            quarter of their partition, and at least 2.
 
     Raises:
         ConfigError: an option cannot be right.

@@ -70,10 +70,10 @@ class SlurmAdapter:
         self._mark_in = update.Place.ADMIN_COMMENT
         self._known: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
-        self._nodes_read_at = -math.inf
         self._deferral, self._rarely = deferral, Rarely(clock)
         self._judge: Judge | None = None
         self._since: dict[int, float] = {}
+        self._nodes_read_at = -math.inf
         self._lists: dict[object, frozenset[str]] = {}
         self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
         self._views: dict[int, tuple[SlurmJob, JobView]] = {}
@@ -91,23 +91,31 @@ class SlurmAdapter:
     def capabilities(self) -> Capabilities:
         """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
         begins = self._rarely.site.settings.backfill_s + START_S
-        can = {"starts": True, "events": False, "offers": True, "power": True}
-        return Capabilities(**can, resolution_s=1.0, begins_within_s=begins)
+        return Capabilities(
+            starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
+        )
 
     def snapshot(self) -> Snapshot:
         """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely.
 
-        When the time has to be asked for, once in minutes, nodes are as they were a moment ago.
+        When the time has to be asked for, once in minutes, something of these is as it was a moment ago.
         """
         timing, now = self._clock.due, self._clock.now()
         self._note(self.transport.jobs(), whole=True)
+        spare = not timing
         if not timing or self._time() - self._nodes_read_at > MOMENT_S:
             self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
+        else:
+            spare = True
         pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
         found = [(job, standing(job, self.selection, now)[0]) for job in pending]
         ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
         self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
-        self._rarely.refresh(self.transport, ours, [job.id for job in pending])
+        partitions = self._rarely.site.partitions
+        if spare:
+            self._rarely.refresh(self.transport, ours, [job.id for job in pending])
+        if self._rarely.site.partitions is not partitions:
+            self._views.clear()  # what jobs keep apart by depends on these
         return self._picture(now)
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
@@ -136,6 +144,9 @@ class SlurmAdapter:
         self._version += 1
         judge = self._judged(now)
         seen, found = self._seen.values(), judge.verdicts()
+        lists = {verdict.allowed: verdict.allowed for verdict in found.values()}
+        self._same = {names: self._same.get(names, names) for names in lists}
+        found = {job: replace(verdict, allowed=self._same[verdict.allowed]) for job, verdict in found.items()}
         views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
         return Snapshot(
             now,
@@ -237,11 +248,21 @@ class SlurmAdapter:
         verdict = self._judged(now).verdict(job)
         if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        held = what is Standing.HELD
-        self._write(job, lambda place: update.pin(job, start.nodes, now, held=held, place=place))
+        self._write(job, lambda place: update.pin(job, start.nodes, now, held=what is Standing.HELD, place=place))
         # Until it is read again it counts as placed: no other is put where it goes.
-        mark = update.Pin(int(now), job.id, job.uid, job.wanted)
-        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=str(mark)), None
+        mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
+        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=mark), None
+
+    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
+        """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""
+        try:
+            self._change(job, fields(self._mark_in))
+        except AdapterError as error:
+            if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
+                raise
+            self._change(job, fields(update.Place.COMMENT))
+            self._mark_in = update.Place.COMMENT
+            log.info("an operator may not write AdminComment: what is placed is marked in Comment")
 
     def _release(self, key: str) -> None:
         """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
@@ -253,18 +274,7 @@ class SlurmAdapter:
         if fields := update.unpin(job):
             self._change(job, fields)
         elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
-            self._write(job, lambda place: update.let_go(job, now, place))
-
-    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
-        """Change a job and leave our mark; who may not write AdminComment marks it in Comment from then on."""
-        try:
-            self._change(job, fields(self._mark_in))
-        except AdapterError as error:
-            if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
-                raise
-            self._change(job, fields(update.Place.COMMENT))
-            self._mark_in = update.Place.COMMENT
-            log.info("an operator may not write AdminComment: pins are marked in Comment")
+            self._write(job, lambda place: update.let_go(job, now, place=place))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write; what was read of the job is not true any more."""

@@ -93,6 +93,22 @@ class Preferred:
         """Over REST."""
         return self._read(lambda way: way.time())
 
+    def partitions(self) -> dict[str, Partition]:
+        """By a command."""
+        return self._commands.partitions()
+
+    def reservations(self) -> list[Reservation]:
+        """By a command."""
+        return self._commands.reservations()
+
+    def limits(self) -> Limits:
+        """By a command; slurmrestd shows them as accounting has them, not as the controller applies them."""
+        return self._commands.limits()
+
+    def settings(self) -> Settings:
+        """By a command."""
+        return self._commands.settings()
+
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Over REST, or by a command if REST has surely not done it."""
         if self._is_due():
@@ -116,22 +132,6 @@ class Preferred:
     def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         """By a command."""
         return self._commands.ended_as(names, uid, since)
-
-    def partitions(self) -> dict[str, Partition]:
-        """By a command."""
-        return self._commands.partitions()
-
-    def reservations(self) -> list[Reservation]:
-        """By a command."""
-        return self._commands.reservations()
-
-    def limits(self) -> Limits:
-        """By a command."""
-        return self._commands.limits()
-
-    def settings(self) -> Settings:
-        """By a command."""
-        return self._commands.settings()
 
     def submit(self, argv: Sequence[str]) -> int:
         """By a command, as the user that runs us."""

@@ -76,10 +76,6 @@ class Guarded:
         """As `inner`."""
         return self._read("nodes", self._inner.nodes)
 
-    def time(self) -> float:
-        """As `inner`."""
-        return self._read("time", self._inner.time)
-
     def partitions(self) -> dict[str, Partition]:
         """As `inner`."""
         return self._read("partitions", self._inner.partitions)
@@ -95,6 +91,10 @@ class Guarded:
     def settings(self) -> Settings:
         """As `inner`."""
         return self._read("settings", self._inner.settings)
+
+    def time(self) -> float:
+        """As `inner`."""
+        return self._read("time", self._inner.time)
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         """As `inner`, once: who follows missing jobs asks again."""

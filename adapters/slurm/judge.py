@@ -94,7 +94,7 @@ class Judge:
             if what is not Standing.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
             ours = job.id in found and not found[job.id].waits and what is Standing.HELD
-            if ours or (self._startable(job, what) and not (job.planned and self._later(job))):
+            if ours or (self._startable(job, what) and not self._later(job)):
                 quota.count(job, job.time_limit or math.inf)
         return found
 
@@ -217,10 +217,10 @@ class Judge:
         if job.priority <= 0 or job.dependency or what is Standing.HELD or (job.begin or 0.0) > self._now:
             return False
         reason = job.reason.split(",")[0]
-        return reason in STARTABLE or bool(job.planned)
+        return reason in STARTABLE or job.start is not None
 
     def _later(self, job: SlurmJob) -> bool:
-        return bool(job.planned) and (job.start or 0.0) > self._now + START_S
+        return (job.start or 0.0) > self._now + START_S
 
     def _quota(self) -> Quota:
         site = self._site
@@ -245,9 +245,9 @@ class Judge:
             if not self._startable(job, standing(job, self._selection, self._now)[0]):
                 continue
             order = self.order(job)
-            if job.planned and job.start is not None:
-                whole, least = self._whole(job), max(job.cores, 1)
-                planned.append(Planned(job.id, order, job.planned, job.start, least, job.memory, whole))
+            if job.start is not None:  # where it is not told on which nodes, it may be on any
+                whole, where = self._whole(job) or not job.planned, job.planned or tuple(self._possible(job))
+                planned.append(Planned(job.id, order, where, job.start, job.cores, job.memory, whole))
             else:
                 first.append(First(job.id, order, self._possible(job)))
         windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]

@@ -92,6 +92,7 @@ class Outlook:
         self._planned: dict[str, list[Planned]] = defaultdict(list)
         self._windows: dict[str, list[Window]] = defaultdict(list)
         self._first: dict[str, First] = {}
+        self._cache: dict[object, frozenset[str]] = {}
         self._holds: dict[str, list[Hold]] = defaultdict(list)
         self._starts, self._all_windows, self._firsts = list(planned), list(windows), list[First]()
         for start in self._starts:
@@ -122,10 +123,22 @@ class Outlook:
         for first in self._firsts:
             if first.order < ask.order:
                 shut |= first.nodes
-        near = {name for start in self._starts if start.order < ask.order and start.start < end for name in start.nodes}
-        shut |= {name for name in (near & left) - shut if self.obstacle(ask, name)}
+        if not left <= shut:
+            shut |= self._full(ask, end)
         closed = shut & left
         return left - closed, self.obstacle(ask, min(closed)) if closed else ""
+
+    def _full(self, ask: Ask, end: float) -> frozenset[str]:
+        """The nodes that have no room beside what is planned there before `end`; the same for many jobs."""
+        before = tuple(i for i, start in enumerate(self._starts) if start.order < ask.order and start.start < end)
+        shape = (before, ask.cores, ask.memory, ask.whole)
+        if shape not in self._cache:
+            there: dict[str, list[Planned]] = defaultdict(list)
+            for i in before:
+                for name in self._starts[i].nodes:
+                    there[name].append(self._starts[i])
+            self._cache[shape] = frozenset(name for name, starts in there.items() if not self._room(ask, name, starts))
+        return self._cache[shape]
 
     def obstacle(self, ask: Ask, name: str) -> str:
         """Why it may not start on a node, or ""."""

@@ -8,7 +8,7 @@ Source: squeue(1) of Slurm 22.05.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...simulate.errors import ConfigError
 from ...simulate.formats.hostlist import expand
@@ -107,8 +107,8 @@ def _read(row: dict[str, str]) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=_memory(row, asked, cpus, threads, many),
-        tres=tuple((name, _amount(name, value)) for name, value in asked.items()),
+        memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
+        tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
         submit=moment(row["SubmitTime"]),
         begin=moment(row["EligibleTime"]),
@@ -140,18 +140,24 @@ def _threads(row: dict[str, str], many: int) -> int:
     return max(max(at_once, per_node or 0) * (each or 1), count(row["MinCpus"]) or 1)
 
 
-def _memory(row: dict[str, str], asked: dict[str, str], cpus: int, threads: int, many: int) -> float:
-    """Bytes on each node. `MinMemory` is of a core or of a node: which of them, `tres-alloc` tells, whose nodes may be
-    fewer than the job's."""
-    one, total = size(row["MinMemory"]) or 0.0, size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
+def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+    """Bytes on each node of a job.
+
+    Args:
+        one: bytes for a core or for a node: which of them, `asked` tells.
+        asked: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
+    """
+    total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
         return one
-    counted = count(asked.get("node", "")) or many
     if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
         return one * threads
-    return max(one, total / counted)
+    return max(one, total / (count(asked.get("node", "")) or many))
 
 
-def _amount(name: str, value: str) -> float:
-    """An amount of a resource in Slurm's units; memory in MiB."""
-    return (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0)
+def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
+    """`tres` in Slurm's units; memory in MiB."""
+    return tuple(
+        (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
+        for name, value in asked.items()
+    )

@@ -99,9 +99,9 @@ class Told:
         self._inner, self.notes = inner, inner.notes
         self.argvs: list[list[str]] = []
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
-        self.ended, self.ended_as = inner.ended, inner.ended_as
         self.partitions, self.reservations = inner.partitions, inner.reservations
         self.limits, self.settings = inner.limits, inner.settings
+        self.ended, self.ended_as = inner.ended, inner.ended_as
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Note the `scontrol`."""

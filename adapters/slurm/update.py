@@ -101,14 +101,14 @@ def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:
     return fields
 
 
-def let_go(job: SlurmJob, now: float, place: Place) -> dict[str, str]:
+def let_go(job: SlurmJob, now: float, *, place: Place) -> dict[str, str]:
     """The fields that give a job which waits for us to Slurm, for good."""
     mark = f"pilotfish:let-go={int(now)}:job={job.id}:uid={job.uid}"
     return {"StartTime": "now", place: _marked(place.text(job), mark)}
 
 
 def was_let_go(job: SlurmJob) -> bool:
-    """Whether a job says that this very job was let go of."""
+    """Whether a mark of ours says that this very job was let go of."""
     marks = (found for place in Place for found in _LET_GO.finditer(place.text(job)))
     return any((int(found["job"]), int(found["uid"])) == (job.id, job.uid) for found in marks)
 

@@ -82,8 +82,7 @@ def views(
         record, view = before.get(job.id, (None, None))
         if view is None or record is not job:
             view = _view(key, job, selection, now, known, verdicts.get(job.id))
-        if not view.state.ended and view.job.apart != (apart := kind(job)):
-            view = replace(view, job=replace(view.job, apart=apart))
+            view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
         lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
         if lasting and not view.offered and key not in known:
             after[job.id] = job, view
@@ -128,7 +127,7 @@ def _view(
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Standing.NEIGHBOUR or verdict is None:
         later = job.begin is not None and job.begin > now
-        return replace(view, waits=why or ("" if ready(job) and not later else f"Slurm says {job.reason}"))
+        return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
     after = tuple(map(str, precursors(job, selection, now)))
     return replace(
         view,

@@ -37,7 +37,7 @@ def offering(tmp_path, kit):
                     view, nodes=action.nodes, restartable=False, pinned_since=self.time
                 )
             elif isinstance(action, Release) and action.why:
-                self.views[action.key] = dataclasses.replace(view, offered=False, waits="it was let go", due=None)
+                self.views[action.key] = dataclasses.replace(view, offered=False, due_why="it was let go", due=None)
             elif isinstance(action, Release):
                 self.releases += 1
                 self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)

@@ -12,11 +12,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ....simulate.snapshot import JobState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
+from ..squeue import amounts, memory
 from ..squeue import nodes as names
 from ..states import job_state, node_state
-from ..values import size, tres
+from ..values import tres
 
 Form = Mapping[str, Any]
 #: what must be there of a job
@@ -27,6 +29,15 @@ NEEDED = frozenset((
     "shared", "priority", "restart_cnt", "exit_code", "comment", "admin_comment", "tres_req_str", "tres_alloc_str",
     "memory_per_node", "memory_per_cpu",
 ))  # fmt: skip
+#: what jobs may ask for that is left to Slurm: key -> in words, see `squeue.SPECIAL`
+SPECIAL = {
+    "licenses": "licenses", "tres_per_node": "generic resources", "tres_per_job": "generic resources",
+    "tres_per_socket": "generic resources", "tres_per_task": "generic resources", "contiguous": "contiguous nodes",
+    "core_spec": "specialised cores", "minimum_tmp_disk_per_node": "temporary disk space",
+    "tasks_per_socket": "tasks for each socket", "tasks_per_core": "tasks for each core", "sockets_per_node": "sockets",
+    "cores_per_socket": "cores for each socket", "threads_per_core": "threads for each core",
+    "required_switches": "a number of switches", "cluster_features": "features of a cluster",
+}  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
 #: of REST's words for how a job shares nodes, those of squeue
@@ -102,6 +113,9 @@ def _job(form: Form) -> SlurmJob:
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
+    given, threads = _text(form["tres_alloc_str"]) or _text(form["tres_req_str"]), -(-cpus // many)
+    if state is JobState.PENDING:
+        threads = max(threads, _threads(form, many))
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=state,
@@ -114,7 +128,10 @@ def _job(form: Form) -> SlurmJob:
         partition=_text(form["partition"]),
         nodes=many,
         cpus=cpus,
-        memory=_memory(form, many, cpus),
+        threads=threads,
+        memory=_memory(form, cpus, threads, many),
+        tres=amounts(tres(given)),
+        special=next((words for key, words in SPECIAL.items() if _asks(form.get(key))), ""),
         time_limit=None if minutes is None else 60.0 * minutes,
         submit=_moment(form["submit_time"]),
         begin=_moment(form["eligible_time"]),
@@ -139,6 +156,7 @@ def _job(form: Form) -> SlurmJob:
 
 def _node(form: Form) -> SlurmNode:
     words = [_words(form["state"]), _words(form.get("state_flags") or "")]
+    taken = number(form.get("alloc_memory"))
     if not _text(form["name"]):
         raise ValueError("it has no name")
     return SlurmNode(
@@ -148,6 +166,8 @@ def _node(form: Form) -> SlurmNode:
         memory=_count(form["real_memory"]) * 2.0**20,
         features=frozenset(_items(form["active_features"])),
         partitions=frozenset(_items(form["partitions"])),
+        idle=None if (idle := number(form.get("alloc_idle_cpus", form.get("idle_cpus")))) is None else int(idle),
+        free=None if taken is None else max(0.0, _count(form["real_memory"]) - taken) * 2.0**20,
         reason=_without_none(_text(form["reason"])),
     )
 
@@ -202,14 +222,29 @@ def _shares(value: object) -> str:
     return _SHARES.get(words, words.upper())
 
 
-def _memory(form: Form, many: int, cpus: int) -> float:
-    """Bytes on each node: of what it has, or asks for in all, or on each node, or for each CPU."""
-    given = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"]))
-    if "mem" in given:
-        return (size(given["mem"]) or 0.0) / many
-    if (of_node := number(form["memory_per_node"])) is not None:
-        return of_node * 2.0**20
-    return (number(form["memory_per_cpu"]) or 0.0) * 2.0**20 * -(-cpus // many)
+def _asks(value: object) -> bool:
+    """Whether a job asks for something: not for nothing, a stand-in of any width, or false."""
+    if isinstance(value, (str, list)):
+        return bool(_text(value))
+    found = None if isinstance(value, bool) or value is None else number(value)
+    return value is True or bool(found and found not in (2**16 - 2, 2**16 - 1))
+
+
+def _threads(form: Form, many: int) -> int:
+    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place."""
+    tasks, at_once, each = (number(form.get(key)) or 1 for key in ("tasks", "tasks_per_node", "cpus_per_task"))
+    each = 1 if each in (2**16 - 2, 2**16 - 1) else each
+    return int(max(max(-(-tasks // many), at_once) * each, number(form.get("minimum_cpus_per_node")) or 1))
+
+
+def _memory(form: Form, cpus: int, threads: int, many: int) -> float:
+    """Bytes on each node, see `squeue.memory`."""
+    of_node, of_cpu = number(form["memory_per_node"]), number(form["memory_per_cpu"])
+    one = (of_node if of_node is not None else of_cpu or 0.0) * 2.0**20
+    asked = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"]))
+    if "mem" not in asked:
+        return one if of_node is not None else one * threads
+    return memory(one, asked, cpus, threads, many)
 
 
 def _ending(value: object) -> tuple[int | None, int | None]:
