@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm import squeue
 from pilotfish.adapters.slurm.rest import errors, forms
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised, Unchanged
 from pilotfish.adapters.slurm.rest.versions import READABLE, choose
@@ -89,6 +90,18 @@ def test_slurm_22_05_does_not_show_all_of_a_job() -> None:
     assert not forms.shows_all(NEWEST) and forms.shows_all({"jobs": [documented(44)]})
     for key in forms.SINCE_23_02:
         assert not forms.shows_all({"jobs": [documented(44), documented(44) | {"job_id": 1}, _less(key)]})
+
+
+def test_what_it_does_not_show_is_told_by_squeue() -> None:
+    mark = "@00ff@"
+    lines = [("309", "n[1-2]", "0", "(null)"), ("310", "(null)", "1", "(null)"), ("311", "", "0", "ssd")]
+    text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
+    told = squeue.parse_unshown(text, mark)
+    assert told[309] == squeue.Unshown(("n1", "n2"), "") and told[310] == squeue.Unshown((), "a number of switches")
+    assert told[311].special == "preferred features" and squeue.parse_unshown("", mark) == {}
+    for wrong in (text[:-3], text.replace("309", "x"), text.replace("n[1-2]", "n[1-")):
+        with pytest.raises(ParseError):
+            squeue.parse_unshown(wrong, mark)
 
 
 def _less(key: str) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def by_rest(
 
 
 def of_options(options: Mapping[str, Any], user: str, timeout_s: float) -> ByRest:
-    """Return the transport that the adapter's options name, as the account `user` has it. Raises ConfigError."""
+    """Return the transport that the adapter's options name, for the daemon's account `user`. Raises ConfigError."""
     own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
     lifespan_s = own.pop("token_lifespan_s", 600.0)
     return by_rest(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
