@@ -161,9 +161,10 @@ def _felt(slurm: SlurmCluster, during: Callable[[], None]) -> tuple[int, float]:
 
 
 @contextmanager
-def served(slurm: SlurmCluster) -> Iterator[SlurmDaemon]:
-    """The daemon with a cycle of 1 s."""
+def served(slurm: SlurmCluster, prepare: Callable[[SlurmDaemon], None] = lambda daemon: None) -> Iterator[SlurmDaemon]:
+    """The daemon with a cycle of 1 s; `prepare` may change its files before it starts."""
     with tempfile.TemporaryDirectory() as folder, closing(SlurmDaemon(Path(folder), slurm.nodes, slurm.cpus)) as daemon:
         daemon.config.write_text(daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1.0"))
+        prepare(daemon)
         daemon.start()
         yield daemon
