@@ -95,10 +95,10 @@ def _in_turns(slurm: SlurmCluster, how: str, turns: int) -> None:
         error = [b / p - 1 for p, b in zip(plans, ours, strict=True)]
         rows.append([what, _spread(theirs), _spread(ours), _shares(change), _spread(plans), _shares(error)])
     table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
-    print(f"medians of {turns} turns, each of both on the same jobs in the same order (least to most), load average")
-    print(f"{os.getloadavg()[0]:.1f} at the end. Slurm alone packs: two that compute may be on one core beside a node where")
-    print("both sleep. What the simulation leaves out: Slurm takes about a second to start a job, and the daemon up to its")
-    print("cycle of 1 s to see an end: once for each job on a place.")
+    print(f"medians of {turns} turns, each of both on the same jobs in the same order (least to most), load average "
+          f"{os.getloadavg()[0]:.1f} at the end. Slurm alone packs: two that compute may be on one core beside a node "
+          "where both sleep. What the simulation leaves out: Slurm takes about a second to start a job, and the daemon "
+          "up to its cycle of 1 s to see an end: once for each job on a place.")  # fmt: skip
 
 
 def _simulated(kinds: Sequence[str]) -> Result:
