@@ -339,8 +339,13 @@ class Cycle:
         return "dry-run" if self.applier.dry else "live"
 
     def _say_stuck(self, problem: Problem) -> None:
+        """One line for all that wait for the same reason."""
+        reasons: dict[str, list[str]] = {}
         for key in problem.stuck.keys() - self.stuck.keys():
-            log.warning("%s waits: %s", key, problem.stuck[key], extra={"job": key})
+            reasons.setdefault(problem.stuck[key], []).append(key)
+        for reason, keys in reasons.items():
+            who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
+            log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
         self.stuck = problem.stuck
 
     def _backoff(self, now: float) -> float:

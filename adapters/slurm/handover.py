@@ -18,6 +18,7 @@ from .records import SlurmJob
 from .update import was_let_go
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
+_WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
 _SLACK_S = 5.0  #: between a submission and the begin time that was counted from it
 #: reasons for which Slurm would start the job if it had the nodes
@@ -35,11 +36,13 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which jobs a site hands over: those of a partition, QOS or account, or with `pilotfish` in their comment."""
+    """Which jobs a site hands over: those of a partition, QOS or account, those that ask for a feature, and those with
+    `pilotfish` in their comment."""
 
     partitions: frozenset[str] = frozenset()
     qos: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
     comment: bool = True
 
     def takes(self, job: SlurmJob) -> bool:
@@ -48,6 +51,7 @@ class Selection:
             job.partition in self.partitions
             or job.qos in self.qos
             or job.account in self.accounts
+            or bool(self.features and self.features & set(_WORD.findall(job.features)))
             or (self.comment and _TAG.search(job.comment) is not None)
         )
 

@@ -7,7 +7,9 @@ is an error, never fewer jobs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from time import time as machine_time
 from typing import Protocol
 
 from ..base import AdapterError, ParseError
@@ -20,6 +22,8 @@ from .runner import Runner
 from .settings import Settings
 from .table import draw_mark
 
+#: Seconds by which this machine's clock may be ahead: the controller tells its time in whole seconds.
+AHEAD_S = 5.0
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
@@ -125,10 +129,17 @@ class Told:
 
 
 class ByCommands:
-    """Slurm by its commands."""
+    """Slurm by its commands.
 
-    def __init__(self, run: Runner) -> None:
-        self._run = run
+    Args:
+        clock: seconds, monotonic; `wall` is this machine's time, by which `scontrol` goes.
+    """
+
+    def __init__(
+        self, run: Runner, clock: Callable[[], float] = monotonic, wall: Callable[[], float] = machine_time
+    ) -> None:
+        self._run, self._clock, self._wall = run, clock, wall
+        self._offset: float | None = None  # of the controller's time to our clock
         self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
 
@@ -146,6 +157,11 @@ class ByCommands:
         """One `squeue` of waiting jobs."""
         mark = draw_mark()
         return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
+
+    def unshown(self) -> dict[int, squeue.Unshown]:
+        """One `squeue` of waiting jobs, for what REST does not show of them."""
+        mark = draw_mark()
+        return squeue.parse_unshown(self._run(squeue.unshown_command(mark)), mark)
 
     def nodes(self) -> list[SlurmNode]:
         """One `sinfo`."""
@@ -174,6 +190,7 @@ class ByCommands:
         found = _TIME.search(printed)
         if not found:
             raise ParseError("sdiag: it does not say the time", argv=("sdiag",), stderr_tail=printed[:200])
+        self._offset = float(found[1]) - self._clock()
         return float(found[1])
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
@@ -195,7 +212,14 @@ class ByCommands:
             raise
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """One `scontrol update`."""
+        """One `scontrol update`, not done where `scontrol` would read a time of now as one to come.
+
+        No other time is of help: what lies before its own now it moves there.
+        """
+        ahead = 0.0 if self._offset is None else self._wall() - self._clock() - self._offset
+        if ahead > AHEAD_S and fields.get("StartTime") == "now":
+            why = f"the clock here is {ahead:.0f} s ahead of the controller's, scontrol would hold the job for so long"
+            raise AdapterError(why, kind="clock")
         self._run(update.command(job, fields))
 
     def submit(self, argv: Sequence[str]) -> int:

@@ -65,10 +65,16 @@ def test_a_begin_time_is_moved_only_if_it_is_as_long_as_the_job_says(comment: st
         (Selection(frozenset({"shared"}), comment=False), True),
         (Selection(frozenset({"main"}), comment=False), False),
         (Selection(qos=frozenset({""}), comment=False), True),
+        (Selection(features=frozenset({"fast"}), comment=False), False),
     ],
 )
 def test_selection(selection: Selection, taken: bool) -> None:
     assert selection.takes(OURS) is taken
+
+
+def test_a_feature_that_a_job_asks_for_hands_it_over() -> None:
+    selection = Selection(features=frozenset({"fast"}), comment=False)
+    assert selection.takes(replace(OURS, features="big&fast")) and not selection.takes(replace(OURS, features="faster"))
 
 
 NODES = [

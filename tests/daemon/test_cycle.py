@@ -140,6 +140,15 @@ def test_cancel_ends_what_runs_and_keeps_back_what_waits(bench, kit):
     assert bench.states(workflow) == {"a": "cancelled", "b": "cancelled", "c": "completed"}
 
 
+def test_what_fits_nowhere_is_said_once_and_not_job_by_job(bench, kit, caplog):
+    bench.manager.states[:] = [NodeState.DOWN, NodeState.DOWN]
+    bench.submit(kit.job("a"), kit.job("b"), kit.job("c"))
+    with caplog.at_level(logging.WARNING, "pilotfish"):
+        bench.run(3)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("3 jobs (") and "0 of 0 usable ones fit it" in said
+
+
 def test_a_planner_that_fails_gives_way_to_the_fallback(bench, kit, caplog):
     def broken(problem, cluster, options):
         if options.policy == "mom":

@@ -30,6 +30,9 @@ plugins="slurm-wlm-basic-plugins slurm-wlm-jwt-plugin slurm-wlm-mysql-plugin"
 missing systemd-analyze && install systemd
 # shellcheck disable=SC2086
 missing $site && install slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server $plugins
+missing faketime && install faketime
+missing faketime &&
+    echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
 missing systemd-analyze &&
     echo "WARNING: systemd-analyze is not here (package systemd): tests/systemd/test_units.py SKIPS what needs it" >&2
 # shellcheck disable=SC2086

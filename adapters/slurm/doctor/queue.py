@@ -32,6 +32,7 @@ def _ways(asked: Asked, selection: Selection) -> Iterator[Finding]:
         *(f"partition {name}" for name in sorted(selection.partitions & there)),
         *(f"QOS {name}" for name in sorted(selection.qos)),
         *(f"account {name}" for name in sorted(selection.accounts)),
+        *(f"the feature {name}" for name in sorted(selection.features)),
         *(["`pilotfish` in the comment"] if selection.comment else []),
     ]
     if ways:

@@ -265,15 +265,16 @@ class SlurmCluster:
         )
         assert done.returncode == 0, f"{argv}: {done.stderr!r}"
 
+    def is_ours(self, step: int) -> bool:
+        """Whether a process is a step daemon of this cluster."""
+        with suppress(OSError):
+            program = os.readlink(f"/proc/{step}/exe")
+            return "slurmstepd" in program and os.fsencode(self.path) in Path(f"/proc/{step}/environ").read_bytes()
+        return False
+
     def _steps(self) -> list[int]:
         """Step daemons that outlived their slurmd."""
-        found = []
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            with suppress(OSError):
-                program = os.readlink(f"/proc/{name}/exe")
-                if "slurmstepd" in program and os.fsencode(self.path) in Path(f"/proc/{name}/environ").read_bytes():
-                    found.append(int(name))
-        return found
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.is_ours(pid)]
 
 
 def free_ports(count: int) -> Sequence[int]:

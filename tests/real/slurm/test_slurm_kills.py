@@ -76,13 +76,12 @@ def test_twenty_kills_in_one_workload_delay_no_job_and_double_none(
     slurm: SlurmCluster, daemon: SlurmDaemon, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     draw, work, requeued = random.Random(7), Work.of(slurm, "kills"), set[int]()
-    traps, plain = Traps(tmp_path), os.environ["PATH"]
+    traps = Traps(tmp_path)
+    daemon.environment = os.environ | {"PATH": f"{traps.path}:{os.environ['PATH']}"}
     kills = draw.sample(KILLS, len(KILLS))
     with closing(Reaper(slurm, daemon)) as reaper:
         for number, moment in enumerate(kills):
-            os.environ["PATH"] = f"{traps.path}:{plain}"
             daemon.spawn()
-            os.environ["PATH"] = plain
             if moment == "random":
                 _submit(work, draw, 3)
                 time.sleep(draw.uniform(0.5, 2.5))

@@ -1,0 +1,151 @@
+"""The same jobs by Slurm alone and with pilotfish beside it, run in turns; and the plan of them against the run.
+
+Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. EMULATED: a node's
+core is a lock that the jobs which compute take in turns of 50 ms, so that two of them on one node halve each other's
+speed however busy this machine is. REAL: a node's core is one of this machine's, to which its jobs bind themselves;
+Slurm, the daemon and whatever else runs here take from the same cores. Jobs that sleep take nothing in both.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.plan import Plan
+from pilotfish.simulate.planner import plan
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+
+from .show import heading, number, table
+from .slurm_beside import a_slurm, served
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "real" / "slurm"), str(Path(__file__).parents[1] / "real")]
+from slurm_cluster import SlurmCluster, missing  # noqa: E402
+from slurm_daemon import SlurmDaemon  # noqa: E402
+from slurm_work import Work  # noqa: E402
+
+SECONDS, EACH = 6.0, 8
+KIND = NodeType("t", 1, 4 * 2.0**30, 1e10)
+CLUSTER = Cluster("two", (Node("n1", KIND), Node("n2", KIND)), 2.0)
+PROFILES = {
+    "spin": Profile((ThreadGroup(1, SECONDS),), name="spin"),
+    "nap": Profile((ThreadGroup(1, SECONDS / 100, 0.01),), name="nap"),
+}
+SLICES = f"""/usr/bin/env python3 -S -c '
+import fcntl, sys, time
+core, left = open(sys.argv[1], "a"), {SECONDS}
+while left > 0:
+    fcntl.flock(core, fcntl.LOCK_EX)
+    began = time.monotonic()
+    time.sleep(min(0.05, left))
+    left -= time.monotonic() - began
+    fcntl.flock(core, fcntl.LOCK_UN)
+    time.sleep(0.0005)
+' {{folder}}/core.$SLURMD_NODENAME"""
+SPIN = f"""/usr/bin/env taskset -c $core python3 -S -c '
+import time
+while time.process_time() < {SECONDS}: pass'"""
+LINES = {"emulated": {"spin": SLICES, "nap": f"sleep {SECONDS}"}, "real": {"spin": SPIN, "nap": f"sleep {SECONDS}"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Seconds: of the whole, and means over jobs of turnaround and waiting."""
+
+    makespan: float
+    turnaround: float
+    waiting: float
+
+
+def measure(quick: bool) -> None:
+    """Print the tables."""
+    jobs = f"{EACH} jobs that compute for {SECONDS:g} s and {EACH} that sleep, two nodes"
+    if why_not := missing() or ("" if len(os.sched_getaffinity(0)) > 1 else "this machine has one CPU"):
+        heading(jobs)
+        print(f"left out: {why_not}")
+        return
+    with a_slurm(nodes=2, cpus=2) as slurm:
+        for how, turns in (("emulated", 1 if quick else 3), ("real", 1)):
+            heading(f"{jobs}: Slurm alone, and with pilotfish; cores {how.upper()}")
+            _in_turns(slurm, how, turns)
+
+
+def _in_turns(slurm: SlurmCluster, how: str, turns: int) -> None:
+    alone, beside, planned = list[Result](), list[Result](), list[Result]()
+    for turn in range(turns):
+        kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
+        alone.append(_run(slurm, kinds, how, beside=False))
+        with served(slurm, _prepare) as daemon:
+            beside.append(_run(slurm, kinds, how, beside=True))
+            assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
+        planned.append(_simulated(kinds))
+    rows = []
+    for name, what in (("makespan", "makespan s"), ("turnaround", "mean turnaround s"), ("waiting", "mean waiting s")):
+        ours, theirs, plans = ([getattr(result, name) for result in results] for results in (beside, alone, planned))
+        change = [b / a - 1 for a, b in zip(theirs, ours, strict=True)]
+        error = [b / p - 1 for p, b in zip(plans, ours, strict=True)]
+        rows.append([what, _spread(theirs), _spread(ours), _shares(change), _spread(plans), _shares(error)])
+    table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
+    print(f"medians of {turns} turns, each of both on the same jobs in the same order (least to most), load average")
+    print(f"{os.getloadavg()[0]:.1f} at the end. Slurm alone packs: two that compute may be on one core beside a node where")
+    print("both sleep. What the simulation leaves out: Slurm takes about a second to start a job, and the daemon up to its")
+    print("cycle of 1 s to see an end: once for each job on a place.")
+
+
+def _simulated(kinds: Sequence[str]) -> Result:
+    """As `pilotfish plan` has it."""
+    jobs = tuple(Job(f"j{i}", PROFILES[kind]) for i, kind in enumerate(kinds))
+    made: Plan = plan(Workflow("jobs", jobs), CLUSTER, policy="lookahead")
+    starts, ends = ([getattr(job, name) for job in made.jobs] for name in ("start_time", "finish_time"))
+    return Result(max(ends), statistics.mean(ends), statistics.mean(starts))
+
+
+def _prepare(daemon: SlurmDaemon) -> None:
+    """One core and two places on each node, and profiles by name."""
+    cluster = daemon.config.with_name("cluster.yaml")
+    cluster.write_text(cluster.read_text().replace("cores: 2", "cores: 1") + "oversubscription: 2.0\n")
+    with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
+        for profile in PROFILES.values():
+            store.put(profile)
+
+
+def _run(slurm: SlurmCluster, kinds: Sequence[str], how: str, *, beside: bool) -> Result:
+    """Submit the jobs at once and wait for their end."""
+    with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
+        folder, work = Path(name), Work.of(slurm, "gain")
+        ended, cpus = folder / "ended", sorted(os.sched_getaffinity(0))
+        for each in (folder, ended):
+            each.mkdir(exist_ok=True)
+            each.chmod(0o777)
+        alone = () if beside else ("--begin=now", "--comment=none")
+        for kind in kinds:
+            core = f"case $SLURMD_NODENAME in n1) core={cpus[0]};; *) core={cpus[1]};; esac"
+            line = f"{core}; {LINES[how][kind].format(folder=folder)}; date +%s.%N >{ended}/$SLURM_JOB_ID"
+            work.add(line, "--cpus-per-task=1", "--mem=64M", *alone, tags=f";profile={kind}")
+        slurm.until(lambda: len(list(ended.iterdir())) == len(kinds), "the end of all jobs")
+        time.sleep(0.5)
+        ends = {int(path.name): float(path.read_text()) for path in ended.iterdir()}
+    work.wait()
+    began, submitted = {job: runs[0].began for job, runs in work.runs().items()}, work.submitted
+    return Result(
+        max(ends.values()) - min(submitted.values()),
+        statistics.mean(ends[job] - submitted[job] for job in work.jobs),
+        statistics.mean(began[job] - submitted[job] for job in work.jobs),
+    )
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"
+
+
+def _shares(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):+.0%} ({min(values):+.0%} to {max(values):+.0%})"

@@ -1,0 +1,320 @@
+"""What goes wrong around the daemon in the middle of a workload: services that end, freeze and come back, nodes that go
+away, users who cancel, a clock that is stepped, a disk that is full.
+
+Each time nothing is lost, nothing is doubled, the log says it in one line, the metrics show it, and all goes on by
+itself. Slurm writes its state within five seconds; what a controller that is killed had not written is not its job's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from real_world import eventually
+from slurm_cluster import SlurmCluster
+from slurm_daemon import SlurmDaemon
+from slurm_site import SlurmSite
+from slurm_work import Work, all_ended, states
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+plain, whole = pytest.mark.xdist_group("slurm"), pytest.mark.xdist_group("site")
+
+
+class Watched(SlurmDaemon):
+    """The daemon with its metrics."""
+
+    def __init__(self, folder: Path, slurm: SlurmCluster) -> None:
+        super().__init__(folder, slurm.nodes, slurm.cpus)
+        self.config.write_text(self.config.read_text().replace("enabled: false", "port: 0"))
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, all its labels in the name, 0 where there is none."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    @property
+    def port(self) -> int:
+        """Where it serves metrics: the only port of TCP on which it listens."""
+        assert self.process
+        inodes = set()
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                inodes.add(os.readlink(link).removeprefix("socket:[").rstrip("]"))
+            except OSError:
+                continue
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                return int(words[1].split(":")[1], 16)
+        raise AssertionError("it serves no metrics")
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text()
+
+
+@pytest.fixture
+def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Watched]:
+    with closing(Watched(tmp_path, slurm)) as made:
+        made.start()
+        yield made
+
+
+def in_the_middle(work: Work, *, count: int = 16, seconds: float = 1.0) -> None:
+    """Hand over more than fits at once, and wait until some run and some have ended."""
+    for number in range(count):
+        work.add(f"sleep {seconds}", "--cpus-per-task=4", *(["--nodes=2"] if number % 5 == 4 else []))
+    eventually(lambda: {"RUNNING", "COMPLETED"} <= states(work.slurm, work.jobs), "the middle of the work")
+
+
+def went_on(daemon: Watched) -> None:
+    """Fail unless it is what it was before."""
+    assert "Traceback" not in daemon.said()
+    assert daemon.ask("status") and daemon.stop(signal.SIGTERM) == 0
+
+
+@plain
+@pytest.mark.parametrize("who", ["slurmctld", "munged"])
+def test_a_service_that_was_stopped(slurm: SlurmCluster, daemon: Watched, who: str) -> None:
+    work = Work.of(slurm, f"stopped-{who}")
+    in_the_middle(work)
+    slurm.signal(who, signal.SIGTERM)
+    eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+    errors = daemon.metric('pilotfish_adapter_errors_total{kind="unreachable"}')
+    time.sleep(3.0)
+    slurm.start_munge()
+    slurm.start_controller()
+    work.add("true")
+    work.wait()
+    work.each_ran_once()
+    eventually(lambda: "the cluster can be seen again" in daemon.said(), "a word about its return")
+    assert errors > 0 and daemon.said().count("cannot be seen") == daemon.said().count("can be seen again") == 1
+    went_on(daemon)
+
+
+@plain
+def test_a_controller_that_was_killed_and_recovers_its_state(slurm: SlurmCluster, daemon: Watched) -> None:
+    """With its state written: what it has not yet written, Slurm itself forgets, starts and ends alike."""
+    work = Work.of(slurm, "killed")
+    for number in range(12):
+        work.add(f"sleep {16 if number < 4 else 1}", "--cpus-per-task=4")
+    eventually(lambda: sum(state == "RUNNING" for state, _ in slurm.jobs().values()) == 4, "four jobs to run")
+    time.sleep(7.0)
+    slurm.signal("slurmctld", signal.SIGKILL)
+    eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+    slurm.start_controller()
+    work.wait()
+    work.each_ran_once()
+    assert daemon.said().count("cannot be seen") == daemon.said().count("can be seen again") == 1
+    went_on(daemon)
+
+
+@plain
+def test_a_controller_that_is_frozen_for_longer_than_anybody_waits(slurm: SlurmCluster, daemon: Watched) -> None:
+    """Changes that were given up are carried out all the same when it thaws; nothing is started twice for that."""
+    work = Work.of(slurm, "frozen")
+    in_the_middle(work, count=10)
+    slurm.signal("slurmctld", signal.SIGSTOP)
+    try:
+        eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+    finally:
+        slurm.signal("slurmctld", signal.SIGCONT)
+    work.wait()
+    work.each_ran_once()
+    eventually(lambda: "the cluster can be seen again" in daemon.said(), "a word about its return")
+    assert daemon.said().count("cannot be seen") == 1
+    went_on(daemon)
+
+
+@plain
+def test_a_node_that_dies_and_a_node_that_is_drained(slurm: SlurmCluster, daemon: Watched) -> None:
+    """The job of the node that died is requeued by Slurm, and runs again elsewhere; the drained one gets no more."""
+    config, work = slurm.config.read_text(), Work.of(slurm, "nodes")
+    slurm.config.write_text(config.replace("SlurmdTimeout=30", "SlurmdTimeout=5"))
+    slurm.run("scontrol", "reconfigure")
+    try:
+        in_the_middle(work, count=12, seconds=4.0)
+        lost = eventually(lambda: _first_on(slurm, "n2"), "a job on n2")
+        _die(slurm, "n2", lost)
+        slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+        drained = time.time()
+        eventually(lambda: daemon.metric("pilotfish_snapshot_age_seconds") < 5.0, "metrics")
+        work.wait()
+    finally:
+        slurm.config.write_text(config)
+        slurm.run("scontrol", "reconfigure")
+        slurm.start_node("n2")
+        slurm.resume()
+    again = {job for job in work.jobs if int(slurm.show(job)["Restarts"]) > 0}
+    work.each_ran_once(but=again)
+    runs = work.runs()
+    assert lost in again and states(slurm, again) == {"COMPLETED"}
+    assert all(len(runs[job]) == 2 and runs[job][1].node != "n2" for job in again)
+    assert not [run for each in runs.values() for run in each if run.node == "n3" and run.began > drained + 2.0]
+    went_on(daemon)
+
+
+@plain
+def test_users_cancel_what_waits_what_runs_and_what_was_just_pinned(slurm: SlurmCluster, daemon: Watched) -> None:
+    work = Work.of(slurm, "cancelled")
+    in_the_middle(work, count=12)
+    seen = slurm.jobs()
+    waits = next(job for job in reversed(work.jobs) if seen[job][0] == "PENDING")
+    runs = next(job for job in work.jobs if slurm.jobs()[job][0] == "RUNNING")
+    slurm.run("scancel", str(waits), str(runs), user="games")
+    pinned = eventually(lambda: _just_pinned(slurm, {waits, runs}), "a job that is pinned and has not begun")
+    slurm.run("scancel", str(pinned), user="games", check=False)
+    work.wait()
+    after = slurm.jobs()
+    assert after[waits][0] == "CANCELLED" and after[runs][0] in ("CANCELLED", "COMPLETED")
+    work.each_ran_once(but={waits, runs, pinned})
+    assert not work.runs()[waits] and len(work.runs()[pinned]) <= 1 >= len(work.runs()[runs])
+    went_on(daemon)
+
+
+@plain
+@pytest.mark.skipif(FAKETIME is None, reason="no libfaketime here (package faketime)")
+def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """The clock of the daemon and of its commands; Slurm's stays. A job starts where and when it would have.
+
+    Only while the clock is ahead nothing is placed: `scontrol` takes it for now, and would hold the job for that hour.
+    """
+    clock, work = tmp_path / "clock", Work.of(slurm, "clock")
+    _step(clock, "+0")
+    with closing(Watched(tmp_path, slurm)) as daemon:
+        daemon.environment |= _on_a_clock(tmp_path, clock)
+        daemon.start()
+        for step in ("-3600", "+3600", "+0"):
+            in_the_middle(work, count=6)
+            _step(clock, step)
+            jobs = [work.add("sleep 0.5", "--cpus-per-task=4", grace_s=12) for _ in range(4)]
+            if step == "+3600":
+                eventually(lambda jobs=jobs: all_ended(slurm, jobs), "the jobs whose grace is over")
+                _step(clock, "+0")
+            work.wait()
+        work.each_ran_once()
+        assert max(runs[0].began - work.submitted[job] for job, runs in work.runs().items()) < 90.0
+        assert len({line[:13] for line in daemon.said().splitlines()}) > 2, "its clock was not stepped"
+        assert re.search(r"3(599|60\d) s ahead of the controller's", daemon.said())
+        assert not re.search(r"cannot be seen|Traceback", daemon.said()), daemon.said()
+        assert daemon.stop(signal.SIGTERM) == 0
+
+
+@plain
+def test_a_full_disk_stops_placing_and_nothing_else(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """With its journal on a disk that is full the daemon places nothing; jobs start when their grace is over."""
+    state = tmp_path / "state"
+    state.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", state], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be made here: {mounted.stderr.decode().strip()}")
+    try:
+        with closing(Watched(tmp_path, slurm)) as daemon:
+            daemon.start()
+            work = Work.of(slurm, "full")
+            in_the_middle(work, count=8)
+            filling = state / "filling"
+            _fill(filling)
+            grace = [work.add("true", grace_s=6) for _ in range(4)]
+            eventually(lambda: daemon.metric('pilotfish_mode{mode="blocked"}') == 1.0, "the mode to show it")
+            eventually(lambda: states(slurm, grace) == {"COMPLETED"}, "the jobs whose grace is over")
+            assert all("AdminComment" not in slurm.show(job) for job in grace)
+            filling.unlink()
+            last = work.add("true")
+            work.wait()
+            work.each_ran_once()
+            assert "AdminComment" in slurm.show(last) and daemon.metric('pilotfish_mode{mode="blocked"}') == 0.0
+            said = daemon.said()
+            assert said.count("none is started until it can be written") == said.count("can be written again") == 1
+            went_on(daemon)
+    finally:
+        subprocess.run(["umount", "--lazy", state], check=True)
+
+
+@whole
+def test_accounting_is_away_in_the_middle(site: SlurmSite, tmp_path: Path) -> None:
+    """Slurm keeps what it has to tell slurmdbd; jobs are placed, run and end as ever."""
+    with closing(Watched(tmp_path, site)) as daemon:
+        daemon.start()
+        work = Work.of(site, "accounting")
+        in_the_middle(work, count=20)
+        site.signal("slurmdbd", signal.SIGKILL)
+        for _ in range(6):
+            work.add("sleep 0.5")
+        work.wait()
+        site.start_accounting()
+        work.each_ran_once()
+        assert "cannot be seen" not in daemon.said()
+        went_on(daemon)
+
+
+def _step(clock: Path, seconds: str) -> None:
+    """Set the clock that is kept in a file, at once: half a file would be read as an error."""
+    new = clock.with_suffix(".new")
+    new.write_text(f"{seconds}\n")
+    new.replace(clock)
+
+
+def _on_a_clock(folder: Path, clock: Path) -> dict[str, str]:
+    """An environment in which the daemon and Slurm's commands go by a clock that differs by the seconds in a file.
+
+    For the daemon by Python's own means: under libfaketime `time.sleep` fails where the monotonic clock is left alone.
+    """
+    code, bin = folder / "code", folder / "bin"
+    code.mkdir()
+    bin.mkdir()
+    step = f"float(open({str(clock)!r}).read())"
+    (code / "sitecustomize.py").write_text(f"import time\nreal = time.time\ntime.time = lambda: real() + {step}\n")
+    for name in ("squeue", "sinfo", "scontrol", "sdiag"):
+        shim = bin / name
+        faked = f"LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={clock}"
+        shim.write_text(f'#!/bin/sh\nexec env {faked} {shutil.which(name)} "$@"\n')
+        shim.chmod(0o755)
+    return {"PYTHONPATH": str(code), "PATH": f"{bin}:{os.environ['PATH']}"}
+
+
+def _first_on(slurm: SlurmCluster, node: str) -> int:
+    """A job that runs on that node alone."""
+    return next((job for job, (state, where) in slurm.jobs().items() if state == "RUNNING" and where == node), 0)
+
+
+def _die(slurm: SlurmCluster, node: str, job: int) -> None:
+    """Let a node die: its slurmd, and the job on it."""
+    slurm.signal(f"slurmd.{node}", signal.SIGKILL)
+    for process in psutil.process_iter(["cmdline"]):
+        words = " ".join(process.info["cmdline"] or ())
+        if f"slurmstepd: [{job}." in words and slurm.is_ours(process.pid):
+            for child in process.children(recursive=True):
+                child.kill()
+            process.kill()
+
+
+def _just_pinned(slurm: SlurmCluster, but: set[int]) -> int:
+    listed = slurm.run("squeue", "-h", "--states=pending", "--Format=JobID:0|,ReqNodes:0|").splitlines()
+    found = [int(job) for job, nodes, *_ in (line.split("|") for line in listed) if nodes]
+    return next((job for job in found if job not in but), 0)
+
+
+def _fill(path: Path) -> None:
+    """Take what is left of a disk, in ever smaller pieces."""
+    with path.open("wb", buffering=0) as file:
+        for size in (65536, 4096, 512):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+    assert shutil.disk_usage(path.parent).free < 4096
