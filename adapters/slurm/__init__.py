@@ -78,7 +78,8 @@ def create(
     if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
         problem = f"found {requests_per_minute!r}"
         raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
-    way: Transport = ByCommands(Commands(timeout_s))
+    commands = ByCommands(Commands(timeout_s))
+    way: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
         given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
         raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
@@ -87,7 +88,7 @@ def create(
         from .rest.transport import by_rest
 
         rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
-        way = Preferred(rest, way)
+        way = Preferred(rest, commands)
     transport = Guarded(way, requests_per_minute)
     return SlurmAdapter(
         cluster,
@@ -121,6 +122,7 @@ def examine(
         service: what is known of the daemon.
         trial: also try what whoever runs us may do, with a job of their own that never starts.
     """
+    from ..findings import PROBLEM, WARNING
     from .doctor import examine as look_over
     from .doctor import rest
     from .doctor import trial as tried
@@ -132,6 +134,12 @@ def examine(
         frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
     )
     found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
+    if others.get("rest_url") and not any(each.topic == "rest" and each.level in (WARNING, PROBLEM) for each in found):
+        from .rest import check
+        from .rest.transport import of_options
+        from .transport import ByCommands
+
+        found += check.findings(lambda: of_options(others, user, timeout_s), ByCommands(run))
     return [*found, *tried.findings(run, submit_options)] if trial else found
 
 

@@ -41,7 +41,12 @@ DENIED = "Access/permission denied"
 #: what it says to a user of jobs of others, and seconds for which it is then not asked to change any
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 #: what Slurm says of a change that came too late
-BEGUN = ("Job is no longer pending execution", "Job/step already completing or completed", "Invalid job id")
+BEGUN = (
+    "Job is no longer pending execution",
+    "Job has already finished",
+    "Job/step already completing or completed",
+    "Invalid job id",
+)
 
 
 class SlurmAdapter:
@@ -112,7 +117,7 @@ class SlurmAdapter:
         ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
         self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
         partitions = self._rarely.site.partitions
-        if spare:
+        if spare or self._rarely.site.missing:
             self._rarely.refresh(self.transport, ours, [job.id for job in pending])
         if self._rarely.site.partitions is not partitions:
             self._views.clear()  # what jobs keep apart by depends on these

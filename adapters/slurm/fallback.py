@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from ..base import AdapterError
@@ -19,6 +20,7 @@ from .records import SlurmJob, SlurmNode
 from .reservations import Reservation
 from .rest.errors import NotDone
 from .settings import Settings
+from .squeue import Unshown
 from .transport import Transport
 
 log = logging.getLogger("pilotfish.slurm")
@@ -60,26 +62,62 @@ class Either(Protocol):
         ...
 
 
+class Commands(Transport, Protocol):
+    """Slurm by its commands."""
+
+    def unshown(self) -> dict[int, Unshown]:
+        """See ByCommands."""
+        ...
+
+
+class Rest(Either, Protocol):
+    """Slurm by REST; `shows_all`: the queue was told whole."""
+
+    @property
+    def shows_all(self) -> bool:
+        """Of the queue that was read last."""
+        ...
+
+
 class Preferred:
     """REST where it can, commands where it cannot; what REST does not serve is a line that asks the commands."""
 
-    def __init__(self, rest: Either, commands: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rest: Rest, commands: Commands, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._commands, self._clock = rest, commands, clock
         self._away = False
         self._gap, self._try_at = FIRST_GAP_S, clock()
         self._queue_from: Either = commands
+        self._read_last: list[SlurmJob] = []
+        self._whole: list[SlurmJob] = []
+        self._unshown: dict[int, Unshown] = {}
         self.notes: Sequence[str] = (*rest.notes, *commands.notes)
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """Over REST."""
+        """Over REST; what an old one does not show of waiting jobs is asked for when the queue has changed."""
         some = tuple(ids)
+        came_from: Either = self._commands
 
         def ask(way: Either) -> list[SlurmJob]:
-            found = way.jobs(some)
-            self._queue_from = self._queue_from if some else way
+            nonlocal came_from
+            found, came_from = way.jobs(some), way
             return found
 
-        return self._read(ask)
+        found = self._read(ask)
+        self._queue_from = self._queue_from if some else came_from
+        if came_from is not self._rest or self._rest.shows_all:
+            return found
+        if not some and found is self._read_last:
+            return self._whole
+        if not some:
+            self._unshown = self._commands.unshown()
+        whole = [self._completed(job) for job in found]
+        if not some:
+            self._read_last, self._whole = found, whole
+        return whole
+
+    def _completed(self, job: SlurmJob) -> SlurmJob:
+        more = self._unshown.get(job.id)
+        return job if more is None else replace(job, planned=more.planned, special=job.special or more.special)
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """From where the queue was read last, so that both are of one moment."""

@@ -36,8 +36,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which jobs a site hands over: those of a partition, QOS or account, that ask for a feature, or with `pilotfish` in
-    their comment."""
+    """Which jobs a site hands over: those of a partition, QOS or account, those that ask for a feature, and those with
+    `pilotfish` in their comment."""
 
     partitions: frozenset[str] = frozenset()
     qos: frozenset[str] = frozenset()

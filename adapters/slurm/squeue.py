@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ...simulate.errors import ConfigError
 from ...simulate.formats.hostlist import expand
@@ -37,6 +38,7 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster",
 }  # fmt: skip
+_UNSHOWN = ("JobID", "SchedNodes", "reqswitch", "prefer")
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
@@ -73,6 +75,32 @@ def parse_excluded(text: str, mark: str) -> dict[int, tuple[str, ...]]:
     return {int(row["job"]): nodes(row["nodes"]) for row in found if word(row["nodes"])}
 
 
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """What REST does not show of a waiting job before Slurm 23.02; fields as those of a SlurmJob."""
+
+    planned: tuple[str, ...]
+    special: str
+
+
+def unshown_command(mark: str) -> list[str]:
+    """The argv that tells what REST does not show of waiting jobs."""
+    return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_UNSHOWN, mark)}"]
+
+
+def parse_unshown(text: str, mark: str) -> dict[int, Unshown]:
+    """Job id -> what REST does not show. Raises ParseError."""
+    found = rows(text, _UNSHOWN, mark, ("squeue",))
+    try:
+        return {int(row["JobID"]): Unshown(nodes(row["SchedNodes"]), _special(row, _UNSHOWN)) for row in found}
+    except ValueError as problem:
+        raise ParseError(f"squeue: {problem}", argv=("squeue",)) from None
+
+
+def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
+    return next((SPECIAL[name] for name in fields if name in SPECIAL and word(row[name]) not in _NOTHING), "")
+
+
 def nodes(text: str) -> tuple[str, ...]:
     """The names of a node list. Raises ValueError."""
     try:
@@ -93,7 +121,8 @@ def _read(row: dict[str, str]) -> SlurmJob:
     state, status, cpus = job_state(row["State"]), int(row["exit_code"] or 0), count(row["NumCPUs"]) or 1
     threads = max(1, -(-cpus // many))
     if state is JobState.PENDING:
-        threads = max(threads, _threads(row, many))
+        tasks, each, per_node = (_known(row[field]) for field in ("NumTasks", "cpus-per-task", "NTPerNode"))
+        threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
     return SlurmJob(
         id=int(row["JobID"]),
         state=state,
@@ -118,7 +147,7 @@ def _read(row: dict[str, str]) -> SlurmJob:
         placed=nodes(row["NodeList"]),
         wanted=nodes(row["ReqNodes"]),
         planned=nodes(row["SchedNodes"]),
-        special=next((words for field, words in SPECIAL.items() if word(row[field]) not in _NOTHING), ""),
+        special=_special(row, SPECIAL),
         dependency=word(row["Dependency"]),
         features=word(row["Feature"]),
         reservation=word(row["Reservation"]),
@@ -132,12 +161,18 @@ def _read(row: dict[str, str]) -> SlurmJob:
     )
 
 
-def _threads(row: dict[str, str], many: int) -> int:
-    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place."""
-    tasks, each = (count(row[field]) if row[field] not in _NOTHING else None for field in ("NumTasks", "cpus-per-task"))
+def _known(text: str) -> int | None:
+    return None if text in _NOTHING else count(text)
+
+
+def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | None, least: int | None) -> int:
+    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place.
+
+    Args:
+        tasks: in all; `each`: cores of a task; `per_node`: tasks of a node; `least`: cores of a node.
+    """
     at_once = -(-(tasks or 1) // many)
-    per_node = count(row["NTPerNode"]) if row["NTPerNode"] not in _NOTHING else None
-    return max(max(at_once, per_node or 0) * (each or 1), count(row["MinCpus"]) or 1)
+    return max(max(at_once, per_node or 0) * (each or 1), least or 1)
 
 
 def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
@@ -150,9 +185,10 @@ def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: 
     total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
         return one
+    counted = count(asked.get("node", "")) or many
     if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
         return one * threads
-    return max(one, total / (count(asked.get("node", "")) or many))
+    return max(one, total / counted)
 
 
 def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:

@@ -158,6 +158,11 @@ class ByCommands:
         mark = draw_mark()
         return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
 
+    def unshown(self) -> dict[int, squeue.Unshown]:
+        """One `squeue` of waiting jobs, for what REST does not show of them."""
+        mark = draw_mark()
+        return squeue.parse_unshown(self._run(squeue.unshown_command(mark)), mark)
+
     def nodes(self) -> list[SlurmNode]:
         """One `sinfo`."""
         mark = draw_mark()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import socketserver
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -30,20 +32,27 @@ def token(exp: float | None = None, iat: float | None = None, **claims: Any) -> 
 class FakeRest:
     """Serves `answers[path]`, which may be a function of the query; `asked` are the requests so far."""
 
-    def __init__(self, socket: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.answers: dict[str, Answer | Callable[[str], Answer]] = {}
         self.slow_s = 0.0
+        self.connections: list[socket.socket] = []
         handler = type("Handler", (_Handler,), {"fake": self})
-        kind = _UnixServer if socket else _Server
-        self._server = kind(str(socket) if socket else ("127.0.0.1", 0), handler)
-        self.url = f"unix:{socket}" if socket else f"http://127.0.0.1:{self._server.server_address[1]}"
+        kind = _UnixServer if path else _Server
+        self._server = kind(str(path) if path else ("127.0.0.1", 0), handler)
+        self.url = f"unix:{path}" if path else f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     def paths(self) -> list[str]:
         """What was asked for."""
         return [path for _, path, _, _ in self.asked]
+
+    def hang_up(self) -> None:
+        """Close the connections that clients keep open."""
+        while self.connections:
+            with suppress(OSError):
+                self.connections.pop().shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Listen no more."""
@@ -63,6 +72,10 @@ class _UnixServer(socketserver.ThreadingUnixStreamServer):
 class _Handler(BaseHTTPRequestHandler):
     fake: FakeRest
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.fake.connections.append(self.connection)
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

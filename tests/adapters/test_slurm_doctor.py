@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
@@ -65,6 +67,12 @@ SDIAG = f"***\nsdiag output at Sat Nov 21 07:20:09 2026 ({NOW:.0f})\n***\n"
 OPERATOR = "backup|Operator|research\n"
 GOOD = Service("live")
 NODES = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Slurm is about on this machine."""
+    monkeypatch.delenv("SLURM_CONF", raising=False)
 
 
 class Recorded:
@@ -232,7 +240,7 @@ def test_partitions_that_are_out_of_the_ordinary() -> None:
     assert about("partition", asked_of(partitions=[odd, {"PartitionName": "main"}]), selection=handed) == []
 
 
-def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it() -> None:
+def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     away = AdapterError("scontrol: Unable to contact slurm controller (connect failure)", kind="unreachable")
     munge = AdapterError("scontrol: Munge encode failed: Failed to connect to ...", kind="unreachable")
     absent = AdapterError("squeue is not installed here", kind="missing")
@@ -243,6 +251,14 @@ def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it() -> None
     ):
         (only,) = examine(Recorded(**answers), "backup", Selection(), None, GOOD)
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
+    lost = AdapterError("scontrol: fatal: Could not establish a configuration source", kind="refused")
+    (only,) = examine(Recorded(**{"squeue_--version": lost}), "backup", Selection(), None, GOOD)
+    assert (only.level, only.topic) == (PROBLEM, "commands") and "SLURM_CONF" in only.mend[0]
+    monkeypatch.setenv("SLURM_CONF", "/no/such/slurm.conf")
+    run = Recorded()
+    (only,) = examine(run, "backup", Selection(), None, GOOD)
+    assert "/no/such/slurm.conf, which is not there" in only.says and run.asked == []
+    monkeypatch.delenv("SLURM_CONF")
     slow = AdapterError("scontrol did not answer within 15 s", kind="timeout")
     munge = AdapterError("munge: Error: Failed to connect to ...", kind="refused")
     for error, topic in ((munge, "munge"), (absent, "controller")):
@@ -259,6 +275,14 @@ def test_garbled_answers_end_in_findings(text: str) -> None:
                       "scontrol_--oneliner": text, "scontrol_--oneliner_--all_show_partition": text})  # fmt: skip
     every = list(examine(run, "backup", Selection(), None, GOOD))
     assert any(each.level is PROBLEM for each in every)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=200), st.sampled_from((CONFIG, SDIAG, OPERATOR))), min_size=5, max_size=5))
+def test_any_answer_ends_in_findings(texts: list[str]) -> None:
+    names = ("squeue_--version", "scontrol_show_config", "sdiag", "sacctmgr", "scontrol_--oneliner")
+    run = Recorded(**dict(zip(names, texts, strict=True)))
+    assert list(examine(run, "backup", Selection(), None, GOOD))
 
 
 SCRIPT = "local HOLD_S = 600\n -- pilotfish:hold=SECONDS\n"
@@ -360,6 +384,8 @@ DENIED = AdapterError("scontrol: Access/permission denied for job 9", kind="refu
         ({"scontrol_update_JobId=9_AdminComment": DENIED}, [OK, OK]),
         ({"scontrol_update_JobId=9_AdminComment": DENIED, "scontrol_update_JobId=9_Nice": DENIED}, [OK, PROBLEM]),
         ({"scontrol_update": DENIED}, [PROBLEM, PROBLEM]),
+        ({"sinfo": DENIED}, [WARNING]),
+        ({"scancel": DENIED}, [OK, OK, NOTE, WARNING]),
     ],
 )
 def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterError], levels: list[Level]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm.fallback import LONGEST_GAP_S, Preferred
+from pilotfish.adapters.slurm.limits import Limits
+from pilotfish.adapters.slurm.partitions import Partition
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.reservations import Reservation
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
+from pilotfish.adapters.slurm.settings import Settings
+from pilotfish.adapters.slurm.squeue import Unshown
 from pilotfish.adapters.slurm.transport import Told
 from pilotfish.simulate.snapshot import JobState
 
@@ -31,6 +37,7 @@ class Way:
     def __init__(self, id: int) -> None:
         self.id, self.calls, self.fails = id, list[str](), None
         self.notes: Sequence[str] = (f"way {id}",)
+        self.shows_all, self.queue = True, [SlurmJob(id, JobState.PENDING)]
         self.fails: AdapterError | None
 
     def _called(self, name: str) -> None:
@@ -40,7 +47,7 @@ class Way:
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         self._called(f"jobs {list(ids)}")
-        return [SlurmJob(self.id, JobState.PENDING)]
+        return self.queue
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         self._called("excluded")
@@ -56,6 +63,26 @@ class Way:
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self._called("update")
+
+    def unshown(self) -> dict[int, Unshown]:
+        self._called("unshown")
+        return {1: Unshown(("n9",), "a number of switches")}
+
+    def partitions(self) -> dict[str, Partition]:
+        self._called("partitions")
+        return {}
+
+    def reservations(self) -> list[Reservation]:
+        self._called("reservations")
+        return []
+
+    def limits(self) -> Limits:
+        self._called("limits")
+        return Limits()
+
+    def settings(self) -> Settings:
+        self._called("settings")
+        return Settings()
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         self._called("ended")
@@ -125,6 +152,22 @@ def test_what_is_excluded_is_of_the_same_queue() -> None:
     assert way.jobs() and way.excluded() == {1: ("n1",)}
 
 
+def test_what_an_old_rest_does_not_show_is_asked_for_when_the_queue_has_changed() -> None:
+    way, rest, commands, _ = both()
+    rest.shows_all = False
+    (job,) = way.jobs()
+    assert (job.planned, job.special) == (("n9",), "a number of switches") and commands.calls == ["unshown"]
+    assert way.jobs() == [job] and commands.calls == ["unshown"]
+    assert way.jobs([1]) == [job] and commands.calls == ["unshown"]
+    rest.queue = [replace(rest.queue[0], special="licenses"), SlurmJob(2, JobState.RUNNING)]
+    first, second = way.jobs()
+    assert (first.special, second.planned) == ("licenses", ()) and commands.calls == ["unshown"] * 2
+    commands.fails = AdapterError("gone", transient=True)
+    rest.queue = [*rest.queue]
+    with pytest.raises(AdapterError):
+        way.jobs()
+
+
 def test_what_rest_cannot_do_by_its_nature_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
     way, rest, commands, _ = both()
     rest.fails = NotDone("cannot write AdminComment")
@@ -161,12 +204,10 @@ def test_our_own_jobs_accounting_and_power_go_by_commands() -> None:
     assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_as(["x"], 5, 0.0) == []
     way.cancel(2)
     way.power_off(["n1"])
+    assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
     way.close()
-    assert (
-        commands.calls == ["submit", "ended", "ended_as", "cancel", "power_off", "close"]
-        and rest.calls == ["close"]
-        and len(way.notes) == 2
-    )
+    told = ["submit", "ended", "ended_as", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
+    assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
 
 
 def test_a_preview_reads_through_both_and_writes_through_none() -> None:

@@ -15,12 +15,15 @@ from slurm_rest_fake import FakeRest, token
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm import create
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.rest import check
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
 from pilotfish.adapters.slurm.rest.token import Token, TokenCommand, TokenFile, parse
 from pilotfish.adapters.slurm.rest.transport import WHOLE_EVERY_S, ByRest, by_rest
 from pilotfish.simulate.errors import ConfigError, InvariantError
 from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState
 
 RECORDED = json.loads((Path(__file__).parent / "slurm_rest" / "recorded.json").read_text())["v0.0.38"]
 V = "/slurm/v0.0.38"
@@ -246,16 +249,25 @@ def test_a_connection_that_was_kept_for_too_long_costs_nothing(fake: FakeRest) -
     """As after slurmrestd was started anew: what was asked for is asked once more, over a new connection."""
     way = rest(fake)
     way.jobs()
-    sessions = way._client._session
-    for adapter in sessions.adapters.values():
-        pool = getattr(adapter, "_pool", None) or next(iter(adapter.poolmanager.pools._container.values()), None)
-        if pool is not None and (kept := pool.pool.get(block=False)) is not None:
-            kept.sock.shutdown(socket.SHUT_RDWR)
-            pool.pool.put(kept)
+    fake.hang_up()
     assert len(way.jobs()) == len(RECORDED["jobs"])
 
 
-@pytest.mark.parametrize("url", ["", "slurm", "ftp://x", "unix:relative", "unix:", "http://", "http://u:p@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "slurm",
+        "ftp://x",
+        "unix:relative",
+        "unix:",
+        "http://",
+        "http://u:p@host",
+        "http://[::1",
+        "http://h:x",
+        "http://h:99999",
+    ],
+)
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ConfigError, match=r"rest_url: found .* \(allowed: http://HOST:PORT, "):
         Client(url, "backup", Always())
@@ -394,6 +406,8 @@ CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),))
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"rest_url": 5}, "rest_url: found 5"),
+        ({"rest_url": "unix:/x", "rest_token_command": ["y"]}, r"rest_token_command: found \['y'\] \(allowed: a text"),
         ({"rest_url": "here"}, "rest_url: found 'here'"),
         (
             {"rest_url": "unix:/x", "rest_token_file": "/x", "rest_token_command": "y"},
@@ -402,6 +416,8 @@ CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),))
         ({"rest_url": "unix:/x", "rest_token_file": "/none/token"}, "/none/token: rest_token_file: it cannot be read"),
         ({"rest_url": "unix:/x", "rest_token_lifespan_s": 0}, "rest_token_lifespan_s: found 0"),
         ({"rest_url": "unix:/x", "rest_token_command": "'"}, "rest_token_command: No closing quotation"),
+        ({"rest_url": "unix:/x", "rest_user": "a\nb"}, "rest_user: found"),
+        ({"rest_url": "unix:/x", "rest_user": "名"}, "rest_user: found"),
         ({"rest_user": "backup"}, "rest_user: there is no rest_url"),
     ],
 )
@@ -420,3 +436,28 @@ def test_without_a_source_scontrol_makes_the_tokens(tmp_path: Path, monkeypatch:
         with pytest.raises(NotDone):
             by_rest(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
     assert (tmp_path / "runs").read_text() == "token lifespan=90\ntoken lifespan=90 username=somebody\n"
+
+
+# The doctor's look
+
+
+def looked(way: Callable[[], ByRest], ids: Sequence[int]) -> list[tuple[str, str]]:
+    class Told:
+        def jobs(self) -> list[SlurmJob]:
+            return [SlurmJob(id, JobState.PENDING) for id in ids]
+
+    return [(str(found.level), found.says) for found in check.findings(way, Told())]  # type: ignore[arg-type]
+
+
+def test_the_doctor_says_what_rest_tells_hides_and_cannot_write(fake: FakeRest) -> None:
+    ids = [job["job_id"] for job in RECORDED["jobs"]]
+    (level, says), (note, cannot) = looked(lambda: rest(fake), ids)
+    assert (level, note) == ("ok", "note") and says.startswith("slurmrestd v0.0.38 tells of 6 jobs in ")
+    assert cannot == "slurmrestd v0.0.38 cannot write AdminComment, Comment, StartTime; scontrol does"
+    _, (level, says), _ = looked(lambda: rest(fake), [*ids, 1, 2])
+    assert level == "warning" and says.startswith("slurmrestd hides 2 of 8 jobs from the token's user")
+    fake.answers[f"{V}/jobs"] = wrong(-1)
+    ((level, says),) = looked(lambda: rest(fake), ids)
+    assert level == "warning" and says.endswith("; Slurm is asked by its commands meanwhile")
+    ((level, says),) = looked(lambda: by_rest("nowhere"), ids)
+    assert level == "warning" and "rest_url: found 'nowhere'" in says

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm import squeue
 from pilotfish.adapters.slurm.rest import errors, forms
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised, Unchanged
 from pilotfish.adapters.slurm.rest.versions import READABLE, choose
@@ -51,7 +52,13 @@ def documented(version: int, **changed: Any) -> dict[str, Any]:
         "exit_code": {"status": "SUCCESS", "return_code": 0} if version == 39 else
         {"status": ["SUCCESS"], "return_code": number(0), "signal": {"id": number(None), "name": ""}},
         "comment": "pilotfish", "admin_comment": "", "tres_req_str": "cpu=2,mem=512M,node=1,billing=2",
-        "tres_alloc_str": "", "memory_per_node": number(None), "memory_per_cpu": number(256),
+        "tres_alloc_str": "", "memory_per_node": number(None), "memory_per_cpu": number(256), "tasks": number(1),
+        "cpus_per_task": number(2), "tasks_per_node": number(0), "minimum_cpus_per_node": number(2), "licenses": "",
+        "tres_per_node": "", "tres_per_job": "", "tres_per_socket": "", "tres_per_task": "", "contiguous": False,
+        "core_spec": 0, "thread_spec": 32766, "minimum_tmp_disk_per_node": number(0), "tasks_per_socket": number(None),
+        "tasks_per_core": number(None), "sockets_per_node": number(None), "cores_per_socket": number(None),
+        "threads_per_core": number(None), "cluster_features": "", "scheduled_nodes": "", "required_switches": 0,
+        "prefer": "",
     }  # fmt: skip
     return job | changed
 
@@ -79,8 +86,30 @@ def test_the_recorded_nodes(version: str) -> None:
     assert nodes["n1"].partitions == {"main", "half", "shared", "short"}
 
 
+def test_slurm_22_05_does_not_show_all_of_a_job() -> None:
+    assert not forms.shows_all(NEWEST) and forms.shows_all({"jobs": [documented(44)]})
+    for key in forms.SINCE_23_02:
+        assert not forms.shows_all({"jobs": [documented(44), documented(44) | {"job_id": 1}, _less(key)]})
+
+
+def test_what_it_does_not_show_is_told_by_squeue() -> None:
+    mark = "@00ff@"
+    lines = [("309", "n[1-2]", "0", "(null)"), ("310", "(null)", "1", "(null)"), ("311", "", "0", "ssd")]
+    text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
+    told = squeue.parse_unshown(text, mark)
+    assert told[309] == squeue.Unshown(("n1", "n2"), "") and told[310] == squeue.Unshown((), "a number of switches")
+    assert told[311].special == "preferred features" and squeue.parse_unshown("", mark) == {}
+    for wrong in (text[:-3], text.replace("309", "x"), text.replace("n[1-2]", "n[1-")):
+        with pytest.raises(ParseError):
+            squeue.parse_unshown(wrong, mark)
+
+
+def _less(key: str) -> dict[str, Any]:
+    return {name: value for name, value in documented(44).items() if name != key}
+
+
 def test_nodes_that_do_not_show_whether_they_are_drained_are_not_read() -> None:
-    with pytest.raises(ParseError, match="node n1: it lacks 'partitions'"):
+    with pytest.raises(ParseError, match="node n1: it lacks"):
         forms.nodes(RECORDED["v0.0.36"])
 
 
@@ -117,6 +146,18 @@ def test_a_job_as_documented_for(version: int) -> None:
         ({"tres_req_str": "", "memory_per_node": number(1024)}, "memory", 2.0**30),
         ({"tres_req_str": ""}, "memory", 2 * 256 * 2.0**20),
         ({"tres_alloc_str": "cpu=4,mem=2G", "node_count": number(2)}, "memory", 2.0**30),
+        ({"tres_req_str": "cpu=2,mem=512M,node=1"}, "tres", (("cpu", 2.0), ("mem", 512.0), ("node", 1.0))),
+        ({"tasks": number(4), "node_count": number(2)}, "threads", 4),
+        ({"tasks": number(4), "job_state": ["RUNNING"]}, "threads", 2),
+        ({"scheduled_nodes": "n[1-2]"}, "planned", ("n1", "n2")),
+        ({}, "special", ""),
+        ({"licenses": "matlab:1"}, "special", "licenses"),
+        ({"tres_per_node": "gres/gpu:2"}, "special", "generic resources"),
+        ({"contiguous": True}, "special", "contiguous nodes"),
+        ({"thread_spec": 1}, "special", "specialised cores"),
+        ({"required_switches": 1}, "special", "a number of switches"),
+        ({"threads_per_core": number(1)}, "special", "threads for each core"),
+        ({"prefer": "ssd"}, "special", "preferred features"),
         ({"shared": []}, "shares", "OK"),
         ({"shared": ["none"]}, "shares", "NO"),
         ({"state_reason": "None"}, "reason", ""),
@@ -161,10 +202,12 @@ def test_a_job_without_a_key_that_we_need_is_not_read(form: dict[str, Any], key:
 def test_nodes_as_documented_for(version: int) -> None:
     node = {
         "name": "n1", "state": ["IDLE", "DRAIN"], "cpus": 4, "real_memory": 4096, "active_features": ["virt", "ssd"],
-        "partitions": ["main"], "reason": "test",
+        "partitions": ["main"], "reason": "test", "alloc_cpus": 1, "alloc_memory": 1024,
     }  # fmt: skip
     (read,) = forms.nodes({"nodes": [node]})
     assert (read.state, read.features, read.partitions) == (NodeState.DRAINED, {"virt", "ssd"}, {"main"})
+    assert (read.idle, read.free) == (0, 3 * 2.0**30)
+    assert forms.nodes({"nodes": [node | {"state": ["MIXED"]}]})[0].idle == 3
     for key in node:
         with pytest.raises(ParseError, match=f"it lacks '{key}'"):
             forms.nodes({"nodes": [{name: value for name, value in node.items() if name != key}]})

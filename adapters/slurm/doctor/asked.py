@@ -130,6 +130,14 @@ def rights(text: str, user: str) -> tuple[str, tuple[str, ...]]:
     return level, tuple(dict.fromkeys(row[2] for row in rows if len(row) > 2 and row[2]))
 
 
+def _version(run: Runner) -> str:
+    """What the commands say of themselves; they need a slurm.conf even for that, and look for one for long."""
+    named = os.environ.get("SLURM_CONF")
+    if named and not Path(named).exists():
+        raise AdapterError(f"SLURM_CONF names {named}, which is not there", kind="refused")
+    return run(["squeue", "--version"])
+
+
 def munge_command() -> list[str]:
     """The argv that asks munge to vouch for us, at the socket that slurm.conf names."""
     try:
@@ -151,7 +159,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Asked
             asked.errors[name] = error
             return otherwise
 
-    asked.client = version(attempt("version", lambda: run(["squeue", "--version"]), ""))
+    asked.client = version(attempt("version", lambda: _version(run), ""))
     if "version" in asked.errors:
         return asked
     began = time.perf_counter()

@@ -21,10 +21,13 @@ TRUSTED_S = 300.0
 def findings(asked: Asked) -> Iterator[Finding]:
     """In the order in which they would have to be mended."""
     if error := asked.errors.get("version"):
-        yield Finding(PROBLEM, "commands", str(error), ("apt-get install slurm-client",))
+        absent = error.kind == "missing"
+        make = "apt-get install slurm-client" if absent else "export SLURM_CONF=/etc/slurm/slurm.conf"
+        says = str(error) if absent else f"the commands here know of no Slurm: {error}"
+        yield Finding(PROBLEM, "commands", says, (make,))
         return
     if error := asked.errors.get("config"):
-        yield _away(str(error), asked.errors.get("munge"))
+        yield _away(error, asked.errors.get("munge"))
         return
     release = _release(asked.controller)
     vouches = asked.setting("AuthType").removeprefix("auth/") or "unknown"
@@ -77,8 +80,9 @@ def _clock(asked: Asked) -> Finding:
     return Finding(OK, "clock", "this machine's and the controller's agree")
 
 
-def _away(said: str, munge: AdapterError | None) -> Finding:
-    if munge and munge.kind != "missing":  # Slurm's commands then take up to 50 s, and do not always say why
+def _away(error: AdapterError, munge: AdapterError | None) -> Finding:
+    said = str(error)
+    if munge and munge.kind != "missing" and error.kind == "timeout":  # Slurm's commands then take up to 50 s
         return Finding(PROBLEM, "munge", f"nobody vouches for us: {munge}", ("systemctl status munge",))
     if "unge" in said:
         return Finding(PROBLEM, "munge", f"nobody vouches for us: {said}", ("systemctl status munge",))

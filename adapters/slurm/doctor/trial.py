@@ -35,8 +35,19 @@ def findings(run: Runner, submit_options: Sequence[str] = ()) -> Iterator[Findin
         return
     try:
         yield from _changes(run, job)
+    except AdapterError as error:
+        yield Finding(WARNING, "trial", f"job {job} was submitted, and then not all could be tried: {error}")
     finally:
+        cancelled = _cancel(run, job)
+    yield from cancelled
+
+
+def _cancel(run: Runner, job: int) -> list[Finding]:
+    try:
         run(["scancel", str(job)])
+    except AdapterError as error:
+        return [Finding(WARNING, "trial", f"job {job} could not be cancelled: {error}", (f"scancel {job}",))]
+    return []
 
 
 def _changes(run: Runner, job: int) -> Iterator[Finding]:
@@ -47,7 +58,8 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
             return str(error)
         return ""
 
-    node = run(["sinfo", "--noheader", "--all", "--Node", "--format=%N"]).split()[:1]
+    partition = run(["squeue", "--noheader", "--all", f"--jobs={job}", "--format=%P"]).strip().split(",")[0]
+    node = run(["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%N"]).split()[:1]
     if why := refused(*(f"ReqNodeList={name}" for name in node), "StartTime=now+31days", f"Comment={COMMENT}"):
         yield Finding(PROBLEM, "trial", f"job {job} was submitted, and could not be placed: {why}")
     else:

@@ -11,7 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -103,17 +103,13 @@ class Client:
         self._session = requests.Session()
         self._session.trust_env = False  # neither proxies nor ~/.netrc
         self._session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
-        path = url.removeprefix("unix:")
-        parts = urlsplit(url)
-        if url.startswith("unix:") and path.startswith("/"):
-            self._base = "http://localhost"
-            self._session.mount("http://", UnixAdapter(os.path.normpath(path)))
-        elif parts.scheme in ("http", "https") and parts.hostname and not parts.username:
-            self._base = url.rstrip("/")
-        else:
-            allowed = "http://HOST:PORT, https://HOST:PORT, unix:/PATH"
-            raise ConfigError("adapter slurm", "rest_url", f"found {url!r}", allowed)
-        self.exposed = parts.scheme == "http" and not _is_here(parts.hostname or "")
+        if not (user.isascii() and user.isprintable() and user.strip() == user):
+            raise ConfigError("adapter slurm", "rest_user", f"found {user!r}", "the name of an account")
+        scheme, host = _parts(url)
+        self._base = "http://localhost" if scheme == "unix" else url.rstrip("/")
+        if scheme == "unix":
+            self._session.mount("http://", UnixAdapter(os.path.normpath(host)))
+        self.exposed = scheme == "http" and not _is_here(host)
 
     def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
         """Ask; `what` names the question for errors. Raises as `errors.read` does, `NotDone` where nobody listens."""
@@ -173,6 +169,18 @@ class Client:
                 message = f"{what}: slurmrestd's answer took longer than {self.timeout_s:g} s"
                 raise AdapterError(message, transient=True, kind="timeout")
         return b"".join(parts)
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """`http` or `https` and a host, or `unix` and a path. Raises ConfigError."""
+    path = url.removeprefix("unix:")
+    if url.startswith("unix:") and path.startswith("/"):
+        return "unix", path
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and not parts.username and parts.port != 0:
+            return parts.scheme, parts.hostname
+    raise ConfigError("adapter slurm", "rest_url", f"found {url!r}", "http://HOST:PORT, https://HOST:PORT, unix:/PATH")
 
 
 def _problem(what: str, url: str, error: Exception) -> AdapterError:

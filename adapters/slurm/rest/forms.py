@@ -12,34 +12,42 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ....simulate.snapshot import JobState
+from ....simulate.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
-from ..squeue import amounts, memory
+from ..squeue import SPECIAL, amounts, memory, threads_for
 from ..squeue import nodes as names
 from ..states import job_state, node_state
 from ..values import tres
 
 Form = Mapping[str, Any]
+_TASKS = ("tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node")
 #: what must be there of a job
 NEEDED = frozenset((
     "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "name", "user_id",
     "account", "qos", "partition", "node_count", "cpus", "time_limit", "submit_time", "eligible_time", "start_time",
     "end_time", "deadline", "nodes", "required_nodes", "excluded_nodes", "dependency", "features", "resv_name",
     "shared", "priority", "restart_cnt", "exit_code", "comment", "admin_comment", "tres_req_str", "tres_alloc_str",
-    "memory_per_node", "memory_per_cpu",
+    "memory_per_node", "memory_per_cpu", "tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node",
+    "licenses", "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "contiguous", "core_spec",
+    "thread_spec", "minimum_tmp_disk_per_node", "tasks_per_socket", "tasks_per_core", "sockets_per_node",
+    "cores_per_socket", "threads_per_core", "cluster_features",
 ))  # fmt: skip
-#: what jobs may ask for that is left to Slurm: key -> in words, see `squeue.SPECIAL`
-SPECIAL = {
-    "licenses": "licenses", "tres_per_node": "generic resources", "tres_per_job": "generic resources",
-    "tres_per_socket": "generic resources", "tres_per_task": "generic resources", "contiguous": "contiguous nodes",
-    "core_spec": "specialised cores", "minimum_tmp_disk_per_node": "temporary disk space",
-    "tasks_per_socket": "tasks for each socket", "tasks_per_core": "tasks for each core", "sockets_per_node": "sockets",
-    "cores_per_socket": "cores for each socket", "threads_per_core": "threads for each core",
-    "required_switches": "a number of switches", "cluster_features": "features of a cluster",
+#: what Slurm 22.05 does not show yet: where it means to start a job, and two things that a job may ask for
+SINCE_23_02 = frozenset(("scheduled_nodes", "required_switches", "prefer"))
+#: what jobs may ask for that is left to Slurm: key -> the field of squeue's that says it in words
+_SPECIAL = {
+    "licenses": "Licenses", "tres_per_node": "tres-per-node", "tres_per_job": "tres-per-job",
+    "tres_per_socket": "tres-per-socket", "tres_per_task": "tres-per-task", "contiguous": "Contiguous",
+    "core_spec": "CoreSpec", "thread_spec": "CoreSpec", "required_switches": "reqswitch",
+    "minimum_tmp_disk_per_node": "MinTmpDisk", "tasks_per_socket": "ntpersocket", "tasks_per_core": "NTPerCore",
+    "sockets_per_node": "Sockets", "cores_per_socket": "Cores", "threads_per_core": "Threads", "prefer": "prefer",
+    "cluster_features": "ClusterFeature",
 }  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
+#: and of 16 bits, where a number is small; a `thread_spec` that is not set loses its first bit
+_SHORT_STAND_INS = frozenset((2**16 - 2, 2**16 - 1, 2**15 - 2))
 #: of REST's words for how a job shares nodes, those of squeue
 _SHARES = {"": "OK", "none": "NO", "shared": "YES", "oversubscribe": "YES"}
 
@@ -47,6 +55,11 @@ _SHARES = {"": "OK", "none": "NO", "shared": "YES", "oversubscribe": "YES"}
 def jobs(answer: Form, what: str = "jobs") -> list[SlurmJob]:
     """The jobs of an answer. O(jobs). Raises ParseError."""
     return [_each(_job, form, f"{what}: job", "job_id") for form in _list(answer, "jobs", what)]
+
+
+def shows_all(answer: Form) -> bool:
+    """Whether the jobs of an answer that was read show all that a SlurmJob holds."""
+    return all(form.keys() >= SINCE_23_02 for form in answer["jobs"])
 
 
 def nodes(answer: Form, what: str = "nodes") -> list[SlurmNode]:
@@ -113,9 +126,10 @@ def _job(form: Form) -> SlurmJob:
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
-    given, threads = _text(form["tres_alloc_str"]) or _text(form["tres_req_str"]), -(-cpus // many)
+    asked, threads = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])), max(1, -(-cpus // many))
     if state is JobState.PENDING:
-        threads = max(threads, _threads(form, many))
+        tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
+        threads = max(threads, threads_for(many, tasks, each, per_node, least))
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=state,
@@ -129,9 +143,8 @@ def _job(form: Form) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=_memory(form, cpus, threads, many),
-        tres=amounts(tres(given)),
-        special=next((words for key, words in SPECIAL.items() if _asks(form.get(key))), ""),
+        memory=memory(_memory(form, 1 if "mem" in asked else threads), asked, cpus, threads, many),
+        tres=amounts(asked),
         time_limit=None if minutes is None else 60.0 * minutes,
         submit=_moment(form["submit_time"]),
         begin=_moment(form["eligible_time"]),
@@ -141,6 +154,8 @@ def _job(form: Form) -> SlurmJob:
         placed=names(_text(form["nodes"])),
         wanted=names(_text(form["required_nodes"])),
         unwanted=names(_text(form["excluded_nodes"])),
+        planned=names(_text(form.get("scheduled_nodes"))),
+        special=_special(form),
         dependency=_text(form["dependency"]),
         features=_text(form["features"]),
         reservation=_text(form["resv_name"]),
@@ -156,18 +171,20 @@ def _job(form: Form) -> SlurmJob:
 
 def _node(form: Form) -> SlurmNode:
     words = [_words(form["state"]), _words(form.get("state_flags") or "")]
-    taken = number(form.get("alloc_memory"))
     if not _text(form["name"]):
         raise ValueError("it has no name")
+    state = node_state("+".join(filter(None, words)))
+    usable = state not in (NodeState.DOWN, NodeState.DRAINED)
+    cpus, taken = _count(form["cpus"]), _count(form["alloc_cpus"])
     return SlurmNode(
         name=_text(form["name"]),
-        state=node_state("+".join(filter(None, words))),
-        cpus=_count(form["cpus"]),
+        state=state,
+        cpus=cpus,
         memory=_count(form["real_memory"]) * 2.0**20,
+        idle=max(0, cpus - taken) if usable else 0,
+        free=max(0.0, (_count(form["real_memory"]) - _count(form["alloc_memory"])) * 2.0**20),
         features=frozenset(_items(form["active_features"])),
         partitions=frozenset(_items(form["partitions"])),
-        idle=None if (idle := number(form.get("alloc_idle_cpus", form.get("idle_cpus")))) is None else int(idle),
-        free=None if taken is None else max(0.0, _count(form["real_memory"]) - taken) * 2.0**20,
         reason=_without_none(_text(form["reason"])),
     )
 
@@ -222,29 +239,27 @@ def _shares(value: object) -> str:
     return _SHARES.get(words, words.upper())
 
 
-def _asks(value: object) -> bool:
-    """Whether a job asks for something: not for nothing, a stand-in of any width, or false."""
-    if isinstance(value, (str, list)):
-        return bool(_text(value))
-    found = None if isinstance(value, bool) or value is None else number(value)
-    return value is True or bool(found and found not in (2**16 - 2, 2**16 - 1))
+def _memory(form: Form, cores: int) -> float:
+    """Bytes that it asks for, on each node or for so many cores."""
+    of_node, of_core = number(form["memory_per_node"]), number(form["memory_per_cpu"])
+    return (of_node or (of_core or 0.0) * cores) * 2.0**20
 
 
-def _threads(form: Form, many: int) -> int:
-    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place."""
-    tasks, at_once, each = (number(form.get(key)) or 1 for key in ("tasks", "tasks_per_node", "cpus_per_task"))
-    each = 1 if each in (2**16 - 2, 2**16 - 1) else each
-    return int(max(max(-(-tasks // many), at_once) * each, number(form.get("minimum_cpus_per_node")) or 1))
+def _few(value: object) -> int | None:
+    """A small count, where there is one."""
+    found = number(value)
+    return None if found is None or found in _SHORT_STAND_INS else int(found)
 
 
-def _memory(form: Form, cpus: int, threads: int, many: int) -> float:
-    """Bytes on each node, see `squeue.memory`."""
-    of_node, of_cpu = number(form["memory_per_node"]), number(form["memory_per_cpu"])
-    one = (of_node if of_node is not None else of_cpu or 0.0) * 2.0**20
-    asked = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"]))
-    if "mem" not in asked:
-        return one if of_node is not None else one * threads
-    return memory(one, asked, cpus, threads, many)
+def _special(form: Form) -> str:
+    """What it asks for that only Slurm understands, in words."""
+    return next((SPECIAL[field] for key, field in _SPECIAL.items() if _is_asked(form.get(key))), "")
+
+
+def _is_asked(value: object) -> bool:
+    if isinstance(value, (bool, str)):
+        return bool(value) and value not in ("0", "*", "(null)")
+    return bool(_items(value) if isinstance(value, list) else _few(value))
 
 
 def _ending(value: object) -> tuple[int | None, int | None]:

@@ -14,6 +14,7 @@ import pwd
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ....simulate.errors import ConfigError
 from ....simulate.snapshot import JobState
@@ -51,9 +52,13 @@ def by_rest(
         ConfigError: one of them cannot be right.
     """
     where = "adapter slurm"
+    texts = {"rest_url": url, "rest_user": user, "rest_token_file": token_file, "rest_token_command": token_command}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise ConfigError(where, name, f"found {value!r}", "a text")
     if token_file and token_command:
         raise ConfigError(where, "rest_token_file", "there is rest_token_command, too", "one of them")
-    if not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
+    if isinstance(lifespan_s, bool) or not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
         raise ConfigError(where, "rest_token_lifespan_s", f"found {lifespan_s!r}", "seconds, 1 or more")
     me = pwd.getpwuid(os.geteuid()).pw_name
     source: TokenSource
@@ -71,6 +76,13 @@ def by_rest(
     return ByRest(Client(url, user or me, source, timeout_s))
 
 
+def of_options(options: Mapping[str, Any], user: str, timeout_s: float) -> ByRest:
+    """Return the transport that the adapter's options name, for the daemon's account `user`. Raises ConfigError."""
+    own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
+    lifespan_s = own.pop("token_lifespan_s", 600.0)
+    return by_rest(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
+
+
 class ByRest:
     """The part of a `Transport` that slurmrestd serves; see `fallback.Either`."""
 
@@ -81,6 +93,7 @@ class ByRest:
         self._since: int | None = None
         self._whole_at = -math.inf
         self._told: tuple[float, float] | None = None
+        self.shows_all = True
         self.notes: Sequence[str] = ()
         if client.exposed:
             why = "whoever reads along there has the token; https:// or unix:/PATH keeps it"
@@ -91,17 +104,21 @@ class ByRest:
         """The version that is spoken, found out once, and again when it is not offered any more."""
         if self._version is None:
             self._version = choose(self._document(), self._client.url)
-            names = ("ReqNodeList", "StartTime", "AdminComment", "Comment")
-            log.info("slurmrestd at %s: %s%s", self._client.url, self._version, _limits(self._version, names))
+            cannot = ", ".join(self._version.cannot_write())
+            limits = f"; it cannot write {cannot}, which scontrol does" if cannot else ""
+            log.info("slurmrestd at %s: %s%s", self._client.url, self._version, limits)
         return self._version
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """All jobs, anew only if anything has changed; or those of `ids`, one by one."""
+        """All jobs, anew only if anything has changed (else the same list); or those of `ids`, one by one.
+
+        `shows_all` then says whether they are told whole; `squeue.Unshown` is what may be missing.
+        """
         some = tuple(ids)
         if 0 < len(some) <= SINGLY:
             return [job for number in some for job in self._job(number)]
         everything = self._all()
-        return [job for job in everything if job.id in set(some)] if some else list(everything)
+        return [job for job in everything if job.id in set(some)] if some else everything
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """No request: the queue has told it already."""
@@ -145,7 +162,9 @@ class ByRest:
         if query and not read:  # since 23.02 an unchanged queue may be an empty list and a warning
             if "changes since" in warnings(answer):
                 return self._jobs
-            read = forms.jobs(self._get("jobs"), self._what("jobs"))
+            answer = self._get("jobs")
+            read = forms.jobs(answer, self._what("jobs"))
+        self.shows_all = forms.shows_all(answer)
         told = forms.last_update(answer)
         known = [moment for moment in (since, told) if moment is not None]
         self._jobs, self._since = read, int(min(known)) if known else None
@@ -196,14 +215,3 @@ class ByRest:
             return None
         told, at = self._told
         return told + (self._clock() - at) - MARGIN_S
-
-
-def _limits(version: Version, names: Iterable[str]) -> str:
-    """What the version cannot write, as the end of a sentence."""
-    cannot = []
-    for name in names:
-        try:
-            version.body({name: "now"}, 0.0)
-        except NotDone:
-            cannot.append(name)
-    return f"; it cannot write {', '.join(cannot)}, which scontrol does" if cannot else ""

@@ -15,6 +15,7 @@ from typing import Any
 
 from ....simulate.formats.hostlist import expand
 from ...base import ParseError
+from ..update import ALLOWED
 from .errors import NotDone
 
 READABLE = range(36, 45)
@@ -74,6 +75,16 @@ class Version:
         for key in body.keys() - self.takes - ({"nodelist"} if not structured else set()):
             raise self._cannot(f"write {key}")
         return body
+
+    def cannot_write(self) -> list[str]:
+        """The fields of ours that it does not take."""
+        cannot = []
+        for name in sorted(ALLOWED):
+            try:
+                self.body({name: "now"}, 0.0)
+            except NotDone:
+                cannot.append(name)
+        return cannot
 
     def _cannot(self, what: str) -> NotDone:
         return NotDone(f"slurmrestd {self} cannot {what} of a job")

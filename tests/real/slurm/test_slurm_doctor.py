@@ -115,6 +115,22 @@ def test_with_the_daemons_configuration(site: SlurmSite, daemon: SlurmDaemon) ->
     assert done.returncode == 1 and "did you mean 'partitions'" in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_slurmrestd_and_its_token(site: SlurmSite, daemon: SlurmDaemon, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    config = yaml.safe_load(daemon.config.read_text())
+    config["adapter"]["options"] = {"rest_url": site.rest_url, "rest_token_file": str(token), "rest_user": OPERATOR}
+    daemon.config.write_text(yaml.safe_dump(config))
+    token.write_text(site.token())
+    for mode, levels in ((0o600, {"ok"}), (0o644, {"ok", "problem"})):
+        token.chmod(mode)
+        done = pilotfish("doctor", "--config", daemon.config, "--json")
+        assert findings(done.stdout)["rest"] == levels, done.stdout
+        assert token.read_text() not in done.stdout
+    site.signal("slurmrestd", signal.SIGKILL)
+    assert "warning" in findings(pilotfish("doctor", "--config", daemon.config, "--json").stdout)["rest"]
+    site.up()
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [

@@ -19,10 +19,12 @@ from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.findings import Service
+from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.fallback import Preferred
 from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
 from pilotfish.adapters.slurm.rest.errors import NotDone
 from pilotfish.adapters.slurm.rest.transport import ByRest, by_rest
@@ -30,7 +32,7 @@ from pilotfish.adapters.slurm.runner import Commands
 from pilotfish.adapters.slurm.transport import ByCommands
 from pilotfish.simulate.plan import Release, Start
 from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.simulate.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("site")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
@@ -52,6 +54,8 @@ def mixed(site: SlurmSite) -> None:
     site.submit("sleep 60", "--exclusive=user", "--partition=main,half", "--constraint=virt", "--qos=high")
     site.submit("sleep 60", "--mem=0", "--time=1", user="news")
     site.submit("sleep 60", "--mem-per-cpu=200M", "--cpus-per-task=3", "--nice=7")
+    site.submit("true", "--begin=now+600", "--contiguous", "--nodes=2", "--ntasks=4", "--cpus-per-task=2")
+    site.submit("true", "--begin=now+600", "--switches=1", "--ntasks-per-node=2", "--mem=100M")
     site.submit("true", "--hold", "--deadline=now+1day", "--nodes=2-4", "--requeue")
     site.submit("true", "--begin=now+3days", "--exclude=n1,n2", "--time-min=1", "--time=UNLIMITED")
     ended = [site.submit("exit 3"), site.submit("kill -9 $$"), site.submit("true")]
@@ -77,15 +81,9 @@ def short_state(site: SlurmSite, node: str) -> str:
 
 
 def comparable(job: SlurmJob) -> dict[str, Any]:
-    """What both ways know: squeue has no field for excluded nodes, and counts the CPUs of what never ran otherwise;
-    REST does not tell where a start is planned."""
-    fields = dataclasses.asdict(job) | {"unwanted": (), "planned": ()}
+    """What both ways know: squeue has no field for excluded nodes, and counts the CPUs of what never ran otherwise."""
+    fields = dataclasses.asdict(job) | {"unwanted": ()}
     return fields | ({"cpus": 0, "threads": 0, "memory": 0.0} if job.state.ended and not job.placed else {})
-
-
-def at_work(node: SlurmNode) -> SlurmNode:
-    """A node; cores of one that takes no jobs are idle to REST, and not to sinfo."""
-    return node if node.state is NodeState.UP else dataclasses.replace(node, idle=None)
 
 
 def test_rest_tells_of_every_job_and_node_what_the_commands_tell(
@@ -98,22 +96,28 @@ def test_rest_tells_of_every_job_and_node_what_the_commands_tell(
             for url in (site.rest_url, f"unix:{site.rest_socket}"):
                 with closing(by_rest(url, OPERATOR)) as way:
                     assert way.version.number == version
-                    compare(way, ByCommands(Commands()))
+                    compare(Preferred(way, ByCommands(Commands())), ByCommands(Commands()))
     finally:
         site.run("scontrol", "update", "NodeName=n7", "State=POWER_UP")
         site.until(lambda: short_state(site, "n7") in ("idle", "mix", "alloc"), "n7 to wake")
 
 
-def compare(rest: ByRest, commands: ByCommands) -> None:
+def compare(rest: Preferred, commands: ByCommands) -> None:
     """Job by job, field by field, node by node."""
     for _ in range(30):  # until nothing changes in between
         before, told, after = commands.jobs(), rest.jobs(), commands.jobs()
-        nodes = [sorted(map(at_work, way.nodes()), key=str) for way in (rest, commands)]
+        nodes = sorted(rest.nodes(), key=str), sorted(commands.nodes(), key=str)
         if before == after and nodes[0] == nodes[1]:
             break
         time.sleep(0.3)
     over_rest, by_commands = ({job.id: comparable(job) for job in jobs} for jobs in (told, before))
-    assert over_rest == by_commands and len(told) >= 17 and nodes[0] == nodes[1]
+    differ = {
+        id: {key: (over_rest[id][key], value) for key, value in fields.items() if over_rest[id][key] != value}
+        for id, fields in by_commands.items()
+        if over_rest[id] != fields
+    }
+    assert not differ and over_rest.keys() == by_commands.keys() and len(told) >= 17
+    assert nodes[0] == nodes[1]
     assert len({job.state for job in told}) >= 5 and len({node.state for node in nodes[0]}) >= 3
     for id in by_commands:
         assert comparable(rest.jobs([id])[0]) == by_commands[id]
@@ -166,6 +170,8 @@ def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
     cluster = Cluster("pilot", tuple(Node(f"n{number}", kind) for number in range(1, site.nodes + 1)))
     adapter = SlurmAdapter(cluster, Preferred(rest, ByCommands(as_operator)), Selection())
     jobs = [site.submit("sleep 30", *HOLD) for _ in range(3)]
+    for _ in range(10):  # what changes rarely is read one thing at a time
+        adapter.snapshot()
     views = {view.key: view for view in adapter.snapshot().jobs}
     for number, job in enumerate(jobs[:2], start=5):
         adapter.apply(Start(f"slurm/{job}", views[f"slurm/{job}"].job, (f"n{number}",)))
@@ -174,13 +180,29 @@ def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
         )
         comment = site.run("squeue", "--noheader", f"--jobs={job}", "--Format=Comment:0")
         assert comment.startswith("pilotfish:hold=600 pilotfish:pin=") and "AdminComment" not in site.show(job)
-    assert [argv for argv in told if argv[0] == "scontrol"] == [told[0]], "only what was denied was a command"
+    assert len([argv for argv in told if argv[:2] == ["scontrol", "update"]]) == 1, "only what was denied was a command"
     site.run("scontrol", "update", "NodeName=n7", "State=DRAIN", "Reason=test")
     adapter.apply(Start(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n7",)))
     assert site.show(jobs[2])["ReqNodeList"] == "n7"
     adapter.apply(Release(f"slurm/{jobs[2]}"))
-    assert site.show(jobs[2])["ReqNodeList"] == "(null)" and "scontrol" not in {argv[0] for argv in told[1:]}
+    assert site.show(jobs[2])["ReqNodeList"] == "(null)"
+    views = {view.key: view for view in adapter.snapshot().jobs}
+    site.run("scancel", str(jobs[2]))
+    adapter.apply(Start(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n6",)))  # ended meanwhile: nothing to do
+    assert len([argv for argv in told if argv[:2] == ["scontrol", "update"]]) == 1
     adapter.close()
+
+
+def test_the_doctor_looks_at_rest_too(site: SlurmSite, tmp_path: Path) -> None:
+    site.submit("true", "--hold")
+    service = Service("live")
+    found = examine(None, OPERATOR, service, rest_url=site.rest_url, rest_user="")
+    told = [(finding.level, finding.says) for finding in found if finding.topic == "rest"]
+    assert [level for level, _ in told] == ["ok", "ok", "note"] and "v0.0.38 tells of" in told[1][1]
+    (lost,) = [
+        each for each in examine(None, OPERATOR, service, rest_url=f"unix:{tmp_path}/none") if each.topic == "rest"
+    ]
+    assert lost.level == "warning" and "nobody listens at unix:" in lost.says
 
 
 def test_slurms_refusals_come_through(site: SlurmSite, rest: ByRest) -> None:
