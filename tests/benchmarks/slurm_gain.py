@@ -1,14 +1,12 @@
-"""The same jobs by Slurm alone and with pilotfish beside it, run in turns; and the plan of them against the run.
+"""As `slurm_against`, with EMULATED cores, so that the figures do not depend on how busy this machine is.
 
-Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. EMULATED: a node's
-core is a lock that the jobs which compute take in turns of 50 ms, so that two of them on one node halve each other's
-speed however busy this machine is. REAL: a node's core is one of this machine's, to which its jobs bind themselves;
-Slurm, the daemon and whatever else runs here take from the same cores. Jobs that sleep take nothing in both.
+Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. A node's core is a
+lock that the jobs which compute take in turns of 50 ms, so that two of them on one node halve each other's speed; jobs
+that sleep take nothing. Only what Slurm and the daemon take to start a job and to see its end is this machine's.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import sys
@@ -51,10 +49,7 @@ while left > 0:
     fcntl.flock(core, fcntl.LOCK_UN)
     time.sleep(0.0005)
 ' {{folder}}/core.$SLURMD_NODENAME"""
-SPIN = f"""/usr/bin/env taskset -c $core python3 -S -c '
-import time
-while time.process_time() < {SECONDS}: pass'"""
-LINES = {"emulated": {"spin": SLICES, "nap": f"sleep {SECONDS}"}, "real": {"spin": SPIN, "nap": f"sleep {SECONDS}"}}
+LINES = {"spin": SLICES, "nap": f"sleep {SECONDS}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +62,22 @@ class Result:
 
 
 def measure(quick: bool) -> None:
-    """Print the tables."""
-    jobs = f"{EACH} jobs that compute for {SECONDS:g} s and {EACH} that sleep, two nodes"
-    if why_not := missing() or ("" if len(os.sched_getaffinity(0)) > 1 else "this machine has one CPU"):
-        heading(jobs)
+    """Print the table."""
+    heading(f"{EACH} jobs that compute for {SECONDS:g} s, {EACH} that sleep, two nodes whose cores are EMULATED")
+    if why_not := missing():
         print(f"left out: {why_not}")
         return
     with a_slurm(nodes=2, cpus=2) as slurm:
-        for how, turns in (("emulated", 1 if quick else 3), ("real", 1)):
-            heading(f"{jobs}: Slurm alone, and with pilotfish; cores {how.upper()}")
-            _in_turns(slurm, how, turns)
+        _in_turns(slurm, 1 if quick else 3)
 
 
-def _in_turns(slurm: SlurmCluster, how: str, turns: int) -> None:
+def _in_turns(slurm: SlurmCluster, turns: int) -> None:
     alone, beside, planned = list[Result](), list[Result](), list[Result]()
     for turn in range(turns):
         kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
-        alone.append(_run(slurm, kinds, how, beside=False))
+        alone.append(_run(slurm, kinds, beside=False))
         with served(slurm, _prepare) as daemon:
-            beside.append(_run(slurm, kinds, how, beside=True))
+            beside.append(_run(slurm, kinds, beside=True))
             assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
         planned.append(_simulated(kinds))
     rows = []
@@ -95,10 +87,9 @@ def _in_turns(slurm: SlurmCluster, how: str, turns: int) -> None:
         error = [b / p - 1 for p, b in zip(plans, ours, strict=True)]
         rows.append([what, _spread(theirs), _spread(ours), _shares(change), _spread(plans), _shares(error)])
     table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
-    print(f"medians of {turns} turns, each of both on the same jobs in the same order (least to most), load average "
-          f"{os.getloadavg()[0]:.1f} at the end. Slurm alone packs: two that compute may be on one core beside a node "
-          "where both sleep. What the simulation leaves out: Slurm takes about a second to start a job, and the daemon "
-          "up to its cycle of 1 s to see an end: once for each job on a place.")  # fmt: skip
+    print(f"medians of {turns} turns, both on the same jobs in the same order (least to most). Slurm alone packs: two")
+    print("that compute may be on one core beside a node where both sleep. The simulation leaves out that Slurm takes")
+    print("a second to start a job, and the daemon up to its cycle of 1 s to see an end: for each job on it.")
 
 
 def _simulated(kinds: Sequence[str]) -> Result:
@@ -118,18 +109,17 @@ def _prepare(daemon: SlurmDaemon) -> None:
             store.put(profile)
 
 
-def _run(slurm: SlurmCluster, kinds: Sequence[str], how: str, *, beside: bool) -> Result:
+def _run(slurm: SlurmCluster, kinds: Sequence[str], *, beside: bool) -> Result:
     """Submit the jobs at once and wait for their end."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
-        ended, cpus = folder / "ended", sorted(os.sched_getaffinity(0))
+        ended = folder / "ended"
         for each in (folder, ended):
             each.mkdir(exist_ok=True)
             each.chmod(0o777)
         alone = () if beside else ("--begin=now", "--comment=none")
         for kind in kinds:
-            core = f"case $SLURMD_NODENAME in n1) core={cpus[0]};; *) core={cpus[1]};; esac"
-            line = f"{core}; {LINES[how][kind].format(folder=folder)}; date +%s.%N >{ended}/$SLURM_JOB_ID"
+            line = f"{LINES[kind].format(folder=folder)}; date +%s.%N >{ended}/$SLURM_JOB_ID"
             work.add(line, "--cpus-per-task=1", "--mem=64M", *alone, tags=f";profile={kind}")
         slurm.until(lambda: len(list(ended.iterdir())) == len(kinds), "the end of all jobs")
         time.sleep(0.5)
