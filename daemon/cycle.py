@@ -19,7 +19,7 @@ from ..simulate.job import Job
 from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .apply import Applied, Applier, carry_out
-from .check import check
+from .check import check, holds_nodes
 from .exporter import Metrics
 from .guard import Guard
 from .journal import Journal
@@ -93,6 +93,7 @@ class Cycle:
         self.recheck_s = self._gap = recheck_s
         self._recheck_at = math.inf
         self._nodes: tuple[NodeState, ...] = ()
+        self._holders: set[str] = set()
         self.stuck: dict[str, str] = {}
 
     def run(self) -> Report:
@@ -189,7 +190,9 @@ class Cycle:
         """
         if snapshot.node_states != self._nodes:
             self._renew()
-        news = self.changed or bool(events)
+        holders = {view.key for view in snapshot.jobs if holds_nodes(view)}
+        freed, self._holders = self._holders - holders, holders  # a neighbour that ends makes room, too
+        news = self.changed or bool(events) or bool(freed)
         drifted = snapshot.time >= self._recheck_at
         self._nodes = snapshot.node_states
         if self.blocked or not (news or drifted):

@@ -269,3 +269,16 @@ def test_a_job_whose_precursor_was_let_go_of_is_not_stuck(offering, kit) -> None
     offering.manager.offer(kit.job("2", seconds=1))
     offering.run(4)
     assert offering.manager.runs["rjms/2"] == 1
+
+
+def test_room_that_a_neighbour_leaves_early_is_used_at_once(offering, kit) -> None:
+    """Nothing of ours happens then: it is the neighbour's end alone that makes the room."""
+    whole = kit.job("x", seconds=3000, threads=2, nodes=2)
+    view = JobView("rjms/x", whole, JobState.RUNNING, ("n1", "n2"), start_time=offering.manager.time)
+    offering.manager.views["rjms/x"] = view
+    offering.manager.offer(kit.job("1", seconds=2))
+    offering.run(3)
+    assert not offering.manager.runs
+    del offering.manager.views["rjms/x"]
+    offering.run(2)
+    assert offering.manager.runs["rjms/1"] == 1

@@ -95,6 +95,7 @@ def test_twenty_kills_in_one_workload_delay_no_job_and_double_none(
         _submit(work, draw, 4)
         slurm.resume()
         work.wait()
+    requeued = {job for job in requeued if slurm.show(job)["Restarts"] != "0"}  # others had ended before
     work.each_ran_once(but=requeued)
     waits = [_wait_s(slurm, work, job, requeued) for job in work.jobs]
     runs = work.runs()
@@ -127,9 +128,9 @@ def _spring(daemon: SlurmDaemon, traps: Traps, moment: str, work: Callable[[], N
 
 
 def _requeue(slurm: SlurmCluster, job: int) -> set[int]:
-    """Send the job back to the queue as soon as it runs."""
+    """Send the job back to the queue as soon as it runs; who ended before that could be said stays ended."""
     eventually(lambda: slurm.jobs()[job][0] in ("RUNNING", "COMPLETED"), f"the start of {job}")
-    slurm.run("scontrol", "requeue", str(job))
+    slurm.run("scontrol", "requeue", str(job), check=False)
     return {job}
 
 

@@ -54,7 +54,7 @@ def test_an_operator_places_jobs_of_users_and_marks_them_in_their_comment(site: 
         comment = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--Format=Comment:0")
         assert comment.startswith("for me pilotfish:hold=600 pilotfish:pin=")
     said = daemon.log.read_text()
-    assert said.count("is marked in Comment") == 1 and "Traceback" not in said
+    assert said.count("pins are marked in Comment") == 1 and "Traceback" not in said
     assert daemon.stop(signal.SIGTERM) == 0
 
 
