@@ -267,7 +267,7 @@ class SlurmAdapter:
                 raise
             self._change(job, fields(update.Place.COMMENT))
             self._mark_in = update.Place.COMMENT
-            log.info("an operator may not write AdminComment: what is placed is marked in Comment")
+            log.info("an operator may not write AdminComment: pins are marked in Comment")
 
     def _release(self, key: str) -> None:
         """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""

@@ -27,7 +27,7 @@ _WORKFLOW = {True: "missing: the nodes to plan for", False: "it goes with --adap
 def plan(
     workflow: Annotated[
         Path | None,
-        typer.Argument(metavar="[WORKFLOW]", help="The workflow: ours (YAML), WfCommons (JSON) or Pegasus DAX."),
+        typer.Argument(metavar="WORKFLOW", help="The workflow: ours (YAML), WfCommons (JSON) or Pegasus DAX."),
     ] = None,
     cluster: Annotated[
         Path | None, typer.Option("--cluster", "-c", metavar="FILE", help="The nodes to plan for (YAML).")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
-    "slurm_beside", "slurm_against", "slurm_gain",
+    "slurm_beside", "slurm_gain",
 )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def _in_turns(slurm: SlurmCluster, turns: int) -> None:
     table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
     print(f"medians of {turns} turns, both on the same jobs in the same order (least to most). Slurm alone packs: two")
     print("that compute may be on one core beside a node where both sleep. The simulation leaves out that Slurm takes")
-    print("about a second to start a job, and the daemon up to its cycle of 1 s to see an end: once a job.")
+    print("a second to start a job, and the daemon up to its cycle of 1 s to see an end: for each job on it.")
 
 
 def _simulated(kinds: Sequence[str]) -> Result:

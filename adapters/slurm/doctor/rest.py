@@ -1,21 +1,19 @@
 """slurmrestd, where one is configured: whether somebody listens there, and for how long the token is good.
 
 Rule: it connects and reads the token's own claims; it asks nothing, and no part of a token is ever printed.
-Source: RFC 7519 (JSON Web Token), claims `exp` and `sun`; slurmrestd(8).
+Source: slurmrestd(8).
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import socket
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from ...findings import OK, PROBLEM, WARNING, Finding
+from ..rest.token import parse
 
 PATIENCE_S = 3.0
 #: a token that ends sooner is about to be missed, seconds
@@ -57,33 +55,21 @@ def unreachable(url: str) -> str:
     return ""
 
 
-def claims(token: str) -> dict[str, Any]:
-    """What a token says of itself. Raises ValueError."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise ValueError("it is no token")
-    found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    if not isinstance(found, dict):
-        raise ValueError("it is no token")
-    return found
-
-
 def _token(path: Path, now: float) -> Iterator[Finding]:
     try:
-        text = path.read_text().strip()
-        mode = path.stat().st_mode
-        found = claims(text.rpartition("=")[2] if text.startswith("SLURM_JWT=") else text)
-        ends = float(found["exp"])
+        ends, mode = parse(path.read_text()).exp, path.stat().st_mode
     except OSError as error:
         yield Finding(WARNING, "rest", f"the token cannot be read: {path}: {error.strerror}")
         return
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         yield Finding(WARNING, "rest", f"{path} holds no token of Slurm's", (f"scontrol token > {path}",))
         return
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        says = f"everybody may read the token in {path}, and act as {found.get('sun', 'its user')}"
+        says = f"everybody may read the token in {path}, and act as its user"
         yield Finding(PROBLEM, "rest", says, (f"chmod 0600 {path}",))
-    if ends - now < SOON_S:
+    if ends is None:
+        yield Finding(WARNING, "rest", f"the token in {path} never ends: whoever finds it may use it for ever")
+    elif ends - now < SOON_S:
         when = "has ended" if ends <= now else f"ends in {ends - now:.0f} s"
         yield Finding(WARNING, "rest", f"the token in {path} {when}: commands are used in its place")
     else:

@@ -131,7 +131,8 @@ def test_a_planned_start_is_not_delayed(site: SlurmSite, daemon: SlurmDaemon) ->
     ended = [
         seconds(site.show(job)["EndTime"]) for job in site.jobs() if job < wide and site.jobs()[job][0] == "COMPLETED"
     ]
-    assert begun <= max(ended[-4:]) + PASS_S
+    times = site.run("squeue", "--noheader", "--states=all", "--format=%A %T %V %S %e %N %Q")
+    assert begun <= max(ended[-4:]) + PASS_S, f"{times}\n{daemon.log.read_text()}"
     eventually(lambda: {site.jobs()[job][0] for job in long} == {"COMPLETED"}, "the end of the long ones")
     assert all(seconds(site.show(job)["StartTime"]) >= begun for job in long)
 

@@ -47,14 +47,14 @@ def hand_over(site: SlurmSite, line: str, *options: str) -> int:
 def test_an_operator_places_jobs_of_users_and_marks_them_in_their_comment(site: SlurmSite, start: Start) -> None:
     daemon = start(OPERATOR)
     jobs = [hand_over(site, "sleep 0.5", "--cpus-per-task=3") for _ in range(6)]
-    site.until(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")
+    eventually(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")
     for job in jobs:
         shown = site.show(job)
         assert shown["NodeList"] == shown["ReqNodeList"] and "AdminComment" not in shown
         comment = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--Format=Comment:0")
         assert comment.startswith("for me pilotfish:hold=600 pilotfish:pin=")
     said = daemon.log.read_text()
-    assert said.count("pins are marked in Comment") == 1 and "Traceback" not in said
+    assert said.count("is marked in Comment") == 1 and "Traceback" not in said
     assert daemon.stop(signal.SIGTERM) == 0
 
 
@@ -70,7 +70,7 @@ def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: 
     argv = [*daemon.prefix, *COMMAND, "reap", "--config", str(daemon.config)]
     done = subprocess.run(argv, capture_output=True, text=True, env=daemon.environment, cwd="/")
     assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr
-    site.until(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
+    eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
     assert site.jobs()[job][1] != "n2"
 
 
