@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm import sinfo, squeue
 
 NOW = 1_900_000_000
@@ -32,6 +33,8 @@ class Site:
         """What the command prints."""
         if argv[0] == "sdiag":
             return f"sdiag output at Sat Mar 17 17:46:40 2030 ({NOW})\n"
+        if argv[0] == "scontrol":
+            raise AdapterError("this site tells nothing of its limits, partitions and reservations", kind="refused")
         table = next(word.partition("=")[2] for word in argv if word.lower().startswith("--format="))
         mark = "@" + table.split("@")[1] + "@"
         if argv[0] == "sinfo":
@@ -86,7 +89,7 @@ class Site:
 
 
 def _text(rows: Sequence[dict[str, str]], fields: Sequence[str], mark: str) -> str:
-    return "".join("".join(f"{row[field]}{mark}" for field in fields) + "\n" for row in rows)
+    return "".join("".join(f"{row.get(field, '(null)')}{mark}" for field in fields) + "\n" for row in rows)
 
 
 def _folded(names: Sequence[str]) -> str:

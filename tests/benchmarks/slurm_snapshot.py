@@ -6,6 +6,7 @@ Rule: the daemon's own cycle in a dry run with its own planner; only the command
 
 from __future__ import annotations
 
+import logging
 import statistics
 import tempfile
 import time
@@ -70,6 +71,7 @@ def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: 
 def measure(quick: bool) -> None:
     """Print the table."""
     heading("A cycle beside Slurm, 10,000 nodes and 10,000 jobs (5,000 run), recorded; target: decided in 500 ms")
+    logging.getLogger("pilotfish").setLevel(logging.ERROR)
     rows = []
     for ours in (100, 1_000, 5_000):
         site = Site(10_000, 10_000, ours)
