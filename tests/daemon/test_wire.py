@@ -176,7 +176,7 @@ def test_who_asks_on_and_never_listens_does_not_fill_the_memory(tmp_path):
         heard = 0
         while deaf.poll(500):
             heard += len(deaf.recv_multipart()) == 2
-        assert 1 <= heard < 100
+        assert 1 <= heard < 200  # some were thrown away; how many, is a matter of who is faster
 
 
 def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
