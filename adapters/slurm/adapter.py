@@ -132,13 +132,15 @@ class SlurmAdapter:
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._seen.pop(number, None)
+            self._judge = None
         self._note(found, whole=False)
         return self._picture(self._clock.now())
 
     def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
         """Keep what was just read; it serves until something is changed, or for FRESH_S."""
         new, now = {job.id: job for job in jobs}, self._time()
-        self._judge = None
+        if whole or any(self._seen.get(job.id) != job for job in jobs):
+            self._judge = None
         self._seen = new if whole else self._seen | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
@@ -149,9 +151,12 @@ class SlurmAdapter:
         self._version += 1
         judge = self._judged(now)
         seen, found = self._seen.values(), judge.verdicts()
-        lists = {verdict.allowed: verdict.allowed for verdict in found.values()}
-        self._same = {names: self._same.get(names, names) for names in lists}
-        found = {job: replace(verdict, allowed=self._same[verdict.allowed]) for job, verdict in found.items()}
+        lists = {id(verdict.allowed): verdict.allowed for verdict in found.values()}
+        same = {number: self._same.get(names, names) for number, names in lists.items()}
+        self._same = {names: names for names in same.values()}
+        for job, verdict in found.items():
+            if same[id(verdict.allowed)] is not verdict.allowed:
+                found[job] = replace(verdict, allowed=same[id(verdict.allowed)])
         views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
         return Snapshot(
             now,
@@ -250,13 +255,15 @@ class SlurmAdapter:
             raise _refused(start, why or "it was not handed over")
         if update.pin_of(job) and set(job.wanted) == set(start.nodes):
             return  # it is on its way
-        verdict = self._judged(now).verdict(job)
+        judge = self._judged(now)
+        verdict = judge.verdict(job, start.nodes)
         if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
         self._write(job, lambda place: update.pin(job, start.nodes, now, held=what is Standing.HELD, place=place))
         # Until it is read again it counts as placed: no other is put where it goes.
         mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
-        self._seen[number], self._judge = replace(job, wanted=start.nodes, admin_comment=mark), None
+        self._seen[number] = replace(job, wanted=start.nodes, admin_comment=mark)
+        judge.place(self._seen[number])
 
     def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
         """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""

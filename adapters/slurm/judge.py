@@ -7,8 +7,10 @@ waits, with the reason; what only Slurm understands, and what waits too long, is
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, NodeState
@@ -83,11 +85,16 @@ class Judge:
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
         self._loads = room.loads(self._placed, site.partitions)
         self._rooms: dict[object, frozenset[str]] = {}
+        self._least: dict[frozenset[str], int] = {}
+        self._taken: Quota | None = None
+        self._found: dict[int, Verdict] | None = None
         self._outlook = self._look_ahead()
 
     def verdicts(self) -> dict[int, Verdict]:
         """On every waiting job of ours, by id. Limits are given out in Slurm's order. O(jobs x nodes) at worst."""
-        quota, found = self._quota(), dict[int, Verdict]()
+        if self._found is not None:
+            return self._found
+        quota, found = self._quota().copy(), dict[int, Verdict]()
         waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
         for job in sorted(waiting, key=self.order):
             what, why = standing(job, self._selection, self._now)
@@ -96,12 +103,25 @@ class Judge:
             ours = job.id in found and not found[job.id].waits and what is Standing.HELD
             if ours or (self._startable(job, what) and not self._later(job)):
                 quota.count(job, job.time_limit or math.inf)
+        self._found = found
         return found
 
-    def verdict(self, job: SlurmJob) -> Verdict:
-        """On one job, beside all that runs and was placed."""
+    def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
+        """On one job on no other nodes than these, beside all that runs and was placed."""
         what, why = standing(job, self._selection, self._now)
-        return self._verdict(job, what, why, self._quota())
+        return self._verdict(job, what, why, self._quota(), frozenset(nodes))
+
+    def place(self, job: SlurmJob) -> None:
+        """Count a job that was pinned since."""
+        where, quota = holds(job), self._quota()
+        self._jobs = [job if other.id == job.id else other for other in self._jobs]
+        self._placed.append((job, where))
+        room.add(self._loads, job, where, self._site.partitions)
+        quota.count(job, job.time_limit or math.inf)
+        self._outlook.place(job.id, Hold(where, job.cores, job.memory, self._end(job)))
+        self._found = None
+        self._rooms.clear()
+        self.__dict__.pop("_alike", None)
 
     def kind(self, job: SlurmJob) -> str:
         """By what it keeps apart from others: see `Job.apart`."""
@@ -128,11 +148,13 @@ class Judge:
                 found.append((place.name, cores, max(1.0, (end or self._now + UNSEEN_S) - self._now)))
         return found
 
-    def _verdict(self, job: SlurmJob, what: Standing, why: str, quota: Quota) -> Verdict:
+    def _verdict(
+        self, job: SlurmJob, what: Standing, why: str, quota: Quota, only: frozenset[str] | None = None
+    ) -> Verdict:
+        """`only`: judge on these nodes, not on all that the job may use."""
         base, never = self._base(job)
-        sizes = [node.type.cores for node in self._cluster.nodes if node.name in base]
         whole = self._whole(job)
-        cores = max(job.cores, min(sizes, default=1)) if whole else job.cores
+        cores = max(job.cores, self._least_cores(base)) if whole else job.cores
         due, reason = self._due(job, what, never)
         if what is Standing.WAITING:
             return Verdict(base, why, cores, due, reason)
@@ -142,11 +164,18 @@ class Judge:
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         ask = Ask(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
-        roomy = self._roomy(job, base)
+        roomy = self._roomy(job, base) if only is None else self._roomy_of(job, base & only)
         left, blocked = self._outlook.open(ask, roomy)
         if len(left) < job.nodes and len(base) >= job.nodes:
             waits = blocked or f"{len(roomy)} of the nodes that it may use have room for it, it needs {job.nodes}"
         return Verdict(left, waits, cores, due, reason)
+
+    def _least_cores(self, base: frozenset[str]) -> int:
+        """Of the smallest of these nodes."""
+        if base not in self._least:
+            sizes = [node.type.cores for node in self._cluster.nodes if node.name in base]
+            self._least[base] = min(sizes, default=1)
+        return self._least[base]
 
     def _base(self, job: SlurmJob) -> tuple[frozenset[str], str]:
         """The nodes that it may ever use, and why there are none."""
@@ -176,14 +205,26 @@ class Judge:
         """Those of its nodes that have room for it by Slurm's rules of sharing."""
         shape = (job.partition, job.cores, job.memory, job.shares, base)
         if shape not in self._rooms:
-            loose, empty = self._cluster.oversubscription > 1, room.Load()
-            known = self._site.partitions
-            self._rooms[shape] = frozenset(
-                name
-                for name in base
-                if not room.obstacle(job, self._nodes[name], self._loads.get(name, empty), known, loose=loose)
-            )
+            fitting = [names for one, names in self._alike.items() if self._roomy_of(job, [one])]
+            self._rooms[shape] = frozenset[str]().union(*fitting) & base
         return self._rooms[shape]
+
+    def _roomy_of(self, job: SlurmJob, names: Collection[str]) -> frozenset[str]:
+        loose, empty, known = self._cluster.oversubscription > 1, room.Load(), self._site.partitions
+        return frozenset(
+            name
+            for name in names
+            if not room.obstacle(job, self._nodes[name], self._loads.get(name, empty), known, loose=loose)
+        )
+
+    @cached_property
+    def _alike(self) -> dict[str, frozenset[str]]:
+        """Nodes that differ in nothing that decides about room, by the name of one of them."""
+        groups: dict[object, list[str]] = defaultdict(list)
+        for name, node in self._nodes.items():
+            state = (node.cpus, node.memory, node.idle, node.free)
+            groups[state, self._loads[name].key() if name in self._loads else None].append(name)
+        return {names[0]: frozenset(names) for names in groups.values()}
 
     def _whole(self, job: SlurmJob) -> bool:
         return room.alone(job, self._partitions(job))
@@ -223,20 +264,20 @@ class Judge:
         return (job.start or 0.0) > self._now + START_S
 
     def _quota(self) -> Quota:
-        site = self._site
-        quota = Quota(site.limits if site.settings.limits else Limits(), _qos_of(site))
-        for job, _ in self._placed:
-            left = (job.end - self._now) if job.end is not None else (job.time_limit or math.inf)
-            quota.count(job, max(0.0, left))
-        return quota
+        """What runs, and was placed, counted; kept up to date by `place`."""
+        if self._taken is None:
+            site = self._site
+            self._taken = Quota(site.limits if site.settings.limits else Limits(), _qos_of(site))
+            for job, _ in self._placed:
+                left = (job.end - self._now) if job.end is not None else (job.time_limit or math.inf)
+                self._taken.count(job, max(0.0, left))
+        return self._taken
 
     def _look_ahead(self) -> Outlook:
         sizes = {node.name: (node.cpus, node.memory) for node in self._nodes.values()}
         holds_, planned, first = list[Hold](), list[Planned](), list[First]()
         for job, where in self._placed:
-            limit = self._now + START_S + (job.time_limit or math.inf)
-            end = job.end if job.end is not None and job.state is not JobState.PENDING else limit
-            holds_.append(Hold(where, job.cores, job.memory, end))
+            holds_.append(Hold(where, job.cores, job.memory, self._end(job)))
         for name, cores, span in self.unseen():
             holds_.append(Hold((name,), cores, 0.0, self._now + span))
         for job in self._jobs:
@@ -252,6 +293,11 @@ class Judge:
                 first.append(First(job.id, order, self._possible(job)))
         windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
         return Outlook(self._now, sizes, holds_, planned, first, windows)
+
+    def _end(self, job: SlurmJob) -> float:
+        """When a job that runs, or was placed, ends at the latest, epoch seconds."""
+        limit = self._now + START_S + (job.time_limit or math.inf)
+        return job.end if job.end is not None and job.state is not JobState.PENDING else limit
 
     def _possible(self, job: SlurmJob) -> frozenset[str]:
         unwanted = self._site.excluded.get(job.id, ())

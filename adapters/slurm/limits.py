@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from ..base import ParseError
@@ -67,7 +68,7 @@ class Association:
     each: Caps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """All that was read; associations by account, user number (None: the account's own) and partition ("": all)."""
 
@@ -97,8 +98,11 @@ class Limits:
         for association in self._above(job):
             yield Scope(f"association {association.id}", association.each)
 
+    @cached_property
+    def _by_id(self) -> dict[int, Association]:
+        return {association.id: association for association in self.associations.values()}
+
     def _above(self, job: SlurmJob) -> Iterator[Association]:
-        by_id = {association.id: association for association in self.associations.values()}
         account = job.account
         keys = ((account, job.uid, partition) for partition in (*job.partition.split(","), ""))
         found = next((self.associations[key] for key in keys if key in self.associations), None)
@@ -109,7 +113,7 @@ class Limits:
         while above is not None and above.id not in seen:
             seen.add(above.id)
             yield above
-            above = by_id.get(above.above) if above.above is not None else None
+            above = self._by_id.get(above.above) if above.above is not None else None
 
 
 def _of(member: Member, caps: Mapping[Member, Caps]) -> Caps:

@@ -7,12 +7,16 @@ has not planned yet for a job that comes first and could use a node, no other ta
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 #: Seconds from a decision to the start that it brings about, at the most.
 START_S = 10.0
+
+#: Nodes that are sooner looked at one by one than in whole sets.
+FEW = 16
 
 #: What Slurm sorts its queue by, smallest first: tier of the partition, priority (both negative), and job id.
 Order = tuple[int, int, int]
@@ -93,44 +97,77 @@ class Outlook:
         self._windows: dict[str, list[Window]] = defaultdict(list)
         self._first: dict[str, First] = {}
         self._cache: dict[object, frozenset[str]] = {}
+        self._answers: dict[object, tuple[frozenset[str], str]] = {}
         self._holds: dict[str, list[Hold]] = defaultdict(list)
         self._starts, self._all_windows, self._firsts = list(planned), list(windows), list[First]()
+        self._could = sorted(first, key=lambda job: job.order)
         for start in self._starts:
             for name in start.nodes:
                 self._planned[name].append(start)
         for window in self._all_windows:
             for name in window.nodes:
                 self._windows[name].append(window)
-        seen: set[frozenset[str]] = set()
-        for job in sorted(first, key=lambda job: job.order):
-            if job.nodes not in seen:  # of those that could use the same nodes the first decides
+        self._rank()
+        for hold in holds:
+            self._hold(hold)
+
+    def _rank(self) -> None:
+        """Of the jobs that could use the same nodes the first decides."""
+        self._firsts, self._first, seen = [], {}, set[frozenset[str]]()
+        alike = {id(job.nodes): job for job in reversed(self._could)}  # equal lists are mostly one
+        for job in sorted(alike.values(), key=lambda job: job.order):
+            if job.nodes not in seen:
                 seen.add(job.nodes)
                 self._firsts.append(job)
                 for name in job.nodes:
                     self._first.setdefault(name, job)
-        for hold in holds:
-            for name in hold.nodes:
-                if name in self._planned:
-                    self._holds[name].append(hold)
+
+    def _hold(self, hold: Hold) -> None:
+        for name in hold.nodes:
+            if name in self._planned:
+                self._holds[name].append(hold)
+
+    def place(self, job: int, hold: Hold) -> None:
+        """A job was placed since: it comes first no more, and holds its nodes."""
+        for start in [start for start in self._starts if start.job == job]:
+            self._starts.remove(start)
+            for name in start.nodes:
+                self._planned[name].remove(start)
+        if any(first.job == job for first in self._could):
+            self._could = [first for first in self._could if first.job != job]
+            self._rank()
+        self._hold(hold)
+        self._cache.clear()
+        self._answers.clear()
 
     def open(self, ask: Ask, nodes: Collection[str]) -> tuple[frozenset[str], str]:
         """Those of `nodes` on which it may start, and why not on one of the others ("" = on all). O(nodes)."""
-        end, left = self._now + START_S + ask.span, frozenset(nodes)
-        shut: frozenset[str] = frozenset()
-        for window in self._all_windows:  # whole sets first: what is left is looked at one by one
-            if window.start < end and window.end > self._now:
-                shut |= window.nodes
-        for first in self._firsts:
-            if first.order < ask.order:
-                shut |= first.nodes
-        if not left <= shut:
-            shut |= self._full(ask, end)
-        closed = shut & left
-        return left - closed, self.obstacle(ask, min(closed)) if closed else ""
-
-    def _full(self, ask: Ask, end: float) -> frozenset[str]:
-        """The nodes that have no room beside what is planned there before `end`; the same for many jobs."""
+        end, names = self._now + START_S + ask.span, frozenset(nodes)
+        windows = tuple(i for i, w in enumerate(self._all_windows) if w.start < end and w.end > self._now)
+        firsts = bisect_left(self._firsts, ask.order, key=lambda first: first.order)
         before = tuple(i for i, start in enumerate(self._starts) if start.order < ask.order and start.start < end)
+        shape = (names, windows, firsts, before, ask.cores, ask.memory, ask.whole)  # the same for many jobs
+        if shape not in self._answers:
+            self._answers[shape] = self._left(ask, names, windows, firsts, before)
+        left, closed = self._answers[shape]
+        return left, self.obstacle(ask, closed) if closed else ""
+
+    def _left(
+        self, ask: Ask, names: frozenset[str], windows: tuple[int, ...], firsts: int, before: tuple[int, ...]
+    ) -> tuple[frozenset[str], str]:
+        """Those of the nodes that are open beside what of all that counts, and the first of those that are not."""
+        if len(names) <= FEW:
+            closed = frozenset(name for name in names if self.obstacle(ask, name))
+            return names - closed, min(closed, default="")
+        shut = frozenset[str]().union(*(self._all_windows[i].nodes for i in windows))
+        shut = shut.union(*(first.nodes for first in self._firsts[:firsts]))
+        if before and not names <= shut:
+            shut |= self._full(ask, before)
+        closed = shut & names
+        return (names - closed, min(closed)) if closed else (names, "")
+
+    def _full(self, ask: Ask, before: tuple[int, ...]) -> frozenset[str]:
+        """The nodes that have no room beside these starts that are planned there; the same for many jobs."""
         shape = (before, ask.cores, ask.memory, ask.whole)
         if shape not in self._cache:
             there: dict[str, list[Planned]] = defaultdict(list)

@@ -39,6 +39,13 @@ class Quota:
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self._limits, self._partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
+        self._known: dict[object, list[Scope]] = {}
+
+    def copy(self) -> Quota:
+        """Another that goes on counting from here."""
+        twin = Quota(self._limits, self._partition_qos)
+        twin._counted, twin._known = self._counted.copy(), self._known
+        return twin
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
         """Why the job would pass a limit beside what is counted, or ""."""
@@ -57,13 +64,17 @@ class Quota:
 
     def count(self, job: SlurmJob, span_s: float) -> None:
         """Count a job that runs, or is about to."""
-        amounts = charge(job, span_s)
-        for scope in self._scopes(job):
+        scopes = self._scopes(job)
+        amounts = charge(job, span_s) if scopes else {}
+        for scope in scopes:
             for what in scope.caps:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
     def _scopes(self, job: SlurmJob) -> list[Scope]:
-        return [scope for scope in self._limits.scopes(job, self._qos(job)) if scope.caps]
+        who = (job.qos, job.partition, job.account, job.uid)
+        if who not in self._known:
+            self._known[who] = [scope for scope in self._limits.scopes(job, self._qos(job)) if scope.caps]
+        return self._known[who]
 
     def _qos(self, job: SlurmJob) -> str:
         return next((qos for name in job.partition.split(",") if (qos := self._partition_qos.get(name))), "")

@@ -27,22 +27,34 @@ class Load:
     alone: bool = False
     kinds: set[bool] = field(default_factory=set)
 
+    def key(self) -> object:
+        """The same for loads that are alike."""
+        jobs = tuple((name, tuple(sorted(cores))) for name, cores in sorted(self.jobs.items()) if cores)
+        return self.cores, self.memory, jobs, self.alone, frozenset(self.kinds)
+
 
 def loads(
     jobs: Iterable[tuple[SlurmJob, Collection[str]]], partitions: Mapping[str, Partition]
 ) -> dict[str, Load]:
     """What the jobs take on each of their nodes. O(jobs x their nodes)."""
-    found: dict[str, Load] = defaultdict(Load)
+    found: dict[str, Load] = {}
     for job, nodes in jobs:
-        kind = shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
-        for name in nodes:
-            load = found[name]
-            load.cores += job.cores
-            load.memory += job.memory
-            load.jobs[job.partition].append(job.cores)
-            load.kinds.add(kind)
-            load.alone = load.alone or alone(job)
+        add(found, job, nodes, partitions)
     return found
+
+
+def add(
+    loads: dict[str, Load], job: SlurmJob, nodes: Collection[str], partitions: Mapping[str, Partition]
+) -> None:
+    """Count one more job on its nodes."""
+    kind = shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
+    for name in nodes:
+        load = loads.setdefault(name, Load())
+        load.cores += job.cores
+        load.memory += job.memory
+        load.jobs[job.partition].append(job.cores)
+        load.kinds.add(kind)
+        load.alone = load.alone or alone(job)
 
 
 def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:

@@ -1,0 +1,69 @@
+"""Placing a job on a picture of the queue is as reading it again with the job placed: the same verdicts, and sooner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.slurm.handover import Selection
+from pilotfish.adapters.slurm.judge import Deferral, Judge
+from pilotfish.adapters.slurm.limits import Cap, Limits, Qos
+from pilotfish.adapters.slurm.partitions import Partition, Sharing
+from pilotfish.adapters.slurm.rarely import Site
+from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.adapters.slurm.settings import Settings
+from pilotfish.adapters.slurm.update import Pin
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, NodeState
+
+NOW = 1_000.0
+NAMES = [f"n{number}" for number in range(24)]  # more than are looked at one by one
+CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in NAMES))
+NODES = [SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES]
+PARTITIONS = {
+    "main": Partition("main", nodes=frozenset(NAMES)),
+    "shared": Partition("shared", nodes=frozenset(NAMES), sharing=Sharing.FORCE, rows=2),
+}
+waiting = st.builds(
+    SlurmJob,
+    id=st.just(0),
+    state=st.just(JobState.PENDING),
+    reason=st.sampled_from(("BeginTime", "Priority", "Resources")),
+    partition=st.sampled_from(("main", "shared")),
+    qos=st.just("normal"),
+    nodes=st.integers(1, 3),
+    threads=st.integers(1, 4),
+    memory=st.sampled_from((1e9, 2e9)),
+    time_limit=st.sampled_from((60.0, 600.0)),
+    submit=st.just(990.0),
+    begin=st.sampled_from((980.0, 1500.0)),
+    start=st.sampled_from((None, NOW + 300.0)),
+    priority=st.integers(1, 9),
+    comment=st.sampled_from(("pilotfish:hold=600", "")),
+)
+
+
+@given(st.lists(waiting, min_size=1, max_size=8), st.integers(1, 6), st.data())
+def test_a_placement_counts_as_if_it_had_been_read(jobs: list[SlurmJob], most: int, data: st.DataObject) -> None:
+    queue = [replace(job, id=number, cpus=job.threads * job.nodes, uid=5) for number, job in enumerate(jobs, 1)]
+    qos = {"normal": Qos({"jobs": Cap(float(most))}, {}, {5: {}}, {})}
+    site = Site(PARTITIONS, (), Limits(qos), Settings(limits=True), {}, frozenset(range(9)), frozenset())
+    judge = _judge(queue, site)
+    for _ in range(3):
+        fitting = [(number, verdict) for number, verdict in judge.verdicts().items() if not verdict.waits]
+        if not fitting:
+            break
+        number, verdict = data.draw(st.sampled_from(fitting))
+        job = next(job for job in queue if job.id == number)
+        where = tuple(sorted(verdict.allowed)[: job.nodes])
+        assert not judge.verdict(job, where).waits
+        placed = replace(job, wanted=where, admin_comment=str(Pin(int(NOW), number, job.uid)))
+        queue = [placed if other.id == number else other for other in queue]
+        judge.place(placed)
+        assert judge.verdicts() == _judge(queue, site).verdicts()
+
+
+def _judge(jobs: list[SlurmJob], site: Site) -> Judge:
+    return Judge(CLUSTER, NODES, jobs, Selection(), site, NOW, Deferral(), {}, {})
