@@ -20,10 +20,12 @@ from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .apply import Applied, Applier, carry_out
 from .check import check, holds_nodes
+from .collector import collected_after
 from .exporter import Metrics
 from .guard import Guard
 from .journal import Journal
 from .ledger import Ledger
+from .neighbours import Neighbours
 from .offers import take_in
 from .planning import Options, Planner, Problem, next_due, pose, seen_running, simulate_plan, starts
 from .power import PowerSaver
@@ -94,12 +96,17 @@ class Cycle:
         self._recheck_at = math.inf
         self._nodes: tuple[NodeState, ...] = ()
         self._holders: set[str] = set()
+        self._neighbours = Neighbours()
         self.stuck: dict[str, str] = {}
 
     def run(self) -> Report:
         """Go through one cycle. Raises AdapterError when the world cannot be seen; nothing has happened
         then.
         """
+        with collected_after():
+            return self._run()
+
+    def _run(self) -> Report:
         began = self.clock()
         self.number += 1
         report = Report(self.number)
@@ -206,7 +213,7 @@ class Cycle:
     def _pose(self, snapshot: Snapshot) -> Problem:
         """The planning problem of this moment, with running jobs as far along as their simulated twins."""
         self._follow(snapshot, [])
-        return pose(self.queue, snapshot, self.shadow.progress, self.options.window)
+        return pose(self.queue, snapshot, self.shadow.progress, self.options.window, self._neighbours)
 
     def _follow(self, snapshot: Snapshot, events: list[Event]) -> None:
         running = seen_running(self.queue, snapshot)

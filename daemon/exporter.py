@@ -93,6 +93,8 @@ class Metrics:
             self.forecast_error.labels(kind)
         self._last: Snapshot | None = None
         self._watts: float | None = None
+        self._threads: list[int] = []
+        self._node_watts: list[float | None] = []
 
     def show_load(self, adapter: str, load: Callable[[], Load | None]) -> None:
         """Show the requests that an adapter counts itself, instead of the calls to it."""
@@ -116,17 +118,26 @@ class Metrics:
             self.jobs.labels(str(state)).set(states[state])
         if self._last is not None and self._watts is not None:
             self._energy.inc(self._watts * max(0.0, snapshot.time - self._last.time))
-        known: list[float] = []
-        for node, threads in zip(snapshot.cluster.nodes, occupancy(snapshot).threads, strict=True):
-            self.node_load.labels(node.name).set(threads / node.type.cores)
-            watts = node_watts(node, threads)
-            if watts is not None:
-                self.node_power.labels(node.name).set(watts)
-                known.append(watts)
-        self._watts = sum(known) if len(known) == len(snapshot.cluster.nodes) else None
+        self._watts = self._saw_nodes(snapshot)
         if self._watts is not None and self._energy is None:
             self._energy = self._make_energy()
         self._last = snapshot
+
+    def _saw_nodes(self, snapshot: Snapshot) -> float | None:
+        """Show the nodes on which something has changed; power of all, watts, where that of each is known."""
+        nodes, threads = snapshot.cluster.nodes, occupancy(snapshot).threads
+        if self._last is None or self._last.cluster is not snapshot.cluster:
+            self._threads, self._node_watts = [-1] * len(nodes), [None] * len(nodes)
+        for i, (now, before) in enumerate(zip(threads, self._threads, strict=True)):
+            if now == before:
+                continue
+            self.node_load.labels(nodes[i].name).set(now / nodes[i].type.cores)
+            self._node_watts[i] = watts = node_watts(nodes[i], now)
+            if watts is not None:
+                self.node_power.labels(nodes[i].name).set(watts)
+        self._threads = threads
+        known = [watts for watts in self._node_watts if watts is not None]
+        return sum(known) if len(known) == len(nodes) else None
 
 
 def node_watts(node: Node, threads: int) -> float | None:

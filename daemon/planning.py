@@ -18,6 +18,7 @@ from ..simulate.plan import Plan, PlannedJob, Start
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView, NodeState, Snapshot
 from .check import holds_nodes, occupancy
+from .neighbours import Neighbours
 from .queue import Entry, Queue, busy
 from .shadow import Seen
 from .window import within
@@ -116,12 +117,14 @@ def pose(
     snapshot: Snapshot,
     progress: Callable[[str], float | None] = lambda key: None,
     window: int | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Problem:
     """Make the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
 
     Args:
         progress: how far a running job has come, [0, 1], by its key; None where it has to be guessed from time.
         window: the most waiting jobs to look at, see `window`; None = all.
+        neighbours: those of the snapshot before.
     """
     usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
@@ -150,10 +153,10 @@ def pose(
     planned = {entry.key for entry in chosen}
     jobs = [_as_posed(queue, entry, placed) for entry in active if entry.key in planned or entry.key in placed]
     running = list(placed.values())
-    for view in views.values():
-        if holds_nodes(view) and (nodes := _known(view.nodes, snapshot.cluster)):
-            jobs.append(dataclasses.replace(view.job, id=view.key, after=(), nodes=len(nodes)))
-            running.append(Running(view.key, nodes, _neighbour_progress(view, snapshot.time, progress(view.key))))
+    for other in (neighbours or Neighbours()).of(views.values(), snapshot.cluster):
+        done = _neighbour_progress(other.view, snapshot.time, progress(other.job.id))
+        jobs.append(other.job)
+        running.append(Running(other.job.id, other.nodes, done))
     up = _awake(snapshot, [entry.job for entry in startable.values()])
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), up, startable, stuck, beyond)
 

@@ -37,11 +37,12 @@ class Occupancy:
 
     def place(self, job: Job, nodes: Iterable[str]) -> None:
         """Count `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
+        index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
         for name in nodes:
-            i = self.cluster.index.get(name)
+            i = index.get(name)
             if i is not None:
-                self.threads[i] += job.profile.threads
-                self.memory[i] += memory_need(job)
+                self.threads[i] += threads
+                self.memory[i] += memory
                 if job.apart:
                     self.apart.setdefault(i, set()).add(job.apart)
 
@@ -74,16 +75,18 @@ def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = N
         available: names of the nodes that may be used; None = all.
     """
     empty = Occupancy(cluster)
-    names = [node.name for node in cluster.nodes if available is None or node.name in available]
-    found, obstacle = 0, ""
-    for name in names:
-        reason = empty.obstacle(job, name)
+    found, usable, obstacle = 0, 0, ""
+    for node in cluster.nodes:
+        if available is not None and node.name not in available:
+            continue
+        usable += 1
+        reason = empty.obstacle(job, node.name)
         if reason is None:
             found += 1
             if found >= job.nodes:
                 return None
         obstacle = obstacle or reason or ""
     fitting = (
-        f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {len(names)} usable ones fit it"
+        f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {usable} usable ones fit it"
     )
     return f"{fitting}: {obstacle}" if obstacle else fitting

@@ -110,7 +110,8 @@ class Profile:
     @property
     def threads(self) -> int:
         """Threads on each node."""
-        return sum(group.count for group in self.groups)
+        groups = self.groups  # mostly one, and asked for of each job, again and again
+        return groups[0].count if len(groups) == 1 else sum(group.count for group in groups)
 
 
 #: What is assumed of a job of which nothing is known: one CPU-bound thread for a minute. Always announced.

@@ -24,9 +24,10 @@ from ..base import AdapterError, Capabilities
 from ..load import Load
 from . import places, recall, submission, update, world
 from .clock import ControllerClock
-from .handover import Selection, Standing, is_held, standing
-from .judge import Deferral, Judge
+from .handover import Selection, Standing, is_held
+from .judge import Deferral, Judge, Memory
 from .outlook import START_S
+from .places import Lists
 from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
@@ -77,11 +78,9 @@ class SlurmAdapter:
         self._nodes: list[SlurmNode] = []
         self._deferral, self._rarely = deferral, Rarely(clock)
         self._judge: Judge | None = None
-        self._since: dict[int, float] = {}
         self._nodes_read_at = -math.inf
-        self._lists: dict[object, frozenset[str]] = {}
-        self._same: dict[frozenset[str], frozenset[str]] = {}  # equal lists are one, so that comparing them is quick
-        self._views: dict[int, tuple[SlurmJob, JobView]] = {}
+        self._memory = Memory(cluster, selection)
+        self._views: dict[int, world.Kept] = {}
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
@@ -109,19 +108,24 @@ class SlurmAdapter:
         self._note(self.transport.jobs(), whole=True)
         spare = not timing
         if not timing or self._time() - self._nodes_read_at > MOMENT_S:
-            self._nodes, self._lists, self._nodes_read_at = self.transport.nodes(), {}, self._time()
+            self._note_nodes(self.transport.nodes())
         else:
             spare = True
         pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
-        found = [(job, standing(job, self.selection, now)[0]) for job in pending]
-        ours = [job for job, what in found if what is not Standing.NEIGHBOUR]
-        self._since = {job.id: self._since.get(job.id, now) for job, what in found if what is Standing.HELD}
+        ours = self._memory.see(pending, now)
         partitions = self._rarely.site.partitions
         if spare or self._rarely.site.missing:
             self._rarely.refresh(self.transport, ours, [job.id for job in pending])
-        if self._rarely.site.partitions is not partitions:
+        if self._rarely.site.partitions != partitions:
             self._views.clear()  # what jobs keep apart by depends on these
         return self._picture(now)
+
+    def _note_nodes(self, nodes: list[SlurmNode]) -> None:
+        """Keep what was just read; lists of nodes serve as long as these have the same partitions and features."""
+        if _layout(nodes) != _layout(self._nodes):
+            self._memory.lists = Lists()
+        self._memory.lists.age()
+        self._nodes, self._nodes_read_at = nodes, self._time()
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
         """One request for the jobs that are to be touched; nodes, and mostly neighbours, are as they were."""
@@ -145,19 +149,14 @@ class SlurmAdapter:
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
+            self._memory.standings.keep(new.keys())
             self._touched.clear()
 
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
         judge = self._judged(now)
-        seen, found = self._seen.values(), judge.verdicts()
-        lists = {id(verdict.allowed): verdict.allowed for verdict in found.values()}
-        same = {number: self._same.get(names, names) for number, names in lists.items()}
-        self._same = {names: names for names in same.values()}
-        for job, verdict in found.items():
-            if same[id(verdict.allowed)] is not verdict.allowed:
-                found[job] = replace(verdict, allowed=same[id(verdict.allowed)])
-        views = world.views(seen, self.selection, now, self._uid, self._known, found, judge.kind, self._views)
+        jobs, standings, verdicts = self._seen.values(), self._memory.standings, judge.verdicts()
+        views = world.views(jobs, standings, now, self._uid, self._known, verdicts, judge.kind, self._views)
         return Snapshot(
             now,
             self._version,
@@ -170,10 +169,7 @@ class SlurmAdapter:
         """A judge on all that was read, and on what was placed since."""
         site, jobs = self._rarely.site, list(self._seen.values())
         if self._judge is None:
-            self._judge = Judge(
-                *(self.cluster, self._nodes, jobs, self.selection, site, now),
-                *(self._deferral, self._since, self._lists),
-            )
+            self._judge = Judge(self.cluster, self._nodes, jobs, self._memory, site, now, self._deferral)
         return self._judge
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
@@ -250,7 +246,7 @@ class SlurmAdapter:
         if job.state is not JobState.PENDING:
             return  # it started, or ended, in between: nothing is left to do
         now = self._clock.now()
-        what, why = standing(job, self.selection, now)
+        what, why = self._memory.standings.of(job, now)
         if what not in (Standing.HELD, Standing.FREE):
             raise _refused(start, why or "it was not handed over")
         if update.pin_of(job) and set(job.wanted) == set(start.nodes):
@@ -285,7 +281,7 @@ class SlurmAdapter:
         now = self._clock.now()
         if fields := update.unpin(job):
             self._change(job, fields)
-        elif is_held(job, now) and standing(job, self.selection, now)[0] is not Standing.NEIGHBOUR:
+        elif is_held(job, now) and self._memory.standings.of(job, now)[0] is not Standing.NEIGHBOUR:
             self._write(job, lambda place: update.let_go(job, now, place=place))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
@@ -348,6 +344,10 @@ class SlurmAdapter:
             self._note(self.transport.jobs(), whole=True)
         found = [job for job in self._seen.values() if world.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
+
+
+def _layout(nodes: list[SlurmNode]) -> list[tuple[str, frozenset[str], frozenset[str]]]:
+    return [(node.name, node.partitions, node.features) for node in nodes]
 
 
 def _refused(start: Start, why: str) -> AdapterError:

@@ -8,7 +8,9 @@ credential of its first run has expired.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -32,6 +34,9 @@ class Standing(StrEnum):
     WAITING = "waiting"  #: ours, and not free to start yet
     FREE = "free"  #: ours, and may be placed; Slurm may start it at any moment, too
     HELD = "held"  #: ours, and waits for us until its begin time
+
+
+_RUNS = (Standing.NEIGHBOUR, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,32 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
     if job.priority == 0:
         return Standing.WAITING, "it is held"
     return Standing.FREE, ""
+
+
+class Standings:
+    """What each job of a queue that is read again and again is to us: told anew where a record is a new one, or its
+    begin time has passed."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self._known: dict[int, tuple[SlurmJob, float, tuple[Standing, str]]] = {}
+
+    def of(self, job: SlurmJob, now: float) -> tuple[Standing, str]:
+        """See `standing`; the very same pair while nothing has changed. O(1) for a record that is known."""
+        if job.state is not JobState.PENDING:
+            return _RUNS
+        known = self._known.get(job.id)
+        if known is not None and known[0] is job and now < known[1]:
+            return known[2]
+        until = job.begin if job.begin is not None and job.begin > now else math.inf
+        found = standing(job, self.selection, now)
+        self._known[job.id] = job, until, found
+        return found
+
+    def keep(self, ids: Collection[int]) -> None:
+        """Forget all jobs but these."""
+        for gone in self._known.keys() - ids:
+            del self._known[gone]
 
 
 def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:

@@ -7,21 +7,22 @@ waits, with the reason; what only Slurm understands, and what waits too long, is
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, NodeState
+from ...simulate.snapshot import JobState
 from . import places, room
-from .handover import Selection, Standing, is_held, standing
+from .handover import Selection, Standing, Standings, is_held
 from .limits import Limits
 from .outlook import START_S, Ask, First, Hold, Order, Outlook, Planned, Window
 from .partitions import Partition
+from .places import Lists
 from .quota import Quota
 from .rarely import Site
 from .records import SlurmJob, SlurmNode
+from .rooms import Rooms
 from .update import pin_of
 
 #: reasons for which Slurm leaves a job waiting that it would otherwise start
@@ -58,13 +59,44 @@ class Verdict:
     why: str = ""
 
 
+class Memory:
+    """What is kept from one picture of the queue to the next, so that only what has changed is judged anew.
+
+    Args:
+        since: when a job that waits for us alone was first seen to do so, epoch seconds, by its id.
+    """
+
+    def __init__(self, cluster: Cluster, selection: Selection) -> None:
+        self.standings, self.rooms, self.lists = Standings(selection), Rooms(cluster), Lists()
+        self.since: dict[int, float] = {}
+
+    def see(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
+        """Look at all jobs that wait; returns those of ours."""
+        found = [(job, self.standings.of(job, now)[0]) for job in jobs]
+        self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Standing.HELD}
+        return [job for job, what in found if what is not Standing.NEIGHBOUR]
+
+
+class Chosen(tuple[Partition, ...]):
+    """Partitions that a job may start in, with what is often asked of them together."""
+
+    @cached_property
+    def tier(self) -> int:
+        """The highest."""
+        return max((partition.tier for partition in self), default=1)
+
+    @cached_property
+    def size(self) -> int:
+        """Nodes in all."""
+        return len(frozenset[str]().union(*(partition.nodes for partition in self)))
+
+
 class Judge:
     """Judges on one picture of the queue.
 
     Args:
         cluster: the nodes on which pilotfish may place jobs.
-        since: when a job that waits for us alone was first seen to do so, epoch seconds, by its id.
-        lists: node lists by what decides them; kept between judges that see the same nodes.
+        memory: of the pictures before.
     """
 
     def __init__(
@@ -72,20 +104,21 @@ class Judge:
         cluster: Cluster,
         nodes: Collection[SlurmNode],
         jobs: Collection[SlurmJob],
-        selection: Selection,
+        memory: Memory,
         site: Site,
         now: float,
         deferral: Deferral,
-        since: Mapping[int, float],
-        lists: dict[object, frozenset[str]],
     ) -> None:
-        self._cluster, self._jobs, self._selection, self._site = cluster, jobs, selection, site
-        self._now, self._deferral, self._since, self._lists = now, deferral, since, lists
+        self._cluster, self._jobs, self._site, self._now, self._deferral = cluster, jobs, site, now, deferral
+        self._standings, self._since, self._lists = memory.standings, memory.since, memory.lists
+        self._rooms = memory.rooms
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._loads = room.loads(self._placed, site.partitions)
-        self._rooms: dict[object, frozenset[str]] = {}
+        self._rooms.see(self._nodes, {job.id: (job, where) for job, where in self._placed}, site.partitions)
+        self._chosen: dict[str, Chosen] = {}
+        self._roomy_for: dict[object, frozenset[str]] = {}
         self._least: dict[frozenset[str], int] = {}
+        self._unseen: list[tuple[str, int, float]] | None = None
         self._taken: Quota | None = None
         self._found: dict[int, Verdict] | None = None
         self._outlook = self._look_ahead()
@@ -97,7 +130,7 @@ class Judge:
         quota, found = self._quota().copy(), dict[int, Verdict]()
         waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
         for job in sorted(waiting, key=self.order):
-            what, why = standing(job, self._selection, self._now)
+            what, why = self._standings.of(job, self._now)
             if what is not Standing.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
             ours = job.id in found and not found[job.id].waits and what is Standing.HELD
@@ -108,7 +141,7 @@ class Judge:
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
         """On one job on no other nodes than these, beside all that runs and was placed."""
-        what, why = standing(job, self._selection, self._now)
+        what, why = self._standings.of(job, self._now)
         return self._verdict(job, what, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
@@ -116,12 +149,11 @@ class Judge:
         where, quota = holds(job), self._quota()
         self._jobs = [job if other.id == job.id else other for other in self._jobs]
         self._placed.append((job, where))
-        room.add(self._loads, job, where, self._site.partitions)
+        self._rooms.place(job, where)
         quota.count(job, job.time_limit or math.inf)
         self._outlook.place(job.id, Hold(where, job.cores, job.memory, self._end(job)))
-        self._found = None
-        self._rooms.clear()
-        self.__dict__.pop("_alike", None)
+        self._found = self._unseen = None
+        self._roomy_for.clear()
 
     def kind(self, job: SlurmJob) -> str:
         """By what it keeps apart from others: see `Job.apart`."""
@@ -131,21 +163,17 @@ class Judge:
 
     def order(self, job: SlurmJob) -> Order:
         """Its place in Slurm's queue."""
-        tier = max((partition.tier for partition in self._partitions(job)), default=1)
-        return -tier, -job.priority, job.id
+        return -self._partitions(job).tier, -job.priority, job.id
 
     def unseen(self) -> list[tuple[str, int, float]]:
         """Nodes with cores that are taken, but by no job that we see on them: name, cores, for how many seconds."""
-        found = []
+        if self._unseen is not None:
+            return self._unseen
+        found = self._unseen = []
         uneven = {name: job for job, where in self._placed if job.cpus % max(1, job.nodes) for name in where}
-        for place in self._cluster.nodes:
-            node = self._nodes.get(place.name)
-            if node is None or node.state is not NodeState.UP:
-                continue
-            cores = room.unseen_cores(place.type.cores, node, self._loads.get(place.name, room.Load()))
-            if cores:
-                end = uneven[place.name].end if place.name in uneven else None
-                found.append((place.name, cores, max(1.0, (end or self._now + UNSEEN_S) - self._now)))
+        for name, cores in self._rooms.unseen():
+            end = uneven[name].end if name in uneven else None
+            found.append((name, cores, max(1.0, (end or self._now + UNSEEN_S) - self._now)))
         return found
 
     def _verdict(
@@ -164,7 +192,7 @@ class Judge:
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         ask = Ask(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
-        roomy = self._roomy(job, base) if only is None else self._roomy_of(job, base & only)
+        roomy = self._roomy(job, base) if only is None else self._rooms.fit(job, base & only)
         left, blocked = self._outlook.open(ask, roomy)
         if len(left) < job.nodes and len(base) >= job.nodes:
             waits = blocked or f"{len(roomy)} of the nodes that it may use have room for it, it needs {job.nodes}"
@@ -187,10 +215,8 @@ class Judge:
             return frozenset(), "its user names more or fewer nodes than it asks for: which, is left to Slurm"
         unwanted = self._site.excluded.get(job.id, ())
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
-        if shape not in self._lists:
-            known = frozenset(self._cluster.index)
-            self._lists[shape] = places.allowed(job, self._nodes.values(), unwanted) & known
-        found = self._lists[shape]
+        known = self._cluster.index
+        found = self._lists.of(shape, lambda: places.allowed(job, self._nodes.values(), unwanted).intersection(known))
         return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
 
     def _unknown(self, job: SlurmJob) -> str:
@@ -204,34 +230,20 @@ class Judge:
     def _roomy(self, job: SlurmJob, base: frozenset[str]) -> frozenset[str]:
         """Those of its nodes that have room for it by Slurm's rules of sharing."""
         shape = (job.partition, job.cores, job.memory, job.shares, base)
-        if shape not in self._rooms:
-            fitting = [names for one, names in self._alike.items() if self._roomy_of(job, [one])]
-            self._rooms[shape] = frozenset[str]().union(*fitting) & base
-        return self._rooms[shape]
-
-    def _roomy_of(self, job: SlurmJob, names: Collection[str]) -> frozenset[str]:
-        loose, empty, known = self._cluster.oversubscription > 1, room.Load(), self._site.partitions
-        return frozenset(
-            name
-            for name in names
-            if not room.obstacle(job, self._nodes[name], self._loads.get(name, empty), known, loose=loose)
-        )
-
-    @cached_property
-    def _alike(self) -> dict[str, frozenset[str]]:
-        """Nodes that differ in nothing that decides about room, by the name of one of them."""
-        groups: dict[object, list[str]] = defaultdict(list)
-        for name, node in self._nodes.items():
-            state = (node.cpus, node.memory, node.idle, node.free)
-            groups[state, self._loads[name].key() if name in self._loads else None].append(name)
-        return {names[0]: frozenset(names) for names in groups.values()}
+        if shape not in self._roomy_for:
+            self._roomy_for[shape] = self._lists.one(self._rooms.fitting(job, base))
+        return self._roomy_for[shape]
 
     def _whole(self, job: SlurmJob) -> bool:
         return room.alone(job, self._partitions(job))
 
-    def _partitions(self, job: SlurmJob) -> list[Partition]:
-        known = self._site.partitions
-        return [known[name] for name in job.partition.split(",") if name in known]
+    def _partitions(self, job: SlurmJob) -> Chosen:
+        found = self._chosen.get(job.partition)
+        if found is None:
+            known = self._site.partitions
+            found = Chosen(known[name] for name in job.partition.split(",") if name in known)
+            self._chosen[job.partition] = found
+        return found
 
     def _due(self, job: SlurmJob, what: Standing, never: str) -> tuple[float | None, str]:
         if job.submit is None or not is_held(job, self._now):
@@ -250,8 +262,7 @@ class Judge:
         """Whether the job needs so many nodes that only a reservation of Slurm's brings them together."""
         if self._deferral.wide_nodes is not None:
             return job.nodes >= self._deferral.wide_nodes
-        nodes = frozenset[str]().union(*(partition.nodes for partition in self._partitions(job)))
-        return job.nodes >= 2 and bool(nodes) and 4 * job.nodes > len(nodes)
+        return job.nodes >= 2 and 4 * job.nodes > self._partitions(job).size > 0
 
     def _startable(self, job: SlurmJob, what: Standing) -> bool:
         """Whether Slurm itself starts the job as soon as there is room for it."""
@@ -283,7 +294,7 @@ class Judge:
         for job in self._jobs:
             if job.state is not JobState.PENDING or holds(job):
                 continue
-            if not self._startable(job, standing(job, self._selection, self._now)[0]):
+            if not self._startable(job, self._standings.of(job, self._now)[0]):
                 continue
             order = self.order(job)
             if job.start is not None:  # where it is not told on which nodes, it may be on any
@@ -292,7 +303,7 @@ class Judge:
             else:
                 first.append(First(job.id, order, self._possible(job)))
         windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
-        return Outlook(self._now, sizes, holds_, planned, first, windows)
+        return Outlook(self._now, sizes, holds_, planned, first, windows, one=self._lists.one)
 
     def _end(self, job: SlurmJob) -> float:
         """When a job that runs, or was placed, ends at the latest, epoch seconds."""
@@ -302,9 +313,7 @@ class Judge:
     def _possible(self, job: SlurmJob) -> frozenset[str]:
         unwanted = self._site.excluded.get(job.id, ())
         shape = ("possible", job.partition, job.features, job.wanted, job.nodes, unwanted)
-        if shape not in self._lists:
-            self._lists[shape] = places.possible(job, self._nodes.values(), unwanted)
-        return self._lists[shape]
+        return self._lists.of(shape, lambda: places.possible(job, self._nodes.values(), unwanted))
 
 
 def holds(job: SlurmJob) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 #: Seconds from a decision to the start that it brings about, at the most.
@@ -81,6 +81,7 @@ class Outlook:
 
     Args:
         sizes: node -> its cores and bytes.
+        one: the one list among equal ones, see `Lists`.
     """
 
     def __init__(
@@ -91,8 +92,9 @@ class Outlook:
         planned: Iterable[Planned] = (),
         first: Iterable[First] = (),
         windows: Iterable[Window] = (),
+        one: Callable[[frozenset[str]], frozenset[str]] = lambda names: names,
     ) -> None:
-        self._now, self._sizes = now, sizes
+        self._now, self._sizes, self._one = now, sizes, one
         self._planned: dict[str, list[Planned]] = defaultdict(list)
         self._windows: dict[str, list[Window]] = defaultdict(list)
         self._first: dict[str, First] = {}
@@ -148,7 +150,8 @@ class Outlook:
         before = tuple(i for i, start in enumerate(self._starts) if start.order < ask.order and start.start < end)
         shape = (names, windows, firsts, before, ask.cores, ask.memory, ask.whole)  # the same for many jobs
         if shape not in self._answers:
-            self._answers[shape] = self._left(ask, names, windows, firsts, before)
+            left, closed = self._left(ask, names, windows, firsts, before)
+            self._answers[shape] = self._one(left), closed
         left, closed = self._answers[shape]
         return left, self.obstacle(ask, closed) if closed else ""
 

@@ -49,12 +49,13 @@ class Quota:
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
         """Why the job would pass a limit beside what is counted, or ""."""
-        amounts = charge(job, span_s)
-        for scope in self._limits.of_one(job, self._qos(job)):
+        scopes, alone = self._scopes(job), self._alone(job)
+        amounts = charge(job, span_s) if scopes or alone else {}
+        for scope in alone:
             for what, cap in scope.caps.items():
                 if amounts.get(what, 0.0) > cap.most * (1 + _SLACK):
                     return f"{scope.name} allows a job {cap.most:g} {what}, it asks for {amounts[what]:g}"
-        for scope in self._scopes(job):
+        for scope in scopes:
             for what, cap in scope.caps.items():
                 past = cap.used if what.endswith("minutes") else 0.0
                 taken = self._counted[(scope.name, what)] + past
@@ -74,6 +75,13 @@ class Quota:
         who = (job.qos, job.partition, job.account, job.uid)
         if who not in self._known:
             self._known[who] = [scope for scope in self._limits.scopes(job, self._qos(job)) if scope.caps]
+        return self._known[who]
+
+    def _alone(self, job: SlurmJob) -> list[Scope]:
+        """Those that cap a job by itself."""
+        who = ("one", job.qos, job.partition, job.account, job.uid)
+        if who not in self._known:
+            self._known[who] = [scope for scope in self._limits.of_one(job, self._qos(job)) if scope.caps]
         return self._known[who]
 
     def _qos(self, job: SlurmJob) -> str:

@@ -9,7 +9,7 @@ Source: slurm.conf(5), OverSubscribe; behaviour of select/cons_tres of Slurm 22.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .partitions import Partition, Sharing
@@ -33,28 +33,18 @@ class Load:
         return self.cores, self.memory, jobs, self.alone, frozenset(self.kinds)
 
 
-def loads(
-    jobs: Iterable[tuple[SlurmJob, Collection[str]]], partitions: Mapping[str, Partition]
-) -> dict[str, Load]:
-    """What the jobs take on each of their nodes. O(jobs x their nodes)."""
-    found: dict[str, Load] = {}
-    for job, nodes in jobs:
-        add(found, job, nodes, partitions)
+def load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> Load:
+    """What these jobs take together on a node. O(jobs)."""
+    found = Load()
+    for job in jobs:
+        found.cores += job.cores
+        found.memory += job.memory
+        found.jobs[job.partition].append(job.cores)
+        found.kinds.add(
+            shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
+        )
+        found.alone = found.alone or alone(job)
     return found
-
-
-def add(
-    loads: dict[str, Load], job: SlurmJob, nodes: Collection[str], partitions: Mapping[str, Partition]
-) -> None:
-    """Count one more job on its nodes."""
-    kind = shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
-    for name in nodes:
-        load = loads.setdefault(name, Load())
-        load.cores += job.cores
-        load.memory += job.memory
-        load.jobs[job.partition].append(job.cores)
-        load.kinds.add(kind)
-        load.alone = load.alone or alone(job)
 
 
 def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:

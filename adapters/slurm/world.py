@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...simulate.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, precursors, ready, standing
+from .handover import Selection, Standing, Standings, precursors, ready
 from .judge import Verdict
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, profile_in
@@ -52,15 +53,24 @@ def _assumed(threads: int, demand: float, name: str) -> Profile:
     return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
+class Kept(NamedTuple):
+    """A view, and all that it was made of."""
+
+    record: SlurmJob
+    standing: tuple[Standing, str]
+    verdict: Verdict | None
+    view: JobView
+
+
 def views(
     jobs: Iterable[SlurmJob],
-    selection: Selection,
+    standings: Standings,
     now: float,
     uid: int,
     known: Mapping[str, Job],
     verdicts: Mapping[int, Verdict],
     kind: Callable[[SlurmJob], str] = lambda job: "",
-    kept: dict[int, tuple[SlurmJob, JobView]] | None = None,
+    kept: dict[int, Kept] | None = None,
 ) -> tuple[JobView, ...]:
     """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
 
@@ -68,29 +78,30 @@ def views(
         known: what was asked for of the jobs that we submitted, by key.
         verdicts: on the waiting jobs of ours, by id.
         kind: what a job keeps apart from others by, see `Job.apart`.
-        kept: views that stay as they are while the record does, by Slurm's id; it is brought up to date.
+        kept: views that stay as they are while what they are made of does, by Slurm's id; it is brought up to date.
     """
     last: dict[str, SlurmJob] = {}
-    for job in sorted(jobs, key=lambda job: job.id):  # of several under one key the last counts
+    for job in sorted(jobs, key=_number):  # of several under one key the last counts
         key = key_of(job, uid)
-        if not job.state.ended or selection.takes(job) or id_in(key) is None:
+        if not job.state.ended or standings.selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    before, after = kept or {}, dict[int, tuple[SlurmJob, JobView]]()
-    found = []
+    before, after = kept or {}, dict[int, Kept]()
     for key, job in ordered:
-        record, view = before.get(job.id, (None, None))
-        if view is None or record is not job:
-            view = _view(key, job, selection, now, known, verdicts.get(job.id))
+        old, what, verdict = before.get(job.id), standings.of(job, now), verdicts.get(job.id)
+        if old is None or old.record is not job or old.standing is not what or old.verdict != verdict or key in known:
+            view = _view(key, job, standings.selection, now, known, what, verdict)
             view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
-        lasting = job.state is not JobState.PENDING or job.begin is None or job.begin <= now
-        if lasting and not view.offered and key not in known:
-            after[job.id] = job, view
-        found.append(view)
+            old = Kept(job, what, verdict, view)
+        after[job.id] = old
     if kept is not None:
         kept.clear()
         kept |= after
-    return tuple(found)
+    return tuple(each.view for each in after.values())
+
+
+def _number(job: SlurmJob) -> int:
+    return job.id
 
 
 def seen(key: str, job: SlurmJob, asked: Job) -> JobView:
@@ -116,12 +127,13 @@ def _view(
     selection: Selection,
     now: float,
     known: Mapping[str, Job],
+    standing: tuple[Standing, str],
     verdict: Verdict | None,
 ) -> JobView:
     begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
-    mark, (what, why) = pin_of(job), standing(job, selection, now)
+    mark, (what, why) = pin_of(job), standing
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.judge import Deferral, Judge
+from pilotfish.adapters.slurm.judge import Deferral, Judge, Memory
 from pilotfish.adapters.slurm.limits import Cap, Limits, Qos
 from pilotfish.adapters.slurm.partitions import Partition, Sharing
 from pilotfish.adapters.slurm.rarely import Site
@@ -66,4 +66,4 @@ def test_a_placement_counts_as_if_it_had_been_read(jobs: list[SlurmJob], most: i
 
 
 def _judge(jobs: list[SlurmJob], site: Site) -> Judge:
-    return Judge(CLUSTER, NODES, jobs, Selection(), site, NOW, Deferral(), {}, {})
+    return Judge(CLUSTER, NODES, jobs, Memory(CLUSTER, Selection()), site, NOW, Deferral())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm import limits, partitions, reservations, room, settings
 from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.judge import Deferral, Judge
+from pilotfish.adapters.slurm.judge import Deferral, Judge, Memory
 from pilotfish.adapters.slurm.outlook import START_S, Ask, First, Hold, Outlook, Planned, Window
 from pilotfish.adapters.slurm.partitions import Partition, Sharing
 from pilotfish.adapters.slurm.quota import Quota
@@ -264,7 +264,7 @@ RUNNING = replace(JOB, id=1, state=JobState.RUNNING, placed=("n0",), memory=1e9)
     ],
 )
 def test_room(there: list[SlurmJob], changed: dict[str, Any], loose: bool, why: str) -> None:
-    load = room.loads([(job, job.placed) for job in there], BOTH).get("n0", room.Load())
+    load = room.load([job for job in there if "n0" in job.placed], BOTH)
     said = room.obstacle(replace(JOB, **changed), NODE, load, BOTH, loose=loose)
     assert why in said and bool(said) is bool(why)
 
@@ -327,7 +327,9 @@ SITE = Site(partitions=BOTH, covered=frozenset(range(99)))
 
 def judge(*jobs: SlurmJob, site: Site = SITE, deferral: Deferral = Deferral(), **since: float) -> Judge:
     seen = {int(name[1:]): time for name, time in since.items()}
-    return Judge(CLUSTER, NODES, jobs, Selection(), site, NOW, deferral, seen, {})
+    memory = Memory(CLUSTER, Selection())
+    memory.since = seen
+    return Judge(CLUSTER, NODES, jobs, memory, site, NOW, deferral)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +375,7 @@ def test_a_job_that_slurm_may_start_by_itself_is_taken_in_its_turn_only() -> Non
 def test_what_slurm_counts_and_we_do_not_see_is_taken() -> None:
     uneven = replace(RUNNING, nodes=2, cpus=5, threads=2, placed=("n0", "n1"), end=NOW + 50)
     nodes = [replace(NODES[0], idle=1), replace(NODES[1], idle=2)]
-    found = Judge(CLUSTER, nodes, [uneven], Selection(), SITE, NOW, Deferral(), {}, {}).unseen()
+    found = Judge(CLUSTER, nodes, [uneven], Memory(CLUSTER, Selection()), SITE, NOW, Deferral()).unseen()
     assert found == [("n0", 1, 50.0)]
 
 
