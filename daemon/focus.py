@@ -52,17 +52,18 @@ def _suited(waiting: list[Job], problem: Problem, running: dict[str, Running], c
     """Names of the nodes that suit what waits."""
     shapes = {_shape(job): job for job in waiting}
     wanted = sum(job.nodes for job in waiting)
-    taken, empty_at = Occupancy(cluster), np.zeros(len(cluster.nodes))
+    taken, last = Occupancy(cluster), [0.0] * len(cluster.nodes)
     for job in problem.workflow.jobs:
         if job.id in running:
             taken.place(job, running[job.id].nodes)
-            left = (1.0 - running[job.id].progress) * max(group.isolated_time for group in job.profile.groups)
+            left = (1.0 - running[job.id].progress) * job.profile.isolated_time
             for name in running[job.id].nodes:
                 i = cluster.index[name]
-                empty_at[i] = max(empty_at[i], left)
+                if left > last[i]:
+                    last[i] = left
     usable = np.zeros(len(cluster.nodes), bool)
     usable[[cluster.index[name] for name in problem.available]] = True
-    order = np.argsort(empty_at, kind="stable")
+    order = np.argsort(last, kind="stable")
     order = order[usable[order]]
     limit = np.array([cluster.thread_limit(node) for node in cluster.nodes])[order]
     memory = np.array([node.type.memory for node in cluster.nodes])[order]

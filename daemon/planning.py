@@ -224,7 +224,7 @@ def _progress(entry: Entry, view: JobView | None, now: float, followed: float | 
     if followed is not None:
         return _clip(min(followed, _cpu_progress(entry.job, view)))
     elapsed, expected = now - entry.start_time, entry.expected
-    span = expected - entry.start_time if expected is not None else _isolated(entry.job)
+    span = expected - entry.start_time if expected is not None else entry.job.profile.isolated_time
     return _clip(min(elapsed / max(span, 1e-9), _cpu_progress(entry.job, view)))
 
 
@@ -233,17 +233,14 @@ def _neighbour_progress(view: JobView, now: float, followed: float | None) -> fl
         return 0.0
     if followed is not None:
         return _clip(min(followed, _cpu_progress(view.job, view)))
-    return _clip(min((now - view.start_time) / _isolated(view.job), _cpu_progress(view.job, view)))
+    return _clip(min((now - view.start_time) / view.job.profile.isolated_time, _cpu_progress(view.job, view)))
 
 
 def _cpu_progress(job: Job, view: JobView | None) -> float:
-    used = dict(view.usage).get("cpu_seconds") if view else None
-    total = job.nodes * sum(group.count * group.demand for group in job.profile.groups)
-    return 1.0 if used is None else used / total
-
-
-def _isolated(job: Job) -> float:
-    return max(group.isolated_time for group in job.profile.groups)
+    used = dict(view.usage).get("cpu_seconds") if view and view.usage else None
+    if used is None:
+        return 1.0
+    return used / (job.nodes * sum(group.count * group.demand for group in job.profile.groups))
 
 
 def _clip(progress: float) -> float:

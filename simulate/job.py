@@ -113,6 +113,12 @@ class Profile:
         groups = self.groups  # mostly one, and asked for of each job, again and again
         return groups[0].count if len(groups) == 1 else sum(group.count for group in groups)
 
+    @property
+    def isolated_time(self) -> float:
+        """Seconds that the slowest thread runs when it is alone."""
+        groups = self.groups
+        return groups[0].isolated_time if len(groups) == 1 else max(group.isolated_time for group in groups)
+
 
 #: What is assumed of a job of which nothing is known: one CPU-bound thread for a minute. Always announced.
 DEFAULT_PROFILE = Profile(

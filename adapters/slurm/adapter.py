@@ -81,6 +81,7 @@ class SlurmAdapter:
         self._nodes_read_at = -math.inf
         self._memory = Memory(cluster, selection)
         self._views: dict[int, world.Kept] = {}
+        self._shown: tuple[Judge, Snapshot] | None = None  # what was made of a judge's picture
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
@@ -155,15 +156,14 @@ class SlurmAdapter:
     def _picture(self, now: float) -> Snapshot:
         self._version += 1
         judge = self._judged(now)
+        if self._shown is not None and self._shown[0] is judge:
+            return replace(self._shown[1], time=now, version=self._version)
         jobs, standings, verdicts = self._seen.values(), self._memory.standings, judge.verdicts()
         views = world.views(jobs, standings, now, self._uid, self._known, verdicts, judge.kind, self._views)
-        return Snapshot(
-            now,
-            self._version,
-            self.cluster,
-            world.node_states(self.cluster, self._nodes),
-            views + world.unseen_views(judge.unseen()),
-        )
+        views += world.unseen_views(judge.unseen())
+        states = world.node_states(self.cluster, self._nodes)
+        self._shown = judge, Snapshot(now, self._version, self.cluster, states, views)
+        return self._shown[1]
 
     def _judged(self, now: float) -> Judge:
         """A judge on all that was read, and on what was placed since."""
@@ -260,6 +260,7 @@ class SlurmAdapter:
         mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
         self._seen[number] = replace(job, wanted=start.nodes, admin_comment=mark)
         judge.place(self._seen[number])
+        self._shown = None
 
     def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
         """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""

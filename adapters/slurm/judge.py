@@ -69,6 +69,15 @@ class Memory:
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
         self.standings, self.rooms, self.lists = Standings(selection), Rooms(cluster), Lists()
         self.since: dict[int, float] = {}
+        self._none = Limits()
+        self._quota = Quota(self._none, {})
+
+    def quota(self, limits: Limits | None, partition_qos: Mapping[str, str]) -> Quota:
+        """By these limits, with nothing counted."""
+        known, wanted = self._quota, self._none if limits is None else limits
+        if known.limits is not wanted or known.partition_qos != partition_qos:
+            self._quota = Quota(wanted, partition_qos)
+        return self._quota.empty()
 
     def see(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
         """Look at all jobs that wait; returns those of ours."""
@@ -110,8 +119,7 @@ class Judge:
         deferral: Deferral,
     ) -> None:
         self._cluster, self._jobs, self._site, self._now, self._deferral = cluster, jobs, site, now, deferral
-        self._standings, self._since, self._lists = memory.standings, memory.since, memory.lists
-        self._rooms = memory.rooms
+        self._memory, self._rooms, self._lists = memory, memory.rooms, memory.lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
         self._rooms.see(self._nodes, {job.id: (job, where) for job, where in self._placed}, site.partitions)
@@ -130,7 +138,7 @@ class Judge:
         quota, found = self._quota().copy(), dict[int, Verdict]()
         waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
         for job in sorted(waiting, key=self.order):
-            what, why = self._standings.of(job, self._now)
+            what, why = self._memory.standings.of(job, self._now)
             if what is not Standing.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
             ours = job.id in found and not found[job.id].waits and what is Standing.HELD
@@ -141,7 +149,7 @@ class Judge:
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
         """On one job on no other nodes than these, beside all that runs and was placed."""
-        what, why = self._standings.of(job, self._now)
+        what, why = self._memory.standings.of(job, self._now)
         return self._verdict(job, what, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
@@ -255,7 +263,7 @@ class Judge:
         if what is Standing.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
             why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"
-            return min(found, (self._since.get(job.id, job.submit) + pause, why))
+            return min(found, (self._memory.since.get(job.id, job.submit) + pause, why))
         return found
 
     def is_wide(self, job: SlurmJob) -> bool:
@@ -278,7 +286,7 @@ class Judge:
         """What runs, and was placed, counted; kept up to date by `place`."""
         if self._taken is None:
             site = self._site
-            self._taken = Quota(site.limits if site.settings.limits else Limits(), _qos_of(site))
+            self._taken = self._memory.quota(site.limits if site.settings.limits else None, _qos_of(site))
             for job, _ in self._placed:
                 left = (job.end - self._now) if job.end is not None else (job.time_limit or math.inf)
                 self._taken.count(job, max(0.0, left))
@@ -294,7 +302,7 @@ class Judge:
         for job in self._jobs:
             if job.state is not JobState.PENDING or holds(job):
                 continue
-            if not self._startable(job, self._standings.of(job, self._now)[0]):
+            if not self._startable(job, self._memory.standings.of(job, self._now)[0]):
                 continue
             order = self.order(job)
             if job.start is not None:  # where it is not told on which nodes, it may be on any

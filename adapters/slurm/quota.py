@@ -37,14 +37,20 @@ class Quota:
     """
 
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
-        self._limits, self._partition_qos = limits, partition_qos
+        self.limits, self.partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
         self._known: dict[object, list[Scope]] = {}
 
+    def empty(self) -> Quota:
+        """Another that has counted nothing."""
+        twin = Quota(self.limits, self.partition_qos)
+        twin._known = self._known
+        return twin
+
     def copy(self) -> Quota:
         """Another that goes on counting from here."""
-        twin = Quota(self._limits, self._partition_qos)
-        twin._counted, twin._known = self._counted.copy(), self._known
+        twin = self.empty()
+        twin._counted = self._counted.copy()
         return twin
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
@@ -74,15 +80,15 @@ class Quota:
     def _scopes(self, job: SlurmJob) -> list[Scope]:
         who = (job.qos, job.partition, job.account, job.uid)
         if who not in self._known:
-            self._known[who] = [scope for scope in self._limits.scopes(job, self._qos(job)) if scope.caps]
+            self._known[who] = [scope for scope in self.limits.scopes(job, self._qos(job)) if scope.caps]
         return self._known[who]
 
     def _alone(self, job: SlurmJob) -> list[Scope]:
         """Those that cap a job by itself."""
         who = ("one", job.qos, job.partition, job.account, job.uid)
         if who not in self._known:
-            self._known[who] = [scope for scope in self._limits.of_one(job, self._qos(job)) if scope.caps]
+            self._known[who] = [scope for scope in self.limits.of_one(job, self._qos(job)) if scope.caps]
         return self._known[who]
 
     def _qos(self, job: SlurmJob) -> str:
-        return next((qos for name in job.partition.split(",") if (qos := self._partition_qos.get(name))), "")
+        return next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")

@@ -41,7 +41,7 @@ def earliest_starts(workflow: Workflow) -> dict[str, float]:
     end: dict[str, float] = {}
     for job in in_order(workflow):
         start[job.id] = max((end[before] for before in job.after), default=0.0)
-        known = 0.0 if rests_on_default(job) else max(group.isolated_time for group in job.profile.groups)
+        known = 0.0 if rests_on_default(job) else job.profile.isolated_time
         end[job.id] = start[job.id] + known
     return start
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .units import bad, found
 
@@ -88,7 +89,11 @@ def _expand_part(part: str) -> Iterable[str]:
 
 def fold(names: Iterable[str]) -> str:
     """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); the order may change."""
-    names = tuple(names)
+    return _folded(tuple(names))
+
+
+@lru_cache(4096)
+def _folded(names: tuple[str, ...]) -> str:
     if len(names) < 2 or not all(map(is_node_name, names)):
         return ",".join(names)
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet

@@ -101,7 +101,7 @@ def test_topological_order_and_bottom_levels(workflow: Workflow) -> None:
     assert sorted(order) == list(range(len(workflow.jobs)))
     levels = bottom_levels(simulation)
     for i, job in enumerate(workflow.jobs):
-        time = max(group.isolated_time for group in job.profile.groups)
+        time = job.profile.isolated_time
         after = [levels[k] for k, other in enumerate(workflow.jobs) if job.id in other.after]
         assert levels[i] == pytest.approx(time + max(after, default=0.0))
         assert all(order.index(workflow.index[name]) < order.index(i) for name in job.after)
