@@ -254,7 +254,7 @@ class Judge:
         return found
 
     def _due(self, job: SlurmJob, what: Standing, never: str) -> tuple[float | None, str]:
-        if job.submit is None or not is_held(job, self._now):
+        if job.submit is None or not (what is Standing.HELD or is_held(job, self._now)):
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
