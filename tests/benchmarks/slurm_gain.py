@@ -1,18 +1,20 @@
-"""As `slurm_against`, with EMULATED cores, so that the figures do not depend on how busy this machine is.
+"""The same jobs under plain Slurm and with pilotfish beside it, in turns: CPU-bound ones and ones that sleep, with
+the simulation's forecast of them.
 
-Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. A node's core is a
-lock that the jobs which compute take in turns of 50 ms, so that two of them on one node halve each other's speed; jobs
-that sleep take nothing. Only what Slurm and the daemon take to start a job and to see its end is this machine's.
+Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. REAL: the core is a
+CPU of this machine, to which all that compute on the node are bound; Slurm and the daemon need it, too. EMULATED: it is
+a lock that they take in turns of 50 ms, so that the figures do not depend on how busy this machine is.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +51,12 @@ while left > 0:
     fcntl.flock(core, fcntl.LOCK_UN)
     time.sleep(0.0005)
 ' {{folder}}/core.$SLURMD_NODENAME"""
-LINES = {"spin": SLICES, "nap": f"sleep {SECONDS}"}
+SPIN = f"""/usr/bin/env python3 -S -c '
+import os, sys, time
+os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[int(sys.argv[1][1:]) - 1]])
+while time.process_time() < {SECONDS}:
+    pass' $SLURMD_NODENAME"""
+CORES = {"EMULATED": SLICES, "REAL": SPIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +70,24 @@ class Result:
 
 def measure(quick: bool) -> None:
     """Print the table."""
-    heading(f"{EACH} jobs that compute for {SECONDS:g} s, {EACH} that sleep, two nodes whose cores are EMULATED")
-    if why_not := missing():
-        print(f"left out: {why_not}")
-        return
-    with a_slurm(nodes=2, cpus=2) as slurm:
-        _in_turns(slurm, 1 if quick else 3)
+    for what, spin in CORES.items():
+        heading(f"{EACH} jobs that compute for {SECONDS:g} s, {EACH} that sleep, two nodes whose cores are {what}")
+        if why_not := missing():
+            print(f"left out: {why_not}")
+        elif what == "REAL" and len(os.sched_getaffinity(0)) < 2:
+            print("left out: there is one CPU only")
+        else:
+            with a_slurm(nodes=2, cpus=2) as slurm:
+                _in_turns(slurm, {"spin": spin, "nap": f"sleep {SECONDS}"}, 1 if quick else 3)
 
 
-def _in_turns(slurm: SlurmCluster, turns: int) -> None:
+def _in_turns(slurm: SlurmCluster, lines: Mapping[str, str], turns: int) -> None:
     alone, beside, planned = list[Result](), list[Result](), list[Result]()
     for turn in range(turns):
         kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
-        alone.append(_run(slurm, kinds, beside=False))
+        alone.append(_run(slurm, lines, kinds, beside=False))
         with served(slurm, _prepare) as daemon:
-            beside.append(_run(slurm, kinds, beside=True))
+            beside.append(_run(slurm, lines, kinds, beside=True))
             assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
         planned.append(_simulated(kinds))
     rows = []
@@ -109,7 +119,7 @@ def _prepare(daemon: SlurmDaemon) -> None:
             store.put(profile)
 
 
-def _run(slurm: SlurmCluster, kinds: Sequence[str], *, beside: bool) -> Result:
+def _run(slurm: SlurmCluster, lines: Mapping[str, str], kinds: Sequence[str], *, beside: bool) -> Result:
     """Submit the jobs at once and wait for their end."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
@@ -119,7 +129,7 @@ def _run(slurm: SlurmCluster, kinds: Sequence[str], *, beside: bool) -> Result:
             each.chmod(0o777)
         alone = () if beside else ("--begin=now", "--comment=none")
         for kind in kinds:
-            line = f"{LINES[kind].format(folder=folder)}; date +%s.%N >{ended}/$SLURM_JOB_ID"
+            line = f"{lines[kind]}; date +%s.%N >{ended}/$SLURM_JOB_ID".replace("{folder}", str(folder))
             work.add(line, "--cpus-per-task=1", "--mem=64M", *alone, tags=f";profile={kind}")
         slurm.until(lambda: len(list(ended.iterdir())) == len(kinds), "the end of all jobs")
         time.sleep(0.5)
