@@ -2,6 +2,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Most of the time tests wait for real services: four at once also where there are fewer CPUs.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? 4 : n)))
 
 .PHONY: run test lint bench clean
 
@@ -10,7 +12,7 @@ run: $(READY)
 
 test: $(READY) lint
 	@sh tests/real/prepare.sh
-	$(BIN)/python -m pytest -n auto --dist loadgroup -q -rs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -133,7 +133,7 @@ def test_exit_codes_are_the_shells(command, code):
 def test_memory_and_storage(tmp_path):
     path = tmp_path / "file"
     write = f"f = open('{path}', 'wb')\nf.write(data[:4_000_000])\nf.flush()\n"
-    _, found = measure(python("data = b'x' * 90_000_000\n" + write + "time.sleep(0.25)"))
+    _, found = measure(python("data = b'x' * 90_000_000\n" + write + "time.sleep(1.0)"))
     assert found.memory_bytes == pytest.approx(100e6, rel=0.15)
     assert found.written_bytes is not None
     assert found.to_profile("x").memory == found.memory_bytes

@@ -1,5 +1,6 @@
 """A plain Slurm (`slurm`) and a whole site with accounting and REST (`site`), each started once; every test begins with
-an empty queue. Tests of the first are marked `xdist_group("slurm")`, of the second `xdist_group("site")`."""
+an empty queue. Each group of tests that share one is run by one process: `xdist_group("slurm 1")`, `("site 1")`, and so
+on."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("slurm 2")
 
 
 @pytest.fixture

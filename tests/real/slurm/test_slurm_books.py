@@ -19,7 +19,7 @@ from slurm_cluster import free_ports
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 1")
 WORKFLOW = """
 schema: pilotfish/workflow/v1
 name: own

@@ -19,7 +19,7 @@ from pilotfish.adapters.slurm.transport import ByCommands
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("slurm 2")
 KIND = NodeType("t", 4, 4 * 2.0**30, 1e10)
 CLUSTER = Cluster("pilot", tuple(Node(f"n{number}", KIND) for number in range(1, 5)))
 

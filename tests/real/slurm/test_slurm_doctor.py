@@ -17,7 +17,7 @@ from slurm_daemon import SlurmDaemon
 from slurm_lua import LuaSlurm
 from slurm_site import OPERATOR, SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 2")
 
 
 def as_user(site: SlurmSite, user: str, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -147,7 +147,7 @@ def test_what_cannot_be_meant_is_one_line(argv: tuple[str, ...], words: str) -> 
     assert done.stdout == ""
 
 
-@pytest.mark.xdist_group("slurm")
+@pytest.mark.xdist_group("slurm 1")
 def test_a_job_submit_plugin_without_a_daemon_is_a_problem(lua: LuaSlurm, tmp_path: Path) -> None:
     with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
         def said() -> tuple[str, str]:

@@ -27,7 +27,7 @@ from slurm_site import SlurmSite
 from slurm_work import Work, all_ended, states
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-plain, whole = pytest.mark.xdist_group("slurm"), pytest.mark.xdist_group("site")
+plain, whole = pytest.mark.xdist_group("slurm 1"), pytest.mark.xdist_group("site 2")
 
 
 class Watched(SlurmDaemon):

@@ -24,7 +24,7 @@ from slurm_daemon import SlurmDaemon
 from slurm_traps import MOMENTS, Traps
 from slurm_work import Work
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("slurm 1")
 GRACE_S, REQUEUE_S = 8, 11
 PASS_S = 10  # a pass of Slurm's, 5 s, and as much for a busy machine
 OLDER_S = 3

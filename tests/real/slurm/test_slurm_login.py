@@ -22,7 +22,7 @@ from real_world import COMMAND, PATIENCE_S, eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 1")
 #: job -> what it waits for; two sources, a diamond, a chain, two ends
 DAG = {
     "fetch": [], "notes": [], "unpack": ["fetch"], "index": ["fetch"], "align-1": ["unpack", "index"],

@@ -20,7 +20,7 @@ from pilotfish.adapters.slurm.submission import profile_in
 from pilotfish.adapters.slurm.transport import ByCommands
 from pilotfish.simulate.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("slurm")
+pytestmark = pytest.mark.xdist_group("slurm 2")
 HOLD_S, SPREAD_S = 600, 120
 HELD = {
     "a partition that is handed over": (["--partition=half"], "pilotfish:hold=H"),

@@ -14,7 +14,7 @@ from real_world import COMMAND, eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 2")
 Start = Callable[[str], SlurmDaemon]
 
 

@@ -11,7 +11,7 @@ import yaml
 from real_world import pilotfish
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 2")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
 
 

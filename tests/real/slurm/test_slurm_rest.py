@@ -34,7 +34,7 @@ from pilotfish.simulate.plan import Release, Start
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("site 1")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
 LOST, BACK = "slurmrestd does not serve", "slurmrestd serves again"
 
