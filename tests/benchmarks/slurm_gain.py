@@ -78,18 +78,26 @@ def measure(quick: bool) -> None:
             print("left out: there is one CPU only")
         else:
             with a_slurm(nodes=2, cpus=2) as slurm:
-                _in_turns(slurm, {"spin": spin, "nap": f"sleep {SECONDS}"}, 1 if quick else 3)
+                _in_turns(slurm, lines_of(spin), 1 if quick else 3)
+
+
+def lines_of(spin: str) -> dict[str, str]:
+    """What each kind of job runs."""
+    return {"spin": spin, "nap": f"sleep {SECONDS}"}
+
+
+def compare(slurm: SlurmCluster, lines: Mapping[str, str], turn: int) -> tuple[Result, Result, Result]:
+    """One turn: under Slurm alone, with pilotfish, and simulated."""
+    kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
+    alone = _run(slurm, lines, kinds, beside=False)
+    with served(slurm, _prepare) as daemon:
+        beside = _run(slurm, lines, kinds, beside=True)
+        assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
+    return alone, beside, _simulated(kinds)
 
 
 def _in_turns(slurm: SlurmCluster, lines: Mapping[str, str], turns: int) -> None:
-    alone, beside, planned = list[Result](), list[Result](), list[Result]()
-    for turn in range(turns):
-        kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
-        alone.append(_run(slurm, lines, kinds, beside=False))
-        with served(slurm, _prepare) as daemon:
-            beside.append(_run(slurm, lines, kinds, beside=True))
-            assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
-        planned.append(_simulated(kinds))
+    alone, beside, planned = zip(*(compare(slurm, lines, turn) for turn in range(turns)), strict=True)
     rows = []
     for name, what in (("makespan", "makespan s"), ("turnaround", "mean turnaround s"), ("waiting", "mean waiting s")):
         ours, theirs, plans = ([getattr(result, name) for result in results] for results in (beside, alone, planned))
