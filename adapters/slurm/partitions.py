@@ -2,7 +2,8 @@
 
 Rule: pure; what keeps a job out is a clause for a person. What cannot be told from outside (a user's groups) was judged
 by Slurm when the job was submitted.
-Source: scontrol(1) of Slurm 22.05, `show partition`; slurm.conf(5), OverSubscribe.
+Source: scontrol(1) of Slurm 22.05, `show partition`; slurm.conf(5), OverSubscribe, and Exclusive, which 26.11 has in
+its place.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def parse(text: str) -> dict[str, Partition]:
 
 def _partition(words: dict[str, str]) -> Partition:
     sharing = _SHARING.fullmatch(words.get("OverSubscribe", "NO"))
-    exclusive = words.get("ExclusiveUser") == "YES" or sharing is None
+    exclusive = words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "NO").upper() != "NO" or sharing is None
     kind = Sharing.EXCLUSIVE if exclusive or sharing is None else Sharing(sharing[1])
     qos = words.get("QoS", "N/A")
     return Partition(

@@ -48,8 +48,8 @@ def load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> Load:
 
 
 def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:
-    """Whether the job, which may start in these partitions, must have its nodes for itself."""
-    if job.shares in ("NO", "USER", "MCS", "TOPO"):
+    """Whether the job, which may start in these partitions, must have its nodes for itself, or may have to."""
+    if job.shares not in ("", "OK", "YES"):
         return True
     return any(partition.sharing is Sharing.EXCLUSIVE for partition in partitions)
 

@@ -1,12 +1,17 @@
-"""What the commands are told, where a recorded answer is enough to see it."""
+"""What the commands are told, and what they say when all is not well, where a recorded answer is enough to see it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm.runner import Commands
 from pilotfish.adapters.slurm.transport import ByCommands
 
 NOW = 1_700_000_000
@@ -31,3 +36,147 @@ def test_no_start_is_told_by_a_clock_that_is_ahead(ahead_s: float, done: bool) -
             transport.update(7, {"ReqNodeList": "n1", "StartTime": "now"})
         assert refused.value.kind == "clock" and not refused.value.transient  # Slurm is well
     assert len(ran) == 2 + done
+
+
+MUNGE = (
+    "{0}: error: If munged is up, restart with --num-threads=10\n"
+    '{0}: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory '
+    "(Did you start munged?)\n{0}: error: slurm_send_node_msg: auth_g_create: {1} has authentication error\n"
+)
+#: command, exit code and what it prints on stderr, of 22.05
+AWAY = {
+    "no controller": ("squeue", 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"),
+    "no controller, a change": ("scontrol", 1, "Unexpected message received for job 1\n"),
+    "no controller, a submission": (
+        "sbatch", 1,
+        "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
+    ),
+    "no controller, the time": (
+        "sdiag", 255, "slurm_get_statistics: Unable to contact slurm controller (connect failure)\n"),
+    "no controller, nodes": (
+        "sinfo", 1, "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"),
+    "frozen": ("squeue", 1, "slurm_load_jobs error: Socket timed out on send/recv operation\n"),
+    "frozen, a submission": (
+        "sbatch", 1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n"),
+    "no munge": (
+        "squeue", 1,
+        MUNGE.format("squeue", "REQUEST_JOB_INFO") + "slurm_load_jobs error: Protocol authentication error\n",
+    ),
+    "no munge, as of --json": ("squeue", 0, MUNGE.format("squeue", "REQUEST_JOB_INFO")),
+    "no munge, a change": (
+        "scontrol", 1, MUNGE.format("scontrol", "REQUEST_UPDATE_JOB") + "Unexpected message received for job 1\n"),
+    "no munge, a submission": (
+        "sbatch", 1, MUNGE.format("sbatch", "REQUEST_SUBMIT_BATCH_JOB")
+        + "sbatch: error: Batch job submission failed: Protocol authentication error\n",
+    ),
+    "no accounting": (
+        "sacct", 1,
+        "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection to "
+        "host:localhost:6819: Connection refused\nsacct: error: Sending PersistInit msg: Connection refused\n"
+        "sacct: error: Problem talking to the database: Connection refused\n",
+    ),
+}  # fmt: skip
+#: why sbatch refuses; it exits with 1 where Slurm does, and with 255 where it does not understand what is asked for
+REFUSED = {
+    "too many jobs": (1, "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job "
+                      "violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"),
+    "account": (1, "sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
+                "specified\n"),
+    "partition": (1, "sbatch: error: invalid partition specified: none\n"
+                  "sbatch: error: Batch job submission failed: Invalid partition name specified\n"),
+    "qos": (1, "sbatch: error: Batch job submission failed: Invalid qos specification\n"),
+    "node": (1, "sbatch: error: Batch job submission failed: Invalid node name specified\n"),
+    "too large": (1, "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"),
+    "option": (255, "sbatch: unrecognized option '--none'\nTry \"sbatch --help\" for more information\n"),
+    "value": (255, "sbatch: error: Invalid --time specification\n"),
+}  # fmt: skip
+
+
+class Printing:
+    """Commands of these names that print nothing but a recorded stderr."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def __call__(self, name: str, exit_code: int, stderr: str) -> ByCommands:
+        script = self._folder / name
+        script.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(stderr)} >&2\nexit {exit_code}\n")
+        script.chmod(0o755)
+        return ByCommands(Commands())
+
+
+@pytest.fixture
+def printing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Printing:
+    return Printing(tmp_path, monkeypatch)
+
+
+#: what is asked of each command
+ASK: dict[str, Callable[[ByCommands], object]] = {
+    "squeue": lambda slurm: slurm.jobs(),
+    "scontrol": lambda slurm: slurm.update(1, {"StartTime": "now"}),
+    "sbatch": lambda slurm: slurm.submit(["sbatch", "--parsable", "--wrap=true"]),
+    "sdiag": lambda slurm: slurm.time(),
+    "sinfo": lambda slurm: slurm.nodes(),
+    "sacct": lambda slurm: slurm.ended([1]),
+}
+
+
+@pytest.mark.parametrize(("name", "exit_code", "stderr"), AWAY.values(), ids=AWAY)
+def test_who_is_away_is_neither_an_empty_queue_nor_a_refusal(
+    printing: Printing, name: str, exit_code: int, stderr: str
+) -> None:
+    with pytest.raises(AdapterError) as caught:
+        ASK[name](printing(name, exit_code, stderr))
+    assert (caught.value.kind, caught.value.transient, caught.value.exit_code) == ("unreachable", True, exit_code)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("exit_code", "stderr"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_submission_is_not_tried_again_and_says_why(printing: Printing, exit_code: int, stderr: str) -> None:
+    with pytest.raises(AdapterError) as caught:
+        ASK["sbatch"](printing("sbatch", exit_code, stderr))
+    assert (caught.value.kind, caught.value.transient, caught.value.exit_code) == ("refused", False, exit_code)
+    said = stderr.splitlines()[0].removeprefix("sbatch: ").removeprefix("error: ")
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_job_that_is_gone_is_told_from_a_controller_that_is(printing: Printing) -> None:
+    slurm = printing("squeue", 1, "slurm_load_jobs error: Invalid job id specified\n")
+    assert slurm.jobs([9]) == []
+
+
+def test_a_command_that_hangs_is_given_up_and_may_still_be_carried_out(printing: Printing, tmp_path: Path) -> None:
+    printing("sbatch", 0, "")
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nexec sleep 20\n")
+    with pytest.raises(AdapterError) as caught:
+        Commands(timeout_s=0.2)(["sbatch", "--wrap=true"])
+    assert (caught.value.kind, caught.value.transient) == ("timeout", True)
+
+
+def test_a_controller_that_is_down_has_time_to_be_told() -> None:
+    """Its clients say so after 9 to 10 s; who gives them up before that never learns why."""
+    assert Commands().timeout_s > 10.0
+
+
+def test_nodes_are_put_to_sleep_by_name() -> None:
+    ran: list[Sequence[str]] = []
+    ByCommands(lambda argv: ran.append(argv) or "").power_off(["n3", "n4", "n7"])  # type: ignore[func-returns-value]
+    assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", "State=POWER_DOWN"]]
+
+
+def test_nothing_is_held_released_or_asked_for_as_json() -> None:
+    """Seen on 22.05: `scontrol hold` of root makes a hold that users cannot undo, `scontrol release` of a running job
+    is silently well, `squeue --json` with the controller away is an empty queue and exits with 0, and `scontrol --json`
+    is not there."""
+    ran: list[Sequence[str]] = []
+    slurm = ByCommands(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
+    calls = [*ASK.values(), ByCommands.excluded, ByCommands.unshown, ByCommands.partitions, ByCommands.reservations,
+             ByCommands.limits, ByCommands.settings, lambda slurm: slurm.ended_as(["x"], 5, 0.0),
+             lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
+    for call in calls:
+        with suppress(ParseError):
+            call(slurm)
+    assert len(ran) == len(calls) and not any(word.startswith(("--json", "--yaml")) for argv in ran for word in argv)
+    verbs = {next(word for word in argv[1:] if not word.startswith("-")) for argv in ran if argv[0] == "scontrol"}
+    assert verbs == {"show", "update"}

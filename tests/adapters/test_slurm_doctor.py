@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 import socket
 from collections.abc import Callable, Sequence
@@ -220,7 +221,9 @@ SHARING = {
     "OverSubscribe=EXCLUSIVE": (NOTE, "whole nodes"),
     "OverSubscribe=NO ExclusiveUser=YES": (NOTE, "one user at a time"),
     "Exclusive=NODE": (NOTE, "whole nodes"),
+    "Exclusive=TOPO": (NOTE, "whole nodes"),
     "Exclusive=USER": (NOTE, "one user at a time"),
+    "Exclusive=NO": (OK, "each core belongs to one job"),
 }
 
 
@@ -314,6 +317,17 @@ def test_the_shipped_script_is_known_by_what_it_says() -> None:
     text = (Path(pilotfish.__file__).parent / "docs" / "slurm" / "job_submit.lua").read_text()
     settings = {"files": {"job_submit.lua": text}}
     assert about("job_submit", asked_of(changed(JobSubmitPlugins="lua"), **settings))[0][1].count("600 s") == 1
+
+
+def test_the_shipped_script_tags_jobs_and_does_nothing_that_takes_long() -> None:
+    """It runs under the controller's locks."""
+    import pilotfish
+
+    text = (Path(pilotfish.__file__).parent / "docs" / "slurm" / "job_submit.lua").read_text()
+    code = re.sub(r"--.*", "", text)
+    assert set(re.findall(r"\bjob\.(\w+) = ", code)) == {"begin_time", "comment"}
+    assert set(re.findall(r"\b(?:io|os|socket)\.\w+", code)) == {"io.open", "os.time"}
+    assert not re.search(r"\b(?:require|dofile|loadfile|while|repeat)\b", code)
 
 
 def job(**settings: object) -> SlurmJob:

@@ -35,6 +35,7 @@ BY_COMMENT = Selection()
         ({"begin": NOW - 1, "reason": "Resources"}, Standing.FREE),
         ({"begin": NOW - 1, "reason": "ReqNodeNotAvail, UnavailableNodes:n1"}, Standing.FREE),
         ({"begin": NOW - 1, "reason": "JobHeldUser", "priority": 0}, Standing.WAITING),
+        ({"reason": "JobHeldAdmin", "priority": 0}, Standing.WAITING),  # as `scontrol hold` of root leaves it
         ({"reason": "QOSMaxJobsPerUserLimit"}, Standing.WAITING),
         ({"reason": "Dependency", "dependency": "afterok:6(unfulfilled)"}, Standing.WAITING),
         ({"part": True}, Standing.NEIGHBOUR),
@@ -154,5 +155,9 @@ def test_updates_are_one_command_with_allowed_fields() -> None:
     undone = unpin(replace(job, admin_comment=fields["AdminComment"]))
     assert undone == {"ReqNodeList": "n2", "AdminComment": "of the site pilotfish:unpinned=9"}
     assert {*fields, *pin(job, ("n1",), 9.0, held=True, place=Place.COMMENT)} == ALLOWED
+    free = replace(job, wanted=())
+    fields = pin(free, ("n1",), 9.0, held=True, place=Place.ADMIN_COMMENT)
+    undone = unpin(replace(free, admin_comment=fields["AdminComment"]))
+    assert command(7, undone)[3] == "ReqNodeList="  # an empty list clears it
     with pytest.raises(InvariantError, match="Priority"):
         command(7, {"Priority": "9"})

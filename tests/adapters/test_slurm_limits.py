@@ -101,6 +101,16 @@ def test_how_a_partition_shares(words: str, sharing: Sharing, rows: int) -> None
     assert (found.sharing, found.rows) == (sharing, rows)
 
 
+@pytest.mark.parametrize(
+    ("word", "sharing"),
+    [("NO", Sharing.NO), ("NODE", Sharing.EXCLUSIVE), ("USER", Sharing.EXCLUSIVE), ("TOPO", Sharing.EXCLUSIVE)],
+)
+def test_how_a_partition_shares_since_26_11(word: str, sharing: Sharing) -> None:
+    """By its documentation one key says what two did."""
+    text = PARTITION.replace("OverSubscribe=NO", f"Exclusive={word}").replace("ExclusiveUser=NO ", "")
+    assert partitions.parse(text)["short"].sharing is sharing
+
+
 def test_reservations_as_they_were_printed() -> None:
     (found,) = reservations.parse(RESERVATION)
     assert (found.name, found.nodes) == ("maint", frozenset({"n7", "n8"})) and found.end - found.start == 36000
@@ -256,7 +266,9 @@ RUNNING = replace(JOB, id=1, state=JobState.RUNNING, placed=("n0",), memory=1e9)
         ([], {"memory": 5e9}, False, "less memory"),
         ([RUNNING], {"shares": "NO"}, False, "not empty"),
         ([], {"shares": "USER"}, False, "not empty"),  # somebody is there whom we do not see
+        ([RUNNING], {"shares": "NODE"}, False, "not empty"),  # a word that 22.05 does not know
         ([replace(RUNNING, shares="NO")], {}, False, "not empty"),
+        ([RUNNING], {"shares": "YES", "cpus": 3}, True, "2 cores free"),  # the partition does not let it share
         ([RUNNING], {"partition": "shared"}, False, "do not share cores"),
         ([replace(RUNNING, partition="shared")], {}, False, "share cores"),
         ([replace(RUNNING, partition="shared", cpus=4)], {"partition": "shared"}, False, ""),
@@ -266,6 +278,15 @@ RUNNING = replace(JOB, id=1, state=JobState.RUNNING, placed=("n0",), memory=1e9)
 def test_room(there: list[SlurmJob], changed: dict[str, Any], loose: bool, why: str) -> None:
     load = room.load([job for job in there if "n0" in job.placed], BOTH)
     said = room.obstacle(replace(JOB, **changed), NODE, load, BOTH, loose=loose)
+    assert why in said and bool(said) is bool(why)
+
+
+@pytest.mark.parametrize(("stacked", "why"), [(1, ""), (3, ""), (4, "no row")])
+def test_how_many_share_a_core_is_told_by_the_queue_and_not_by_the_node(stacked: int, why: str) -> None:
+    """Seen on 22.05 with OverSubscribe=FORCE:4: CPUAlloc=4 of a node of 4 cores, for one job there as for four."""
+    both = {"shared": replace(SHARED, rows=4)}
+    load = room.load([replace(RUNNING, partition="shared", cpus=4, memory=0.0)] * stacked, both)
+    said = room.obstacle(replace(JOB, partition="shared", cpus=4), replace(NODE, idle=0), load, both, loose=False)
     assert why in said and bool(said) is bool(why)
 
 

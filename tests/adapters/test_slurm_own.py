@@ -68,6 +68,7 @@ def test_any_dependency_is_answered(text: str) -> None:
         ({}, (6,)),
         ({"dependency": ""}, ()),
         ({"dependency": "singleton(unfulfilled)"}, ()),
+        ({"dependency": "afterok:6(failed)", "reason": "DependencyNeverSatisfied"}, ()),  # it pends for ever
         ({"begin": 5_000.0}, ()),  # its user wants it to begin later
         ({"priority": 0}, ()),  # held
         ({"comment": ""}, ()),

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import ParseError
 from pilotfish.adapters.slurm import sinfo, squeue
+from pilotfish.adapters.slurm.discover import cluster_of
+from pilotfish.adapters.slurm.records import SlurmNode
 from pilotfish.adapters.slurm.states import JOB_STATES, job_state, node_state
 from pilotfish.adapters.slurm.table import draw_mark, format_of, rows
 from pilotfish.adapters.slurm.values import count, moment, size, span, tres
@@ -136,6 +138,14 @@ def test_nodes_of_several_partitions_are_one() -> None:
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
 
 
+def test_memory_bandwidth_is_assumed_and_said_so() -> None:
+    """Slurm knows cores and memory of its nodes; instructions per cycle and bandwidth are in none of its answers."""
+    nodes = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
+    cluster, notes = cluster_of([*nodes, SlurmNode("future", NodeState.DOWN, 0, 0.0)])
+    assert [(node.name, node.type.cores) for node in cluster.nodes] == [("n1", 4), ("n2", 4)]
+    assert notes == ("memory bandwidth of nodes like c4-4GiB is unknown to Slurm: 10 GB/s assumed",)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("10:00", 600), ("30", 1800), ("1:00:00", 3600), ("1-00:00:00", 86400), ("2-12", 216000), ("1-1:30", 91800),
@@ -191,6 +201,7 @@ def test_states_of_jobs(words: str, state: JobState) -> None:
      ("IDLE+NOT_RESPONDING+POWERED_DOWN", NodeState.ASLEEP),
      ("idle+drain~", NodeState.DRAINED), ("idle#", NodeState.UP), ("unk*", NodeState.UNKNOWN),
      ("idle+maint", NodeState.DRAINED), ("reserved", NodeState.DRAINED), ("never_seen", NodeState.UNKNOWN),
+     ("unk", NodeState.UNKNOWN), ("idle*", NodeState.UNKNOWN), ("alloc*", NodeState.UNKNOWN),
      ("", NodeState.UNKNOWN), ("MIXED+NOT_RESPONDING", NodeState.UNKNOWN), ("reboot^", NodeState.DOWN)],
 )  # fmt: skip
 def test_states_of_nodes(words: str, state: NodeState) -> None:

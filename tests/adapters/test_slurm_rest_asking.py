@@ -218,6 +218,12 @@ def _that_takes(*keys: str) -> dict[str, Any]:
     return {"paths": {**DOCUMENT["paths"], f"{V}/job/{{job_id}}": {"post": {"requestBody": {"content": content}}}}}
 
 
+def test_nothing_is_submitted_over_rest() -> None:
+    """Seen on 22.05: a held submission answers 200, the error 2042 and a job id, and is done; one with an empty
+    environment is refused. A submission that is misread runs twice, so that all go by sbatch."""
+    assert not {"submit", "cancel", "power_off"} & set(dir(ByRest))
+
+
 # The way there
 
 
@@ -396,6 +402,23 @@ def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
     with pytest.raises(Unauthorised) as caught:
         way.jobs()
     assert fake.paths().count(f"{V}/jobs") == 2 and token() not in str(caught.value)
+
+
+@pytest.mark.parametrize(("takes_s", "renewed"), [(0.1, 1), (9.5, 0)])
+def test_a_slow_no_is_a_dead_controller_and_not_an_expired_token(fake: FakeRest, takes_s: float, renewed: int) -> None:
+    """Both are 500 with -1: the first comes at once, the other after 9 to 10 s."""
+    clock, tokens = Clock(), Always()
+
+    def answer(query: str) -> tuple[int, bytes]:
+        clock.now += takes_s
+        return wrong(-1)
+
+    fake.answers[f"{V}/nodes"] = answer
+    way = ByRest(Client(fake.url, "backup", tokens, 15.0, clock), clock)
+    with pytest.raises(AdapterError) as caught:
+        way.nodes()
+    assert caught.value.transient and tokens.renewed == renewed
+    assert fake.paths().count(f"{V}/nodes") == 1 + renewed
 
 
 # Options

@@ -129,6 +129,8 @@ def test_a_job_as_documented_for(version: int) -> None:
         ({"job_state": ["RUNNING", "CONFIGURING"]}, "state", JobState.RUNNING),
         ({"job_state": ["COMPLETED", "COMPLETING"]}, "state", JobState.RUNNING),
         ({"job_state": ["CANCELLED"]}, "state", JobState.CANCELLED),
+        ({"job_state": ["PENDING", "REQUEUED"]}, "state", JobState.PENDING),
+        ({"job_state": ["RUNNING", "POWER_UP_NODE"]}, "state", JobState.RUNNING),
         ({"job_state": ["NEVER_SEEN"]}, "state", JobState.UNKNOWN),
         ({"job_state": []}, "state", JobState.UNKNOWN),
         ({"time_limit": number(None)}, "time_limit", None),
@@ -213,6 +215,20 @@ def test_nodes_as_documented_for(version: int) -> None:
             forms.nodes({"nodes": [{name: value for name, value in node.items() if name != key}]})
 
 
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [(["IDLE", "CLOUD", "POWERED_DOWN"], NodeState.ASLEEP), (["IDLE", "POWERING_DOWN"], NodeState.DOWN),
+     (["ALLOCATED", "POWERING_UP"], NodeState.UP), (["UNKNOWN", "NOT_RESPONDING"], NodeState.UNKNOWN),
+     (["DOWN", "NOT_RESPONDING"], NodeState.UNKNOWN), (["MIXED", "INVALID_REG"], NodeState.UNKNOWN)],
+)  # fmt: skip
+def test_states_of_nodes_as_lists(words: list[str], state: NodeState) -> None:
+    node = {
+        "name": "n1", "state": words, "cpus": 4, "real_memory": 4096, "active_features": [], "partitions": ["main"],
+        "reason": "", "alloc_cpus": 0, "alloc_memory": 0,
+    }  # fmt: skip
+    assert forms.nodes({"nodes": [node]})[0].state is state
+
+
 def test_the_time() -> None:
     assert forms.time_of({"statistics": {"req_time": 1795244457}}) == 1795244457
     assert forms.time_of({"statistics": {"req_time": number(1795244457)}}) == 1795244457
@@ -234,6 +250,9 @@ def error(**fields: Any) -> bytes:
         (500, error(error="Unspecified error", errno=-1), "unreachable", True),
         (200, error(error="Unable to contact slurm controller (connect failure)", errno=1800), "unreachable", True),
         (200, error(error="Protocol authentication error", error_number=1007), "unreachable", True),
+        (200, error(error="Unspecified error", error_number=-1, description="Failed while looking for jobs"),
+         "unreachable", True),  # so does `squeue --json`, and exits with 0
+        (200, error(error="Unable to connect to database", error_number=7000), "unreachable", True),
         (500, error(description="Unable to find JobId=99999", error_number=2017), "gone", False),
         (500, error(error="Invalid node name specified", error_number=2018), "refused", False),
         (500, error(error="Job has already finished", error_code=2084), "refused", False),
@@ -253,7 +272,7 @@ def error(**fields: Any) -> bytes:
         (200, b'{"errors": ["no"], "jobs": []}', "refused", False),
         (200, b'{"errors": [], "results": [{"error_code": 2017, "error": "Invalid job id"}]}', "gone", False),  # 23.11
     ],
-)
+)  # fmt: skip
 def test_what_an_answer_says_of_itself(status: int, body: bytes, kind: str, transient: bool) -> None:
     with pytest.raises(AdapterError) as caught:
         errors.read("slurmrestd jobs", status, body)

@@ -1,4 +1,5 @@
-"""Who may not change jobs of others: Slurm is asked once in a minute, and the refusal is one clear sentence."""
+"""Changes that Slurm refuses: those of jobs of others are asked for once in a minute, and the refusal is one clear
+sentence; those that come too late are none."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Strict(ByCommands):
     def __init__(self) -> None:
         super().__init__(lambda argv: ANSWERS.get(argv[-1], ""))
         self.updates: list[int] = []
-        self.lenient = False
+        self.lenient, self.says = False, REFUSAL
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         given = {"submit": 0.0, "begin": 600.0, "comment": "pilotfish:hold=600", "partition": "p", "uid": 10**6}
@@ -47,7 +48,7 @@ class Strict(ByCommands):
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self.updates.append(job)
         if not self.lenient:
-            raise REFUSAL
+            raise self.says
 
 
 def test_a_refusal_of_all_jobs_is_asked_for_again_after_a_while() -> None:
@@ -75,3 +76,23 @@ def test_a_refusal_of_all_jobs_is_asked_for_again_after_a_while() -> None:
     for start in starts:
         adapter.apply(start)
     assert slurm.updates == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Job is no longer pending execution for job 1",
+        "Job has already finished for job 1",
+        "Job/step already completing or completed for job 1",
+        "Invalid job id specified for job 1",
+    ],
+)
+def test_a_change_that_comes_too_late_is_none(said: str) -> None:
+    """Slurm, or the user, was faster: the next look at the queue tells."""
+    slurm = Strict()
+    slurm.says = AdapterError(f"scontrol: {said}", kind="refused", exit_code=1, stderr_tail=f"{said}\n")
+    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
+    for _ in range(8):
+        adapter.snapshot()
+    adapter.apply(Start("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
+    assert slurm.updates == [1]

@@ -156,6 +156,12 @@ def test_users_jobs_are_found_by_id_and_ours_by_name() -> None:
     assert found is not None and set(found) == {name, "slurm/7"} and len(slurm.asked) == 3
 
 
+def test_ours_are_found_without_a_comment() -> None:
+    """Accounting has it at the end of a job only, and only with AccountingStoreFlags=job_comment."""
+    found = recall(Recorded(printed(Comment="")).transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    assert found is not None and found["Flow-1/Align x"].exit_code == 3
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"UID": "6"}, {"JobName": "flow-1/align%20x"}, {"Submit": "2026-11-20T06:53:34"}, {"JobName": "other"}],

@@ -64,6 +64,7 @@ def test_every_metric_is_there_and_no_job_is_a_label(served, kit):
     assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
     families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
     assert {f"pilotfish_{name}" for name in NAMES} <= families
+    assert all(name.startswith("pilotfish_") for name in families)  # of Slurm's own, Slurm tells
     assert "secret" not in reply.text and workflow not in reply.text
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="start",result="ok"} 1.0' in reply.text
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text

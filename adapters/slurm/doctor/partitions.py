@@ -51,7 +51,7 @@ def findings(asked: Asked, selection: Selection) -> Iterator[Finding]:
 def sharing(words: Mapping[str, str]) -> str:
     """What jobs of a partition share."""
     shares, _, most = words.get("OverSubscribe", "NO").partition(":")
-    if shares == "EXCLUSIVE" or words.get("Exclusive", "NO").upper() in ("NODE", "YES"):
+    if shares == "EXCLUSIVE" or words.get("Exclusive", "NO").upper() in ("NODE", "TOPO", "YES"):
         return "jobs get whole nodes (OverSubscribe=EXCLUSIVE), so none has neighbours"
     if words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "").upper() == "USER":
         return "nodes belong to one user at a time (ExclusiveUser), so only their jobs are neighbours"

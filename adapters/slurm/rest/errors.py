@@ -15,8 +15,8 @@ from ...base import AdapterError, ParseError
 
 INVALID_JOB_ID = 2017
 UNCHANGED = 1900
-#: numbers of a controller that did not answer, or does not know who asks
-_AWAY = (*range(1000, 1010), *range(1800, 1820), *range(5000, 5010), *range(6000, 6100))
+#: numbers of a controller, or of accounting, that did not answer, or does not know who asks
+_AWAY = (*range(1000, 1010), *range(1800, 1820), *range(5000, 5010), *range(6000, 6100), 7000)
 #: a body that slurmrestd did not understand, and so did not pass on
 _NOT_UNDERSTOOD = range(9000, 9400)
 
