@@ -19,6 +19,7 @@ from typing import IO
 from ..simulate.errors import ConfigError, PilotfishError
 from .child import Signals, end_what_is_left, exit_of, send, subreaper
 from .measurement import Measurement
+from .probes.tree import children
 from .watch import Watch
 
 
@@ -59,12 +60,18 @@ def measure(
         ConfigError: `cpus` names a CPU that is not ours.
     """
     with subreaper(), Signals() as signals:
+        others = children(os.getpid())
         began = time.monotonic()
         child = _start(argv, cpus, env, cwd, stdout)
         try:
             signals.hand_to(child.pid)
             watch = Watch(
-                child.pid, reaper=os.getpid(), began=began, interval_s=interval_s, node_type=node_type
+                child.pid,
+                reaper=os.getpid(),
+                others=others,
+                began=began,
+                interval_s=interval_s,
+                node_type=node_type,
             )
             _until_end(child.pid, watch, signals)
             wall_s = time.monotonic() - began

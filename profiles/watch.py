@@ -7,6 +7,7 @@ rarer.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -27,7 +28,8 @@ class Watch:
 
     Args:
         pid: the job's first process.
-        reaper: pid of the subreaper to whom its orphans go (this process), or None.
+        reaper: pid of the subreaper to whom its orphans go (this process), or None; `others`: children that it had
+            before the job began.
         began: when it began, `time.monotonic()` seconds; None = now.
         interval_s: wished time between readings.
         node_type: the cluster file's name for this node, put down in the measurement.
@@ -38,6 +40,7 @@ class Watch:
         pid: int,
         *,
         reaper: int | None = None,
+        others: Collection[int] = (),
         began: float | None = None,
         interval_s: float = 0.1,
         node_type: str | None = None,
@@ -47,7 +50,7 @@ class Watch:
         self._date = datetime.fromtimestamp(time.time() - self._ago, UTC).isoformat(timespec="seconds")
         self._node_type, self._interval = node_type, interval_s
         self._looks, self._spent = 0, 0.0
-        self.tree = ProcessTree(pid, reaper)
+        self.tree = ProcessTree(pid, reaper, others)
         self._threads: Schedstat | PsutilTimes = thread_times()
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
         probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal)

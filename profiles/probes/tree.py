@@ -9,6 +9,7 @@ microseconds.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 
 class ProcessTree:
@@ -17,13 +18,15 @@ class ProcessTree:
     Args:
         root: pid of the job's first process.
         reaper: pid of the subreaper to whom the job's orphans go, or None if there is none.
+        others: children that the reaper had before the job began; on a busy machine the job may have left orphans
+            before anybody looks.
     """
 
-    def __init__(self, root: int, reaper: int | None = None) -> None:
+    def __init__(self, root: int, reaper: int | None = None, others: Collection[int] = ()) -> None:
         self.root, self.reaper = root, reaper
         self.threads: dict[int, list[int]] = {root: []}
         self._foreign: set[int] = set() if reaper is None else {reaper}
-        self._before = {pid for pid, parent, session in _processes() if parent == reaper and session != root}
+        self._others = frozenset(others)
         self._newest = b""
 
     def refresh(self) -> None:
@@ -45,14 +48,25 @@ class ProcessTree:
         return [pid for pid in self.threads if pid != self.root and _status(pid)[0] == self.reaper]
 
     def _adopt(self, candidates: list[int]) -> None:
-        """Tell the job's new processes from others'; twice, as a child's pid may be below its parent's."""
+        """Tell the job's new processes from others', each by its parent.
+
+        A listing of /proc is no picture of one moment: who has a parent that was not listed is told next time.
+        """
         facts = {pid: _status(pid) for pid in candidates}
-        for _ in range(2):
-            for pid, (parent, session) in facts.items():
-                handed_over = parent == self.reaper is not None and pid not in self._before
+        open_, before = set(facts), 0
+        while len(open_) != before:  # again, as a child's pid may be below its parent's
+            before = len(open_)
+            for pid in sorted(open_):
+                parent, session = facts[pid]
+                handed_over = parent == self.reaper is not None and pid not in self._others
                 if parent in self.threads or session == self.root or handed_over:
                     self.threads.setdefault(pid, [])
-        self._foreign.update(facts.keys() - self.threads.keys())
+                    open_.discard(pid)
+                elif parent in self._foreign or parent == 0:
+                    self._foreign.add(pid)
+                    open_.discard(pid)
+        if any(facts[pid][0] > 0 for pid in open_):
+            self._newest = b""
 
 
 def _newest_pid() -> bytes:
@@ -83,6 +97,6 @@ def _status(pid: int) -> tuple[int, int]:
         return -1, -1
 
 
-def _processes() -> list[tuple[int, int, int]]:
-    """Return (pid, parent, session) of every process."""
-    return [(pid, *_status(pid)) for pid in map(int, filter(str.isdigit, _listing("/proc")))]
+def children(parent: int) -> list[int]:
+    """Return the processes whose parent this is."""
+    return [pid for pid in map(int, filter(str.isdigit, _listing("/proc"))) if _status(pid)[0] == parent]

@@ -98,15 +98,27 @@ def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
     note = f'import os\nwhile os.times().user < 0.1: pass\nopen("{pid_file}", "w").write(str(os.getpid()))'
     orphan = f"{sys.executable} -IS -c '{note}\nwhile 1: pass'"
     busy = f"until [ -s {pid_file} ]; do sleep 0.05; done; sleep 0.3"
-    seen = 0.0  # on a busy machine the last look can come too late
-    for _ in range(4):
-        pid_file.unlink(missing_ok=True)
-        code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; {busy}; exit 4"])
-        assert code == 4
-        seen = max(seen, found.cpu_s)
-        if seen > 0.05:
-            break
-    assert seen > 0.05  # the shell itself needs a few milliseconds
+    code, found = measure(["/bin/sh", "-c", f"( setsid {orphan} & ) ; {busy}; exit 4"])
+    assert code == 4
+    assert found.cpu_s > 0.1  # the shell itself needs a few milliseconds
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
+
+
+def test_who_is_orphaned_before_anybody_looks_is_of_the_job(monkeypatch, tmp_path):
+    """Of the children that we have then, those are not the job's that were there before it began."""
+    real, pid_file = watch.Watch.__init__, tmp_path / "pid"
+
+    def late(self, *arguments, **options):
+        while not (pid_file.exists() and pid_file.read_text().strip()):
+            time.sleep(0.01)
+        real(self, *arguments, **options)
+
+    monkeypatch.setattr(watch.Watch, "__init__", late)
+    with subprocess.Popen(["/bin/sleep", "60"]) as bystander:
+        measure(["/bin/sh", "-c", f"( setsid sh -c 'echo $$ >{pid_file}; exec sleep 60' & ) ; sleep 1"])
+        assert bystander.poll() is None
+        bystander.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 
