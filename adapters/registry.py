@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, cast
@@ -31,7 +31,7 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
         ConfigError: no such adapter or option.
         AdapterError: it cannot be had now.
     """
-    make = _module(name).create
+    make = _function(name, "create")
     _check(name, options)
     return cast(Adapter, make(cluster, **options))
 
@@ -43,10 +43,7 @@ def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
         ConfigError: there is no such adapter, or it cannot tell.
         AdapterError: it cannot tell now.
     """
-    find = getattr(_module(name), "discover", None)
-    if find is None:
-        able = [other for other in ADAPTERS if hasattr(_module(other), "discover")]
-        raise ConfigError("adapter", "", f"{name!r} knows of no nodes by itself", ", ".join(able))
+    find = _function(name, "discover", f"{name!r} knows of no nodes by itself")
     return cast("tuple[Cluster, tuple[str, ...]]", find())
 
 
@@ -61,17 +58,14 @@ def examine(
     Raises:
         ConfigError: there is no such adapter, or nothing to examine.
     """
-    look_over = getattr(_module(name), "examine", None)
-    if look_over is None:
-        able = [other for other in ADAPTERS if hasattr(_module(other), "examine")]
-        raise ConfigError("adapter", "", f"there is nothing to examine of {name!r}", ", ".join(able))
+    look_over = _function(name, "examine", f"there is nothing to examine of {name!r}")
     _check(name, options)
     return cast("list[Finding]", look_over(cluster, user, service, trial=trial, **options))
 
 
 def _check(name: str, options: Mapping[str, object]) -> None:
     """Refuse options that the adapter's `create` does not know, or lacks."""
-    parameters = inspect.signature(_module(name).create).parameters
+    parameters = inspect.signature(_function(name, "create")).parameters
     known = [option for option in parameters if option != "cluster"]
     for option in options:
         if option not in known:
@@ -83,9 +77,17 @@ def _check(name: str, options: Mapping[str, object]) -> None:
             raise ConfigError(f"adapter {name}", option, "missing")
 
 
+def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
+    """The function `what` of an adapter. Raises ConfigError, which names those that have one."""
+    found = getattr(_module(name), what, None) if name in ADAPTERS else None
+    if found is None:
+        able = [other for other in ADAPTERS if hasattr(_module(other), what)]
+        problem = lacks if name in ADAPTERS else f"found {name!r}{_near(name, able)}"
+        raise ConfigError("adapter", "", problem, ", ".join(able))
+    return cast("Callable[..., Any]", found)
+
+
 def _module(name: str) -> ModuleType:
-    if name not in ADAPTERS:
-        raise ConfigError("adapter", "", f"found {name!r}{_near(name, ADAPTERS)}", ", ".join(ADAPTERS))
     return importlib.import_module(f".{name}", __package__)
 
 

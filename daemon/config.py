@@ -6,6 +6,8 @@ ConfigError that names file and key.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,6 +152,18 @@ def load_config(path: str | Path) -> DaemonConfig:
         return DaemonConfig.model_validate(document, context={"base": Path(path).absolute().parent})
     except ValidationError as error:
         raise config_error(error, str(path), DaemonConfig) from None
+
+
+@contextmanager
+def adapter_of(path: str | Path) -> Iterator[None]:
+    """Errors about the adapter or its options name the configuration that chose them, and the key there."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.source.partition(" ")[0] != "adapter":
+            raise
+        key = "adapter.name" if error.source == "adapter" else f"adapter.options.{error.key}"
+        raise ConfigError(str(path), key, error.problem, error.allowed) from None
 
 
 def changed_keys(old: DaemonConfig, new: DaemonConfig) -> set[str]:

@@ -24,10 +24,11 @@ from typing import Any
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.errors import ConfigError
 from ..simulate.formats.cluster import read_cluster
+from ..simulate.kernels import is_warm, load
 from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
-from .config import RELOADABLE, DaemonConfig, changed_keys, load_config
+from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
 from .counted import Counted
 from .cycle import Cycle
@@ -142,6 +143,7 @@ class Service:
             recall=memory.recall,
             output=self._adapter.output,
         )
+        _compile()
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
 
@@ -193,7 +195,8 @@ class Service:
             options.setdefault("state_dir", self.config.journal.parent / "local")
             if self._dry:
                 options["read_only"] = True
-        adapter = (self._make_adapter or registry.create)(name, cluster, **options)
+        with adapter_of(self._file):
+            adapter = (self._make_adapter or registry.create)(name, cluster, **options)
         for note in adapter.notes:
             log.warning("%s", note)
         return adapter
@@ -308,6 +311,14 @@ class Service:
             self._reload_wanted = True
         else:
             self._stop = True
+
+
+def _compile() -> None:
+    """Compile the simulator, once for a machine, before anybody is told that we serve: a first plan that had to would
+    keep clients and jobs waiting."""
+    if not is_warm("entry"):
+        log.info("compiling the simulator for this machine, once; this takes some seconds")
+        load("entry")
 
 
 def _options(config: DaemonConfig) -> Options:

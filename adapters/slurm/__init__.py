@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from .adapter import SlurmAdapter
     from .transport import Transport
 
-#: With fewer requests a minute a look at the queue would take too long.
-LEAST_REQUESTS = 60
-
 
 def create(
     cluster: Cluster,
@@ -69,15 +66,18 @@ def create(
     from .guarded import Guarded
     from .handover import Selection
     from .judge import Deferral
+    from .options import check
     from .runner import Commands
     from .transport import ByCommands
 
+    check(
+        partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
+        requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
+        max_defer_s=max_defer_s, wide_nodes=wide_nodes,
+    )  # fmt: skip
     selection = Selection(
         frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
     )
-    if type(requests_per_minute) is not int or requests_per_minute < LEAST_REQUESTS:
-        problem = f"found {requests_per_minute!r}"
-        raise ConfigError("adapter slurm", "requests_per_minute", problem, f"a whole number from {LEAST_REQUESTS}")
     commands = ByCommands(Commands(timeout_s))
     way: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
@@ -121,25 +121,34 @@ def examine(
     Args:
         service: what is known of the daemon.
         trial: also try what whoever runs us may do, with a job of their own that never starts.
+
+    Raises:
+        ConfigError: an option cannot be right.
     """
     from ..findings import PROBLEM, WARNING
     from .doctor import examine as look_over
     from .doctor import rest
     from .doctor import trial as tried
     from .handover import Selection
+    from .options import check
     from .runner import Commands
 
+    check(
+        partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
+        submit_options=submit_options,
+        **{name: value for name, value in others.items() if not name.startswith("rest_")},
+    )  # fmt: skip
     run = Commands(timeout_s)
     selection = Selection(
         frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
     )
     found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
     if others.get("rest_url") and not any(each.topic == "rest" and each.level in (WARNING, PROBLEM) for each in found):
-        from .rest import check
+        from .rest import check as asked
         from .rest.transport import of_options
         from .transport import ByCommands
 
-        found += check.findings(lambda: of_options(others, user, timeout_s), ByCommands(run))
+        found += asked.findings(lambda: of_options(others, user, timeout_s), ByCommands(run))
     return [*found, *tried.findings(run, submit_options)] if trial else found
 
 

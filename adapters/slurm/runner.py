@@ -69,7 +69,7 @@ class Commands:
                 text=True,
             )
         except FileNotFoundError:
-            why = f"{argv[0]} is not installed here; the Slurm adapter needs Slurm's commands"
+            why = f"{argv[0]} is not on the PATH; the Slurm adapter needs Slurm's commands"
             raise AdapterError(why, kind="missing", argv=argv) from None
         except subprocess.TimeoutExpired:
             why = f"{argv[0]} did not answer within {self.timeout_s:g} s"

@@ -26,7 +26,9 @@ def cluster(
     from ...adapters import registry
     from ...simulate.formats.cluster import dump_cluster
 
-    found, assumed = registry.discover(adapter)
+    with inputs.adapter_of(None):
+        found, assumed = registry.discover(adapter)
+    print(*(f"# {text}\n" for text in assumed), sep="", end="")
     print(yaml.safe_dump(dump_cluster(found), sort_keys=False), end="")
     for text in assumed:
         inputs.note(text)

@@ -104,7 +104,8 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
     where = source(adapter, config, None, Options(), None)
     cluster = inputs.read_cluster(where.cluster) if where.cluster else None
     service, said = _service(load_config(config)) if config else (Service(), [])
-    found = registry.examine(where.adapter, cluster, user, service, trial=trial, **where.options)
+    with inputs.adapter_of(config):
+        found = registry.examine(where.adapter, cluster, user, service, trial=trial, **where.options)
     return [*found, *said]
 
 

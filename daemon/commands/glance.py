@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,15 @@ _MOST_WAITS = 15
 
 @dataclass(frozen=True)
 class Source:
-    """Whose queue: the adapter and its options, the nodes if they are known, how to plan, and where profiles are."""
+    """Whose queue: the adapter and its options, the nodes if they are known, how to plan, where profiles are, and the
+    configuration that says so, if one does."""
 
     adapter: str
     options: dict[str, Any]
     cluster: Path | None
     planning: Options
     profiles: Path
+    config: Path | None = None
 
 
 def source(
@@ -63,6 +65,7 @@ def source(
         cluster or Path(found.cluster),
         Options(**(as_configured | wished)),
         store or found.profile_store,
+        config,
     )
 
 
@@ -71,11 +74,13 @@ def show(where: Source, *, commands: bool, as_json: bool, everything: bool) -> N
     from ...adapters import registry
     from ..glance import look
 
-    cluster = _nodes(where)
-    if where.adapter == "local":
-        raise ConfigError("plan", "--adapter", "'local' has no queue of its own: name a workflow", "slurm")
-    inputs.load_simulator()
-    with closing(registry.create(where.adapter, cluster, **where.options)) as adapter:
+    with ExitStack() as stack:
+        with inputs.adapter_of(where.config):
+            if where.adapter == "local":
+                raise ConfigError("adapter", "", "'local' has no queue of its own: name a workflow", "slurm")
+            cluster = _nodes(where)
+            adapter = stack.enter_context(closing(registry.create(where.adapter, cluster, **where.options)))
+        inputs.load_simulator()
         for note in adapter.notes:
             inputs.warn(note)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:

@@ -10,7 +10,8 @@ import difflib
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -172,6 +173,21 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
     near = difflib.get_close_matches(found, words, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return bad(option, f"{found!r} is not {what}{hint} (allowed: {', '.join(words)})")
+
+
+@contextmanager
+def adapter_of(config: Path | None) -> Iterator[None]:
+    """Errors about the adapter name what chose it: a configuration, or --adapter, which is a usage error."""
+    if config is not None:
+        from ..config import adapter_of
+
+        with adapter_of(config):
+            yield
+        return
+    try:
+        yield
+    except ConfigError as error:
+        raise (bad_value("--adapter", error) if error.source == "adapter" else error) from None
 
 
 def _deadline(limit: float | None) -> Callable[[], bool] | None:

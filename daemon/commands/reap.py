@@ -27,13 +27,14 @@ def reap(
     from ...adapters import registry
     from ...simulate.errors import ConfigError
     from ...simulate.formats.cluster import read_cluster
-    from ..config import load_config
+    from ..config import adapter_of, load_config
     from ..reap import reap as take_back
 
     found = load_config(config)
     if found.adapter.name == "local":
         raise ConfigError(str(config), "adapter.name", "nothing is ever pinned by 'local'", "slurm")
-    adapter = registry.create(found.adapter.name, read_cluster(found.cluster), **found.adapter.options)
+    with adapter_of(config):
+        adapter = registry.create(found.adapter.name, read_cluster(found.cluster), **found.adapter.options)
     try:
         return int(take_back(adapter, older_than, print, dry=dry_run) > 0)
     finally:

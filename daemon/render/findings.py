@@ -17,6 +17,8 @@ from .text import clean, count
 
 _STYLE = {OK: "green", NOTE: "", WARNING: "yellow", PROBLEM: "bold red"}
 _LEVEL, _TOPIC = 9, 12
+#: What would mend it is a line of a file, and no command.
+_OF_A_FILE = "   # in "
 _MARGIN = " " * (_LEVEL + _TOPIC)
 
 
@@ -28,7 +30,8 @@ def show(found: Sequence[Finding]) -> None:
             text = Text(line)
             text.stylize(_STYLE[finding.level], 0, _LEVEL if line.startswith(finding.level) else 0)
             screen.put(text)
-        print(*(f"{_MARGIN}$ {command}" for command in finding.mend), sep="\n", end="\n" if finding.mend else "")
+        for line in finding.mend:  # whole, however wide: it is there to be copied
+            print(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else '$ '}{line}")
     many = Counter(finding.level for finding in found)
     words = (count(many[level], level) for level in (PROBLEM, WARNING, NOTE) if many[level])
     screen.put("", ", ".join(words) or "all is well")
@@ -36,6 +39,7 @@ def show(found: Sequence[Finding]) -> None:
 
 def lines(finding: Finding, cells: int = 80, *, ascii_only: bool = False) -> list[str]:
     """What a finding says, as lines of at most `cells`."""
-    says = textwrap.wrap(clean(finding.says, ascii_only=ascii_only), max(30, cells - len(_MARGIN))) or [""]
+    says, width = clean(finding.says, ascii_only=ascii_only), max(30, cells - len(_MARGIN))
+    first, *others = textwrap.wrap(says, width, break_on_hyphens=False) or [""]  # hyphens are mostly those of paths
     head = f"{finding.level:<{_LEVEL}}{clean(finding.topic):<{_TOPIC}}"
-    return [head + says[0], *(_MARGIN + line for line in says[1:])]
+    return [head + first, *(_MARGIN + line for line in others)]

@@ -133,9 +133,11 @@ def show_story(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
     told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
-    for record in reply["story"]:
+    ages = [f"{record['time'] - begin:+.1f}" for record in reply["story"]]
+    widest = max(map(len, ages), default=0)
+    for age, record in zip(ages, reply["story"], strict=True):
         kind, text = record["kind"], record["text"]
-        told.append((f"{record['time'] - begin:+.1f} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
+        told.append((f"{age:>{widest}} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
     actual = _run_time(job, begin)
     if error := _error(job, actual):
         assert actual is not None

@@ -39,7 +39,7 @@ from .shape import (
     shown,
     whole,
 )
-from .units import bad, found, parse_duration, parse_frequency, parse_rate, parse_size
+from .units import bad, format_size, found, parse_duration, parse_frequency, parse_rate, parse_size
 
 _WATTS = number(0, 1e9)
 _RATE_MB = number(0, 1e12)
@@ -266,6 +266,7 @@ def _dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _dump_type(kind: NodeType) -> dict[str, Any]:
     given = _dump(kind, ("name",))
+    given |= {"memory": _in_words(kind.memory), "memory_bandwidth": _in_words(kind.memory_bandwidth, rate=True)}
     for key in ("contention", "contending_threads", "cpu_sharing"):
         if key in given:
             given[key] = str(given[key])
@@ -301,6 +302,15 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     if cluster.groups:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
     return data
+
+
+def _in_words(amount: float, *, rate: bool = False) -> str | float:
+    """An amount as people write it, where that says the same; otherwise the number."""
+    if not 1 <= amount < 1e15:
+        return amount
+    texts = (format_size(amount, rate=rate), *([] if rate else [f"{amount / 2**20:.0f}MiB"]))
+    parse = parse_rate if rate else parse_size
+    return next((text for text in texts if "e" not in text and parse(text) == amount), amount)
 
 
 def _in_order(names: list[str]) -> str:

@@ -246,7 +246,7 @@ def test_partitions_that_are_out_of_the_ordinary() -> None:
 def test_what_cannot_be_asked_is_a_finding_and_nothing_follows_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     away = AdapterError("scontrol: Unable to contact slurm controller (connect failure)", kind="unreachable")
     munge = AdapterError("scontrol: Munge encode failed: Failed to connect to ...", kind="unreachable")
-    absent = AdapterError("squeue is not installed here", kind="missing")
+    absent = AdapterError("squeue is not on the PATH", kind="missing")
     for answers, topic in (
         ({"scontrol_show_config": away}, "controller"),
         ({"scontrol_show_config": munge}, "munge"),

@@ -96,6 +96,16 @@ def test_a_story_fits_80_cells_and_ends_with_the_output(monkeypatch, capsys):
     assert [line.split() for line in lines[-2:]] == [["stdout", files["stdout"]], ["stderr", "/s/err"]]
 
 
+def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    story = [{"time": at, "cycle": 1, "kind": kind, "text": kind} for at, kind in ((15.5, "chosen"), (124.6, "ended"))]
+    ended = job("align", "completed", start_time=10.0, finish_time=12.0, exit_code=0)
+    show_story({"job": ended, "submit_time": 10.0, "after": [], "waits": "", "story": story})
+    chosen, end = capsys.readouterr().out.splitlines()[1:3]
+    assert chosen.startswith("    +5.5 s  chosen") and end.startswith("  +114.6 s  ended")
+    assert chosen.rindex("chosen") == end.rindex("ended")
+
+
 def test_the_closing_lines_name_what_failed_by_itself():
     jobs = [job("good", "completed"), job("bad", "failed", exit_code=3, stderr="/s/err"), job("next", "cancelled")]
     jobs.append(job("late", "timeout", signal=15, exit_code=143, reason="reached its walltime of 2 s"))

@@ -299,3 +299,19 @@ def test_a_dry_run_leaves_the_profile_store_as_it_is(daemon, kit):
     assert daemon.stop() == 0
     assert {f: (f.stat().st_mtime_ns, f.stat().st_ctime_ns, f.read_bytes()) for f in files} == before
     assert sorted(store.parent.glob("profiles.sqlite*")) == sorted(files)
+
+
+def test_the_simulator_is_compiled_before_anybody_is_told_that_we_serve(tmp_path, monkeypatch):
+    from pilotfish.daemon import service
+
+    served = Daemon(tmp_path)
+    loaded = []
+
+    def load(kernel):
+        loaded.append((kernel, (tmp_path / "s").exists()))
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(service, "is_warm", lambda kernel: False)
+    monkeypatch.setattr(service, "load", load)
+    assert service.Service(served.config).run() == 0
+    assert loaded == [("entry", False)]

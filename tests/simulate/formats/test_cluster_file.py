@@ -207,6 +207,20 @@ def test_what_was_written_is_read_back(cluster):
     )
 
 
+@pytest.mark.parametrize(
+    ("memory", "bandwidth", "words"),
+    [
+        (4 * 2.0**30, 1e10, ("4GiB", "10GB/s")),
+        (257000 * 2.0**20, 2.5e9 * 56, ("257000MiB", "140GB/s")),
+        (1e9 + 1, 1234567891.0, (1e9 + 1, 1234567891.0)),
+    ],
+)
+def test_amounts_are_written_as_people_write_them_where_nothing_is_lost(memory, bandwidth, words):
+    cluster = Cluster("c", (Node("n1", NodeType("t", 4, memory, bandwidth)),))
+    kind = dump_cluster(cluster)["node_types"]["t"]
+    assert (kind["memory"], kind["memory_bandwidth"]) == words
+
+
 def test_the_full_file_is_read_back():
     cluster = parse_cluster(parse_yaml(FULL, "f"), "f")
     assert parse_cluster(dump_cluster(cluster), "f") == cluster

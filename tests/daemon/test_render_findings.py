@@ -1,0 +1,27 @@
+"""What doctor prints: 80 columns, paths and commands that can be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotfish.adapters.findings import NOTE, WARNING, Finding
+from pilotfish.daemon.render.findings import lines, show
+
+
+def test_a_path_is_never_broken_at_a_hyphen() -> None:
+    says = "no pilotfish daemon listens at /srv/cluster-one/run-time/pilotfish-main.sock: jobs wait for their hold"
+    broken = lines(Finding(NOTE, "service", says))
+    assert all(len(line) <= 80 for line in broken)
+    assert "/srv/cluster-one/run-time/pilotfish-main.sock:" in " ".join(broken).split()
+
+
+def test_commands_have_a_prompt_and_lines_of_files_do_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command = "sacctmgr modify user where name=pilotfish set AdminLevel=Operator"
+    line = "PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters"
+    show([Finding(WARNING, "rights", "too few", (command,)), Finding(NOTE, "priority", "no age", (line,))])
+    printed = capsys.readouterr().out.splitlines()
+    assert f"         $ {command}" in printed and f"         {line}" in printed
+    assert max(map(len, printed)) <= 80
