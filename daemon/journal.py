@@ -26,9 +26,9 @@ from .queue import Entry, Forecast, Queue, Submission
 _JOB_COLUMNS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
     " forecast_start, forecast_finish, isolated_run_time, contention_slowdown, promised, expected, handed,"
-    " cancel_wanted, attempts, not_before"
+    " cancel_wanted, attempts, not_before, since"
 )
-_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 21)})"
 
 
 #: instead of a definition: the jobs are the resource manager's (see `offers`)
@@ -281,6 +281,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
         entry.cancel_wanted,
         entry.attempts,
         entry.not_before,
+        entry.since,
     )
 
 
@@ -289,8 +290,8 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.start_time, entry.finish_time, entry.exit_code, entry.signal, entry.reason = row[5:10]
     entry.forecast = Forecast(*row[10:14]) if row[10] is not None else None
     entry.promised, entry.expected = row[14:16]
-    entry.handed, entry.cancel_wanted, entry.attempts, entry.not_before = (
+    entry.handed, entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = (
         bool(row[16]),
         bool(row[17]),
-        *row[18:20],
+        *row[18:21],
     )

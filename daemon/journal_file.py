@@ -16,7 +16,7 @@ from pathlib import Path
 from ..simulate.errors import ConfigError
 from .copies import copy_whole
 
-VERSION = 1
+VERSION = 2
 _SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
@@ -26,7 +26,7 @@ CREATE TABLE jobs (
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
     reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
     promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
-    PRIMARY KEY (workflow, job)) WITHOUT ROWID;
+    since REAL, PRIMARY KEY (workflow, job)) WITHOUT ROWID;
 CREATE TABLE intents (
     id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
     time REAL NOT NULL, outcome TEXT);
@@ -125,6 +125,9 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         for statement in filter(str.strip, _SCHEMA.split(";")):
             run(statement)
+        run(f"PRAGMA user_version={VERSION}")
+    elif version == 1:
+        run("ALTER TABLE jobs ADD COLUMN since REAL")
         run(f"PRAGMA user_version={VERSION}")
     elif version != VERSION:
         raise ConfigError(
