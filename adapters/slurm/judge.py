@@ -124,7 +124,7 @@ class Judge:
         self._memory, self._rooms, self._lists = memory, memory.rooms, memory.lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._rooms.see(self._nodes, {job.id: (job, where) for job, where in self._placed}, site.partitions)
+        self._rooms.see(self._nodes, {each[0].id: each for each in self._placed}, site.partitions)
         self._chosen: dict[str, Chosen] = {}
         self._roomy_for: dict[object, frozenset[str]] = {}
         self._least: dict[frozenset[str], int] = {}

@@ -52,6 +52,7 @@ class Rooms:
         self._nodes, self._partitions = nodes, partitions
         new = {number: each for number, each in placed.items() if self._placed.get(number) != each}
         self._count([number for number in self._placed if number not in placed or number in new], new)
+        self._placed = dict(placed)  # as it was counted, and not a second time beside the caller's
 
     def place(self, job: SlurmJob, where: tuple[str, ...]) -> None:
         """One job more, or elsewhere. O(jobs on its nodes)."""
