@@ -128,6 +128,8 @@ class Metrics:
         nodes, threads = snapshot.cluster.nodes, occupancy(snapshot).threads
         if self._last is None or self._last.cluster is not snapshot.cluster:
             self._threads, self._node_watts = [-1] * len(nodes), [None] * len(nodes)
+            self.node_load.clear()
+            self.node_power.clear()
         for i, (now, before) in enumerate(zip(threads, self._threads, strict=True)):
             if now == before:
                 continue

@@ -27,7 +27,7 @@ from .clock import ControllerClock
 from .handover import Selection, Standing, is_held
 from .judge import Deferral, Judge, Memory
 from .outlook import START_S
-from .places import Lists
+from .partitions import Partition
 from .rarely import Rarely
 from .records import SlurmJob, SlurmNode
 from .transport import Told, Transport
@@ -81,6 +81,7 @@ class SlurmAdapter:
         self._nodes_read_at = -math.inf
         self._memory = Memory(cluster, selection)
         self._views: dict[int, world.Kept] = {}
+        self._apart_by: Mapping[str, Partition] = {}  # by these, jobs of the views keep apart
         self._shown: tuple[Judge, Snapshot] | None = None  # what was made of a judge's picture
         self._seen: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
@@ -114,18 +115,14 @@ class SlurmAdapter:
             spare = True
         pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
         ours = self._memory.see(pending, now)
-        partitions = self._rarely.site.partitions
         if spare or self._rarely.site.missing:
             self._rarely.refresh(self.transport, ours, [job.id for job in pending])
-        if self._rarely.site.partitions != partitions:
-            self._views.clear()  # what jobs keep apart by depends on these
         return self._picture(now)
 
     def _note_nodes(self, nodes: list[SlurmNode]) -> None:
         """Keep what was just read; lists of nodes serve as long as these have the same partitions and features."""
         if _layout(nodes) != _layout(self._nodes):
-            self._memory.lists = Lists()
-        self._memory.lists.age()
+            self._memory.lists.drop()
         self._nodes, self._nodes_read_at = nodes, self._time()
 
     def look_again(self, keys: Collection[str]) -> Snapshot:
@@ -158,6 +155,9 @@ class SlurmAdapter:
         judge = self._judged(now)
         if self._shown is not None and self._shown[0] is judge:
             return replace(self._shown[1], time=now, version=self._version)
+        if self._rarely.site.partitions != self._apart_by:
+            self._views.clear()
+            self._apart_by = self._rarely.site.partitions
         jobs, standings, verdicts = self._seen.values(), self._memory.standings, judge.verdicts()
         views = world.views(jobs, standings, now, self._uid, self._known, verdicts, judge.kind, self._views)
         views += world.unseen_views(judge.unseen())
@@ -166,9 +166,9 @@ class SlurmAdapter:
         return self._shown[1]
 
     def _judged(self, now: float) -> Judge:
-        """A judge on all that was read, and on what was placed since."""
-        site, jobs = self._rarely.site, list(self._seen.values())
-        if self._judge is None:
+        """A judge on all that was read, and on what was placed since, at a moment that is not long ago."""
+        if self._judge is None or abs(now - self._judge.now) > START_S:
+            site, jobs = self._rarely.site, list(self._seen.values())
             self._judge = Judge(self.cluster, self._nodes, jobs, self._memory, site, now, self._deferral)
         return self._judge
 
@@ -227,7 +227,8 @@ class SlurmAdapter:
 
     def forget(self, key: str) -> None:
         """Slurm forgets by itself."""
-        self._known.pop(key, None)
+        if self._known.pop(key, None):
+            self._shown = None
 
     def output(self, key: str) -> tuple[Path, Path] | None:
         """Files of a job of our own, where a folder for them was given."""

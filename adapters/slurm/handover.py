@@ -8,7 +8,6 @@ credential of its first run has expired.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -108,23 +107,22 @@ def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing,
 
 
 class Standings:
-    """What each job of a queue that is read again and again is to us: told anew where a record is a new one, or its
-    begin time has passed."""
+    """What each job of a queue that is read again and again is to us: told anew where a record is a new one, or the
+    clock has passed its begin time, either way."""
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
-        self._known: dict[int, tuple[SlurmJob, float, tuple[Standing, str]]] = {}
+        self._known: dict[int, tuple[SlurmJob, bool, tuple[Standing, str]]] = {}
 
     def of(self, job: SlurmJob, now: float) -> tuple[Standing, str]:
         """See `standing`; the very same pair while nothing has changed. O(1) for a record that is known."""
         if job.state is not JobState.PENDING:
             return _RUNS
-        known = self._known.get(job.id)
-        if known is not None and known[0] is job and now < known[1]:
+        known, early = self._known.get(job.id), job.begin is not None and job.begin > now
+        if known is not None and known[0] is job and known[1] is early:
             return known[2]
-        until = job.begin if job.begin is not None and job.begin > now else math.inf
         found = standing(job, self.selection, now)
-        self._known[job.id] = job, until, found
+        self._known[job.id] = job, early, found
         return found
 
     def keep(self, ids: Collection[int]) -> None:

@@ -80,7 +80,9 @@ class Memory:
         return self._quota.empty()
 
     def see(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
-        """Look at all jobs that wait; returns those of ours."""
+        """Look at all jobs that wait, before another picture; returns those of ours."""
+        for each in (self.lists, self.rooms, self._quota):
+            each.age()
         found = [(job, self.standings.of(job, now)[0]) for job in jobs]
         self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Standing.HELD}
         return [job for job, what in found if what is not Standing.NEIGHBOUR]
@@ -105,7 +107,7 @@ class Judge:
 
     Args:
         cluster: the nodes on which pilotfish may place jobs.
-        memory: of the pictures before.
+        memory: of the pictures before; of two judges that share one only the later may be asked.
     """
 
     def __init__(
@@ -118,11 +120,11 @@ class Judge:
         now: float,
         deferral: Deferral,
     ) -> None:
-        self._cluster, self._jobs, self._site, self._now, self._deferral = cluster, jobs, site, now, deferral
+        self._cluster, self._jobs, self._site, self.now, self._deferral = cluster, jobs, site, now, deferral
         self._memory, self._rooms, self._lists = memory, memory.rooms, memory.lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._rooms.see(self._nodes, {job.id: (job, where) for job, where in self._placed}, site.partitions)
+        self._rooms.see(self._nodes, {each[0].id: each for each in self._placed}, site.partitions)
         self._chosen: dict[str, Chosen] = {}
         self._roomy_for: dict[object, frozenset[str]] = {}
         self._least: dict[frozenset[str], int] = {}
@@ -138,7 +140,7 @@ class Judge:
         quota, found = self._quota().copy(), dict[int, Verdict]()
         waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
         for job in sorted(waiting, key=self.order):
-            what, why = self._memory.standings.of(job, self._now)
+            what, why = self._memory.standings.of(job, self.now)
             if what is not Standing.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
             ours = job.id in found and not found[job.id].waits and what is Standing.HELD
@@ -149,7 +151,7 @@ class Judge:
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
         """On one job on no other nodes than these, beside all that runs and was placed."""
-        what, why = self._memory.standings.of(job, self._now)
+        what, why = self._memory.standings.of(job, self.now)
         return self._verdict(job, what, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
@@ -181,7 +183,7 @@ class Judge:
         uneven = {name: job for job, where in self._placed if job.cpus % max(1, job.nodes) for name in where}
         for name, cores in self._rooms.unseen():
             end = uneven[name].end if name in uneven else None
-            found.append((name, cores, max(1.0, (end or self._now + UNSEEN_S) - self._now)))
+            found.append((name, cores, max(1.0, (end or self.now + UNSEEN_S) - self.now)))
         return found
 
     def _verdict(
@@ -254,7 +256,7 @@ class Judge:
         return found
 
     def _due(self, job: SlurmJob, what: Standing, never: str) -> tuple[float | None, str]:
-        if job.submit is None or not (what is Standing.HELD or is_held(job, self._now)):
+        if job.submit is None or not (what is Standing.HELD or is_held(job, self.now)):
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
@@ -274,13 +276,13 @@ class Judge:
 
     def _startable(self, job: SlurmJob, what: Standing) -> bool:
         """Whether Slurm itself starts the job as soon as there is room for it."""
-        if job.priority <= 0 or job.dependency or what is Standing.HELD or (job.begin or 0.0) > self._now:
+        if job.priority <= 0 or job.dependency or what is Standing.HELD or (job.begin or 0.0) > self.now:
             return False
         reason = job.reason.split(",")[0]
         return reason in STARTABLE or job.start is not None
 
     def _later(self, job: SlurmJob) -> bool:
-        return (job.start or 0.0) > self._now + START_S
+        return (job.start or 0.0) > self.now + START_S
 
     def _quota(self) -> Quota:
         """What runs, and was placed, counted; kept up to date by `place`."""
@@ -288,7 +290,7 @@ class Judge:
             site = self._site
             self._taken = self._memory.quota(site.limits if site.settings.limits else None, _qos_of(site))
             for job, _ in self._placed:
-                left = (job.end - self._now) if job.end is not None else (job.time_limit or math.inf)
+                left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
                 self._taken.count(job, max(0.0, left))
         return self._taken
 
@@ -298,11 +300,11 @@ class Judge:
         for job, where in self._placed:
             holds_.append(Hold(where, job.cores, job.memory, self._end(job)))
         for name, cores, span in self.unseen():
-            holds_.append(Hold((name,), cores, 0.0, self._now + span))
+            holds_.append(Hold((name,), cores, 0.0, self.now + span))
         for job in self._jobs:
             if job.state is not JobState.PENDING or holds(job):
                 continue
-            if not self._startable(job, self._memory.standings.of(job, self._now)[0]):
+            if not self._startable(job, self._memory.standings.of(job, self.now)[0]):
                 continue
             order = self.order(job)
             if job.start is not None:  # where it is not told on which nodes, it may be on any
@@ -311,11 +313,11 @@ class Judge:
             else:
                 first.append(First(job.id, order, self._possible(job)))
         windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
-        return Outlook(self._now, sizes, holds_, planned, first, windows, one=self._lists.one)
+        return Outlook(self.now, sizes, holds_, planned, first, windows, one=self._lists.one)
 
     def _end(self, job: SlurmJob) -> float:
         """When a job that runs, or was placed, ends at the latest, epoch seconds."""
-        limit = self._now + START_S + (job.time_limit or math.inf)
+        limit = self.now + START_S + (job.time_limit or math.inf)
         return job.end if job.end is not None and job.state is not JobState.PENDING else limit
 
     def _possible(self, job: SlurmJob) -> frozenset[str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from .lasting import Lasting
 from .records import SlurmJob, SlurmNode
 
 _PLAIN = re.compile(r"[\w.-]+(?:[&|][\w.-]+)*")
@@ -19,28 +20,24 @@ class Lists:
     """Lists of nodes by what decides them, made once; of equal lists there is one, so that comparing them is quick."""
 
     def __init__(self) -> None:
-        self._made: dict[object, frozenset[str]] = {}
-        self._one: dict[frozenset[str], frozenset[str]] = {}
-        self._made_before, self._one_before = self._made, self._one
+        self._made, self._one = Lasting[object, frozenset[str]](), Lasting[frozenset[str], frozenset[str]]()
 
     def of(self, shape: object, make: Callable[[], frozenset[str]]) -> frozenset[str]:
         """The list that `make` gives for this shape."""
-        found = self._made.get(shape)
-        if found is None:
-            found = self._made[shape] = self.one(self._made_before.get(shape) or make())
-        return found
+        return self.one(self._made.get(shape, lambda: self.one(make())))
 
     def one(self, names: frozenset[str]) -> frozenset[str]:
         """The one list that equals this."""
-        found = self._one.get(names)
-        if found is None:
-            found = self._one[names] = self._one_before.get(names, names)
-        return found
+        return self._one.get(names, lambda: names)
 
     def age(self) -> None:
         """Forget what was not asked for since the last time."""
-        self._made_before, self._one_before = self._made, self._one
-        self._made, self._one = {}, {}
+        self._made.age()
+        self._one.age()
+
+    def drop(self) -> None:
+        """Lists are made anew, from other nodes; those that come out as they were are the ones that were there."""
+        self._made = Lasting()
 
 
 def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:

@@ -7,8 +7,9 @@ room, and what does not fit behind them waits. A limit is never passed; it may b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from .lasting import Lasting
 from .limits import Limits, Scope
 from .records import SlurmJob
 
@@ -39,13 +40,17 @@ class Quota:
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
-        self._known: dict[object, list[Scope]] = {}
+        self._known = Lasting[object, list[Scope]]()
 
     def empty(self) -> Quota:
-        """Another that has counted nothing."""
+        """Another that has counted nothing; what was looked up for one serves both."""
         twin = Quota(self.limits, self.partition_qos)
         twin._known = self._known
         return twin
+
+    def age(self) -> None:
+        """Forget whom nobody asked for since the last time."""
+        self._known.age()
 
     def copy(self) -> Quota:
         """Another that goes on counting from here."""
@@ -78,17 +83,20 @@ class Quota:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
     def _scopes(self, job: SlurmJob) -> list[Scope]:
-        who = (job.qos, job.partition, job.account, job.uid)
-        if who not in self._known:
-            self._known[who] = [scope for scope in self.limits.scopes(job, self._qos(job)) if scope.caps]
-        return self._known[who]
+        return self._known.get(("all", *_who(job)), lambda: _capped(self.limits.scopes(job, self._qos(job))))
 
     def _alone(self, job: SlurmJob) -> list[Scope]:
         """Those that cap a job by itself."""
-        who = ("one", job.qos, job.partition, job.account, job.uid)
-        if who not in self._known:
-            self._known[who] = [scope for scope in self.limits.of_one(job, self._qos(job)) if scope.caps]
-        return self._known[who]
+        return self._known.get(("one", *_who(job)), lambda: _capped(self.limits.of_one(job, self._qos(job))))
 
     def _qos(self, job: SlurmJob) -> str:
         return next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
+
+
+def _who(job: SlurmJob) -> tuple[str, str, str, int]:
+    """All of a job that decides which scopes it is in."""
+    return job.qos, job.partition, job.account, job.uid
+
+
+def _capped(scopes: Iterable[Scope]) -> list[Scope]:
+    return [scope for scope in scopes if scope.caps]

@@ -83,7 +83,7 @@ def obstacle(job: SlurmJob, node: SlurmNode, load: Load, partitions: Mapping[str
     unseen = node.free is not None and node.memory - node.free > load.memory * (1 + 1e-9)
     if unseen and node.free is not None and job.memory > node.free * (1 + 1e-9):
         return f"{node.name} has not enough memory free"
-    if any(p.node_cpus is not None and sum(load.jobs[p.name]) + job.cores > p.node_cpus for p in chosen):
+    if any(p.node_cpus is not None and sum(load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
         return f"the partition may not use more cores of {node.name}"
     if chosen and all(partition.sharing is Sharing.FORCE for partition in chosen):
         own = [cores for partition in chosen for cores in load.jobs.get(partition.name, ())]

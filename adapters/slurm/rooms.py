@@ -1,7 +1,7 @@
 """What is taken on each node, and which nodes have room for a job, kept from one picture of the queue to the next.
 
-Rule: nodes that differ in nothing that decides about room are judged together, once; only nodes whose jobs have changed
-are counted anew. The rule itself is `room.obstacle`.
+Rule: nodes that differ in nothing that decides about room are judged together, once for all jobs that differ in nothing
+that does; only nodes whose jobs have changed are counted anew. The rule itself is `room.obstacle`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from ...simulate.platform import Cluster
 from ...simulate.snapshot import NodeState
 from . import room
+from .lasting import Lasting
 from .partitions import Partition
 from .records import SlurmJob, SlurmNode
 
 EMPTY = room.Load()
-#: kinds of nodes that are remembered for each node
+#: kinds of nodes that are remembered for each node that there is
 REMEMBERED = 4
 
 
@@ -27,13 +28,13 @@ class Rooms:
         self._sizes = {node.name: node.type.cores for node in cluster.nodes}
         self._loose = cluster.oversubscription > 1
         self._partitions: Mapping[str, Partition] = {}
-        self._nodes: dict[str, SlurmNode] = {}
+        self._nodes: Mapping[str, SlurmNode] = {}
         self._placed: dict[int, tuple[SlurmJob, tuple[str, ...]]] = {}
         self._there: dict[str, dict[int, SlurmJob]] = defaultdict(dict)
         self._loads: dict[str, room.Load] = {}
         self._keys: dict[str, object] = {}
         self._kinds: dict[object, int] = {}
-        self._fits: dict[object, dict[int, bool]] = defaultdict(dict)
+        self._fits = Lasting[object, dict[int, bool]]()
         self._groups: dict[int, list[str]] | None = None
 
     def see(
@@ -42,37 +43,50 @@ class Rooms:
         placed: Mapping[int, tuple[SlurmJob, tuple[str, ...]]],
         partitions: Mapping[str, Partition],
     ) -> None:
-        """Another picture. O(nodes + jobs that started or ended)."""
+        """Another picture. O(jobs), and what changed: the nodes of jobs that started or ended, of all jobs where
+        partitions did."""
+        if partitions != self._partitions:
+            self._placed, self._there, self._loads, self._keys = {}, defaultdict(dict), {}, {}
         if partitions != self._partitions or len(self._kinds) > REMEMBERED * max(1, len(nodes)):
-            self._placed, self._fits = {}, defaultdict(dict)
-            self._there, self._loads, self._keys, self._kinds = defaultdict(dict), {}, {}, {}
-        self._nodes, self._partitions = dict(nodes), partitions
-        self._count(dict(placed))
+            self._kinds, self._fits = {}, Lasting()
+        self._nodes, self._partitions = nodes, partitions
+        new = {number: each for number, each in placed.items() if self._placed.get(number) != each}
+        self._count([number for number in self._placed if number not in placed or number in new], new)
+        self._placed = dict(placed)  # as it was counted, and not a second time beside the caller's
 
     def place(self, job: SlurmJob, where: tuple[str, ...]) -> None:
-        """One job more."""
-        self._count(self._placed | {job.id: (job, where)})
+        """One job more, or elsewhere. O(jobs on its nodes)."""
+        self._count([job.id] if job.id in self._placed else [], {job.id: (job, where)})
 
-    def _count(self, placed: dict[int, tuple[SlurmJob, tuple[str, ...]]]) -> None:
+    def age(self) -> None:
+        """Forget shapes of jobs that nobody asked for since the last time."""
+        self._fits.age()
+
+    def _count(self, gone: Iterable[int], new: Mapping[int, tuple[SlurmJob, tuple[str, ...]]]) -> None:
         touched = set[str]()
-        for number, known in self._placed.items():
-            if placed.get(number) != known:
-                for name in known[1]:
-                    self._there[name].pop(number, None)
-                    touched.add(name)
-        for number, (job, where) in placed.items():
-            if self._placed.get(number) != (job, where):
-                for name in where:
-                    self._there[name][number] = job
-                    touched.add(name)
+        for number in gone:
+            _, where = self._placed.pop(number)
+            touched.update(where)
+            for name in where:
+                self._there[name].pop(number, None)
+        for number, (job, where) in new.items():
+            touched.update(where)
+            for name in where:
+                self._there[name][number] = job
+        self._placed |= new
         for name in touched:
-            self._loads[name] = found = room.load(self._there[name].values(), self._partitions)
-            self._keys[name] = found.key()
-        self._placed, self._groups = placed, None
+            if there := self._there[name]:
+                self._loads[name] = found = room.load(there.values(), self._partitions)
+                self._keys[name] = found.key()
+            else:
+                del self._there[name]
+                self._loads.pop(name, None)
+                self._keys.pop(name, None)
+        self._groups = None
 
     def fitting(self, job: SlurmJob, names: Collection[str]) -> frozenset[str]:
         """Those of the nodes that have room for the job now. O(kinds of nodes + nodes found)."""
-        known = self._fits[job.partition, job.cores, job.memory, job.shares]
+        known = self._fits.get((job.partition, job.cores, job.memory, job.shares), dict[int, bool])
         found = list[str]()
         for kind, alike in self._alike().items():
             fits = known.get(kind)

@@ -54,9 +54,14 @@ def _assumed(threads: int, demand: float, name: str) -> Profile:
 
 
 class Kept(NamedTuple):
-    """A view, and all that it was made of."""
+    """A view, and all that it was made of; of a waiting job its standing is another one when its begin time has passed.
+
+    Args:
+        asked: what was asked for of a job that we submitted.
+    """
 
     record: SlurmJob
+    asked: Job | None
     standing: tuple[Standing, str]
     verdict: Verdict | None
     view: JobView
@@ -88,11 +93,13 @@ def views(
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
     before, after = kept or {}, dict[int, Kept]()
     for key, job in ordered:
-        old, what, verdict = before.get(job.id), standings.of(job, now), verdicts.get(job.id)
-        if old is None or old.record is not job or old.standing is not what or old.verdict != verdict or key in known:
-            view = _view(key, job, standings.selection, now, known, what, verdict)
+        asked, what, verdict = known.get(key), standings.of(job, now), verdicts.get(job.id)
+        old = before.get(job.id)
+        same = old is not None and old.record is job and old.asked is asked and old.standing is what
+        if old is None or not same or old.verdict != verdict:
+            view = _view(key, job, standings.selection, now, asked, what, verdict)
             view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
-            old = Kept(job, what, verdict, view)
+            old = Kept(job, asked, what, verdict, view)
         after[job.id] = old
     if kept is not None:
         kept.clear()
@@ -126,11 +133,11 @@ def _view(
     job: SlurmJob,
     selection: Selection,
     now: float,
-    known: Mapping[str, Job],
+    asked: Job | None,
     standing: tuple[Standing, str],
     verdict: Verdict | None,
 ) -> JobView:
-    begun, view = job.state is not JobState.PENDING, seen(key, job, known.get(key) or job_of(job))
+    begun, view = job.state is not JobState.PENDING, seen(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
     mark, (what, why) = pin_of(job), standing

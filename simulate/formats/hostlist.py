@@ -89,12 +89,13 @@ def _expand_part(part: str) -> Iterable[str]:
 
 def fold(names: Iterable[str]) -> str:
     """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); the order may change."""
-    return _folded(tuple(names))
+    names = tuple(names)
+    return _folded(names) if len(names) > 1 else ",".join(names)
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def _folded(names: tuple[str, ...]) -> str:
-    if len(names) < 2 or not all(map(is_node_name, names)):
+    if not all(map(is_node_name, names)):
         return ",".join(names)
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
