@@ -25,6 +25,7 @@ from pilotfish.daemon.guard import Guard
 from pilotfish.daemon.journal import Journal
 from pilotfish.daemon.planning import Options, simulate_plan
 from pilotfish.daemon.window import WINDOW
+from pilotfish.simulate.plan import Action
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 
 from .show import heading, ms, table
@@ -42,14 +43,26 @@ class Watch:
     def of(self, step: str, call: Callable[..., _Result]) -> Callable[..., _Result]:
         """The call, its time counted under `step`."""
 
-        def timed(*arguments: Any) -> _Result:
+        def timed(*arguments: Any, **options: Any) -> _Result:
             began = time.perf_counter()
             try:
-                return call(*arguments)
+                return call(*arguments, **options)
             finally:
                 self.seconds[step] += time.perf_counter() - began
 
         return timed
+
+
+class Told(Recording):
+    """A dry run whose printing is timed."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(lambda line: None)
+        self._watch = watch
+
+    def apply(self, action: Action) -> None:
+        """See `Recording`."""
+        self._watch.of("told", super().apply)(action)
 
 
 def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: Watch, **options: Any) -> Cycle:
@@ -64,8 +77,11 @@ def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: 
     guard = Guard(bound=1.0, window=50, fallback="loadavg")
     planner = watch.of("plan", simulate_plan)
     wanted = Options(**{"window": WINDOW, **options})
-    recording = Recording(lambda line: None)
-    return Cycle(adapter, recording, journal, Metrics(), guard, wanted, time.monotonic, planner=planner)
+    recording = Told(watch)
+    cycle = Cycle(adapter, recording, journal, Metrics(), guard, wanted, time.monotonic, planner=planner)
+    for name in ("intend", "conclude"):
+        setattr(cycle.ledger, name, watch.of("told", getattr(cycle.ledger, name)))
+    return cycle
 
 
 def measure(quick: bool) -> None:
@@ -88,12 +104,13 @@ def measure(quick: bool) -> None:
                     found.append(_one(cycle, watch))
                 rows.append([f"{ours:,}", what, *(_median(column) for column in zip(*found, strict=True))])
     table(
-        ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "all ms"),
+        ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "told", "all ms"),
         [[*row[:2], *map(ms, row[2:])] for row in rows],
     )  # fmt: skip
     print("text: making up what the commands print, not counted in the others; parse: reading their tables;")
     print("snapshot: records to views; plan: the search; rest: take in, follow, pose, check, report;")
-    print("decision: the three together; all: and parsing. Median of 5 but for the first.")
+    print("decision: the three together; told: intents written down and printed, of up to 256 starts a cycle;")
+    print("all: and parsing. Median of 5 but for the first.")
 
 
 def _one(cycle: Cycle, watch: Watch) -> list[float]:
@@ -103,8 +120,9 @@ def _one(cycle: Cycle, watch: Watch) -> list[float]:
     whole, seen = time.perf_counter() - began, watch.seconds
     text, parse = seen["command"], seen["read"] - seen["command"]
     snapshot = seen["snapshot"] - seen["read"]
-    rest = whole - text - parse - snapshot - seen["plan"]
-    return [text, parse, snapshot, seen["plan"], rest, whole - text - parse, whole - text]
+    rest = whole - text - parse - snapshot - seen["plan"] - seen["told"]
+    decision = snapshot + seen["plan"] + rest
+    return [text, parse, snapshot, seen["plan"], rest, decision, seen["told"], whole - text]
 
 
 def _median(values: tuple[float, ...]) -> float:
