@@ -9,7 +9,6 @@ another pass follows at that instant. Resources are given out lowest numbers fir
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,8 @@ from ..kernels import load
 from ..kernels.batch import tables
 from ..kernels.batch.tables import Replay
 from ..workload import Workload
+from .orders import CHANGING, ranks
+from .spec import Easy, Policy
 
 Array = npt.NDArray[Any]
 #: Instants between two looks at what the caller wants.
@@ -55,30 +56,34 @@ class Replayed:
 def replay(
     workload: Workload,
     machine: int,
-    ranks: Array | None = None,
+    policy: Policy = Easy(),
     *,
+    seed: int = 0,
     progress: Callable[[float], None] = lambda now: None,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
-    """EASY backfilling; see above. O(jobs x (log running + log queue)) where walltimes are of some use.
+    """What becomes of the jobs; see above. O(jobs x (log running + log queue)) where walltimes are of some use; orders
+    that change with time cost O(queue) in each pass.
 
     Args:
         machine: resources, 1 or more.
-        ranks: the queue's order: rank of each job, every number from 0 once; None = in the order of submission.
+        seed: of what is drawn at random.
         progress: called now and then with the simulated time.
+        clock: seconds, for `simulation_time`.
 
     Raises:
         ConfigError: no such machine.
     """
     if machine < 1 or machine > 2**31 - 64:
         raise ConfigError("machine", "", f"{machine} resources", "1 or more")
-    kernel, world = load("batch.easy"), _tables(workload, machine, ranks)
-    began = time.perf_counter()
+    kernel, world = load("batch.easy"), _tables(workload, machine, policy, seed)
+    began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
             world = _grown(world, machine)
         else:
             progress(float(world.clock[tables.NOW]))
-    spent = time.perf_counter() - began
+    spent = clock() - began
     jobs, count = world.jobs, world.count
     rejected = jobs["state"] == tables.REJECTED
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
@@ -89,8 +94,9 @@ def replay(
     )
 
 
-def _tables(workload: Workload, machine: int, ranks: Array | None) -> Replay:
-    size = len(workload)
+def _tables(workload: Workload, machine: int, policy: Policy, seed: int) -> Replay:
+    size, order = len(workload), ranks(workload, policy.order, seed)
+    sorts = policy.order in CHANGING
     levels = tables.tree_levels(max(size, 1))
     words, most = -(-machine // 64), min(size, machine) + 1
     world = Replay(
@@ -103,6 +109,8 @@ def _tables(workload: Workload, machine: int, ranks: Array | None) -> Replay:
             "heap_job": (most,),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
+            "queue": (size if sorts else 1,),
+            "scores": (size if sorts else 1,),
             "count": (tables.CELLS,),
             "clock": (2,),
         },
@@ -110,14 +118,16 @@ def _tables(workload: Workload, machine: int, ranks: Array | None) -> Replay:
     jobs = world.jobs
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(size) if ranks is None else ranks
+    jobs["rank"] = np.arange(size) if order is None else order
     world.ranked[jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.free[:] = np.iinfo(np.uint64).max
     if machine % 64:
         world.free[-1] = (1 << machine % 64) - 1
     world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(ranks is None)
+    world.count[tables.IN_TURN] = int(order is None)
+    world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
+    world.count[tables.FILLS] = int(policy.backfills)
     return world
 
 

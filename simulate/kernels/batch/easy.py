@@ -16,9 +16,11 @@ from ..jit import inner
 from ..native import BlockType, register
 from .free import give_back, take
 from .running import add, earliest, pop
+from .scored import sort_queue
 from .tables import (
     DONE,
     ENDED,
+    FILLS,
     FREE,
     GROW,
     HEAD,
@@ -28,6 +30,7 @@ from .tables import (
     NEXT,
     NOBODY,
     NOW,
+    ORDER,
     PAUSED,
     PIECES,
     REJECTED,
@@ -84,6 +87,9 @@ def _pass(replay, now):
         count[RESERVED] = 0
         return
     head = count[HEAD]
+    if count[FILLS] == 0:
+        count[RESERVED] = 1
+        return
     if count[RESERVED] == 0:
         wanted = replay.least[head].size
         time, free = earliest(replay, wanted)
@@ -101,6 +107,31 @@ def _pass(replay, now):
 
 
 @inner
+def _pass_sorted(replay, now):
+    """The same, with the queue sorted anew."""
+    count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
+    sort_queue(replay, count[ORDER], now)
+    kept = 0
+    for i in range(count[WAITING]):
+        job = queue[i]
+        size, fits = jobs[job].size, jobs[job].size <= count[FREE]
+        if kept > 0 and fits:
+            late = now + jobs[job].wall > clock[RESERVATION]
+            fits = count[FILLS] == 1 and (not late or size <= count[SPARE])
+            if fits and late:
+                count[SPARE] -= size
+        if fits:
+            _start(replay, job, now)
+            continue
+        if kept == 0:
+            time, free = earliest(replay, size)
+            clock[RESERVATION], count[SPARE] = time, free - size
+        queue[kept] = job
+        kept += 1
+    count[WAITING] = kept
+
+
+@inner
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it. `direct`: it may be judged before others of this instant."""
     row, count = replay.jobs[job], replay.count
@@ -109,9 +140,13 @@ def _submit(replay, job, now, direct):
         row.state = REJECTED
         return False
     waits = count[WAITING] > 0
+    if count[ORDER] > 0:
+        replay.queue[count[WAITING]] = job
+        count[WAITING] += 1
+        return True
     if waits and row.rank > count[HEAD]:
         direct = direct and count[RESERVED] == 1
-        if direct and size <= count[FREE]:
+        if direct and count[FILLS] == 1 and size <= count[FREE]:
             late = now + row.wall > replay.clock[RESERVATION]
             if not late or size <= count[SPARE]:
                 _start(replay, job, now)
@@ -144,7 +179,7 @@ def call(replay, instants):
         instants -= 1
         count[INSTANTS] += 1
         now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
-        unsettled = False
+        unsettled = count[ORDER] > 0  # time alone may put another first
         if ending and replay.heap_time[0] <= now:
             now = replay.heap_time[0]
             while count[RUNNING] > 0 and replay.heap_time[0] == now:
@@ -161,7 +196,10 @@ def call(replay, instants):
             if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
                 unsettled = True
         if unsettled and count[WAITING] > 0:
-            _pass(replay, now)
+            if count[ORDER] > 0:
+                _pass_sorted(replay, now)
+            else:
+                _pass(replay, now)
 
 
 SIGNATURE = (ReplayType(), types.int64)

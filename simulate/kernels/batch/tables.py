@@ -35,8 +35,26 @@ WIDTH = 16
 #: A size that nothing has: nobody waits here.
 NOBODY = np.iinfo(np.int64).max
 
-# Cells of `count`; IN_TURN: ranks are in the order of submission.
-NEXT, RUNNING, FIRST_END, FREE, HEAD, SPARE, RESERVED, PIECES, LOWEST, WAITING, MACHINE, INSTANTS, IN_TURN, CELLS = range(14)
+# Cells of `count`; IN_TURN: ranks are in the order of submission; ORDER: 0, or how the
+# queue is sorted in each pass; FILLS: 1 where jobs may go before one that waits.
+(
+    NEXT,
+    RUNNING,
+    FIRST_END,
+    FREE,
+    HEAD,
+    SPARE,
+    RESERVED,
+    PIECES,
+    LOWEST,
+    WAITING,
+    MACHINE,
+    INSTANTS,
+    IN_TURN,
+    ORDER,
+    FILLS,
+    CELLS,
+) = range(16)
 # Cells of `clock`.
 NOW, RESERVATION = range(2)
 
@@ -54,6 +72,8 @@ class Replay(Block):
         "ends": (END, 1),  # the same by their walltime's end, ascending from `count[FIRST_END]` on
         "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
         "levels": (INT, 1),  # where each level begins; the last cell is the end
+        "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
+        "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),
     }
