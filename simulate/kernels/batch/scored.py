@@ -17,7 +17,8 @@ def score(row, order, now):
     if row.wall <= 0.0:
         return math.inf if wait > 0.0 else 0.0
     if order == WFP3:
-        return wait * wait * wait * row.size / (row.wall * row.wall * row.wall)
+        ratio = wait / row.wall
+        return ratio * ratio * ratio * row.size
     return wait / (math.log2(max(row.size, 2)) * row.wall)
 
 

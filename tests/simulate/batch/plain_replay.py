@@ -18,7 +18,8 @@ def rank(order: str, jobs: Workload, i: int, now: float, drawn: list[int]) -> tu
     wall, size, wait = float(jobs.walltime[i]), int(jobs.size[i]), now - float(jobs.submit_time[i])
     since = max(float(jobs.submit_time[i] - jobs.submit_time[0]), 1.0)
     if order == "wfp3":
-        score = wait * wait * wait * size / (wall * wall * wall) if wall > 0 else math.inf if wait > 0 else 0.0
+        ratio = wait / wall if wall > 0 else math.inf if wait > 0 else 0.0
+        score = ratio * ratio * ratio * size
         return -score, i
     if order == "unicep":
         score = wait / (math.log2(max(size, 2)) * wall) if wall > 0 else math.inf if wait > 0 else 0.0
