@@ -199,12 +199,17 @@ def _deadline(limit: float | None) -> Callable[[], bool] | None:
 
 def load_simulator(engine: str = "fluid") -> None:
     """Load the compiled kernels, so that no plan's time to decide has it in it; making them is said."""
+    load_kernels(*("entry", "interval") if engine == "interval" else ("entry",))
+
+
+def load_kernels(*kernels: str) -> None:
+    """Load compiled kernels; making them is said."""
     from ...simulate.kernels import is_warm, load
 
-    for kernel in ("entry", "interval") if engine == "interval" else ("entry",):
+    names = {"entry": "simulator", "interval": "interval engine", "batch.easy": "replay", "batch.swf": "reader of SWF"}
+    for kernel in kernels:
         if not is_warm(kernel):
-            what = "simulator" if kernel == "entry" else "interval engine"
-            note(f"compiling the {what} for this machine, once; this takes some seconds")
+            note(f"compiling the {names[kernel]} for this machine, once; this takes some seconds")
         load(kernel)
 
 

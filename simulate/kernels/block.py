@@ -26,7 +26,7 @@ class Block:
     numba_type: Any = None
 
     def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
-        self._fixed, self._shapes = fixed, shapes
+        self._fixed, self.shapes = fixed, shapes
         self._offsets: dict[str, int] = {}
         size = 0
         for name, shape in shapes.items():
@@ -55,13 +55,13 @@ class Block:
         offset = self.__dict__.get("_offsets", {}).get(name)
         if offset is None:
             raise AttributeError(name)
-        view: npt.NDArray[Any] = np.ndarray(self._shapes[name], self.layout[name][0], self.buffer, offset)
+        view: npt.NDArray[Any] = np.ndarray(self.shapes[name], self.layout[name][0], self.buffer, offset)
         setattr(self, name, view)
         return view
 
     def copy(self) -> Self:
         """The same fixed tables, an own copy of the others: one memory copy."""
-        twin = type(self)(self._fixed, self._shapes)
+        twin = type(self)(self._fixed, self.shapes)
         np.copyto(twin.buffer, self.buffer)
         return twin
 

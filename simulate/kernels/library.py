@@ -26,14 +26,14 @@ from ..errors import ConfigError, InvariantError
 
 Kernel = Callable[..., int]
 #: Kernels (modules with `call` and `SIGNATURE`) and how many whole numbers or addresses, then reals, each takes.
-KERNELS = {"entry": (6, 1), "interval": (2, 1)}
+KERNELS = {"entry": (6, 1), "interval": (2, 1), "batch.easy": (2, 0), "batch.swf": (1, 0)}
 _SYMBOL = b"pilotfish_kernel"
 
 
 def source_stamp() -> str:
     """Hash of all kernel sources and of what compiles them."""
     digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {platform.python_version()}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
-    "slurm_beside", "slurm_gain",
+    "slurm_beside", "slurm_gain", "trace_replay",
 )  # fmt: skip
 
 
@@ -23,13 +23,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="fewer instances and repeats")
-    parser.add_argument("--traces", type=Path, metavar="DIR", help="WfFormat files to plan, too")
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="WfFormat files to plan, SWF files to replay, too")
     options = parser.parse_args()
     print(f"{_processor()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     began = time.perf_counter()
     for name in options.only:
         module = importlib.import_module(f".{name}", __package__)
-        extra = {"traces": options.traces} if name == "search_gain" else {}
+        extra = {"traces": options.traces} if name in ("search_gain", "trace_replay") else {}
         module.measure(options.quick, **extra)
     print(f"\nall of it took {time.perf_counter() - began:.0f} s")
 

@@ -1,0 +1,118 @@
+"""What a replay looks like: its summary, the list of policies, how far it has come.
+
+Rule: what is left out of the trace is said; how far it has come only where it takes more than PATIENCE_S.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
+
+from .screen import Screen
+from .text import clean, count, duration, percent, seconds
+
+if TYPE_CHECKING:
+    from ...simulate.batch.metrics import Summary
+    from ...simulate.batch.replay import Replayed
+    from ...simulate.workload import Workload
+
+PATIENCE_S = 2.0
+
+
+def show(screen: Screen, replayed: Replayed, summary: Summary, policy: str, whose: str) -> None:
+    """Print the summary."""
+    jobs = replayed.workload
+    machine = f"{replayed.machine:,} processors ({whose})"
+    screen.title(f"{clean(jobs.name)}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
+    lines = [
+        ("waiting", _mean_and_most(summary.mean_waiting_time, summary.max_waiting_time)),
+        ("turnaround", _mean_and_most(summary.mean_turnaround_time, summary.max_turnaround_time)),
+        ("slowdown", f"{_number(summary.mean_bounded_slowdown)} in the mean, bounded by 10 s"),
+        ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
+        ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
+        ("jobs", _ends(summary)),
+    ]
+    if jobs.left_out:
+        lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
+    spent = summary.simulation_time
+    rate = f", {summary.nb_jobs / spent:,.0f} jobs/s" if spent > 0 else ""
+    lines.append(("simulated", f"in {duration(spent)}{rate}"))
+    for name, text in lines:
+        screen.put(f"{name:<12}{clean(text)}")
+
+
+def _ends(summary: Summary) -> str:
+    words = [f"{summary.nb_jobs_success:,} completed"]
+    if summary.nb_jobs_killed:
+        words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
+    if summary.nb_jobs_rejected:
+        words.append(f"{summary.nb_jobs_rejected:,} rejected: larger than the machine")
+    return ", ".join(words)
+
+
+def _mean_and_most(mean: float | None, most: float | None) -> str:
+    if mean is None or most is None:
+        return "none"
+    return f"{seconds(mean)} in the mean, {seconds(most)} at most"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.2f}"
+
+
+def show_policies(screen: Screen) -> None:
+    """Print a line for each policy, and its options below."""
+    from ...simulate.batch.orders import ORDERS
+    from ...simulate.batch.spec import POLICIES
+
+    for name, kind in POLICIES.items():
+        screen.put(f"{name}: {(kind.__doc__ or '').splitlines()[0]}", f"  source: {kind.source}")
+        for option in fields(kind):
+            screen.put(f"  {option.name}: {option.metadata['help']}; by default {option.default}")
+    screen.put("", "order: of those that are equal the one that was submitted first")
+    for word, what in ORDERS.items():
+        screen.put(f"  {word:<9} {what}")
+
+
+class Progress:
+    """A bar on stderr where a replay takes long and a person looks: share of the trace, simulated time a second."""
+
+    def __init__(self, jobs: Workload) -> None:
+        times = jobs.submit_time
+        self._first, self._last = (float(times[0]), float(times[-1])) if len(times) else (0.0, 0.0)
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def at(self, now: float) -> None:
+        """The simulated time has come so far."""
+        spent = time.monotonic() - self._began
+        if spent < PATIENCE_S:
+            return
+        if self._bar is None:
+            self._start()
+        if self._bar is not None:
+            days = (now - self._first) / 86400.0
+            share = (now - self._first) / max(self._last - self._first, 1e-9)
+            self._bar.update(self._task, completed=min(share, 1.0), rate=f"{days / spent:,.1f} days of the trace/s")
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            return
+        columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[rate]}"))
+        self._bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True)
+        self._task = self._bar.add_task("", total=1.0, rate="")
+        self._bar.start()

@@ -1,0 +1,57 @@
+"""The orders of a queue: which of the jobs that wait comes first.
+
+Rule: of equals the one that was submitted first, then the one that stands first in the file. Orders that a job's own
+numbers decide are ranks, known before the run; those that look at the time waited are sorted anew in each pass.
+Source: thesis of Poquet (2017); for wfp3, unicep and f1 the papers on them that RLScheduler compares with (Tang et al.
+2009; Carastan-Santos and de Camargo 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..workload import Workload
+
+Array = npt.NDArray[Any]
+
+#: What each order puts first.
+ORDERS = {
+    "fcfs": "first come, first served",
+    "sjf": "shortest requested time first",
+    "smallest": "fewest resources first",
+    "largest": "most resources first",
+    "wfp3": "largest (wait / walltime)^3 x size first",
+    "unicep": "largest wait / (log2(max(size, 2)) x walltime) first",
+    "f1": "smallest log10(max(walltime, 1)) x size + 870 log10(max(submit, 1)) first, submit from the first job's on",
+    "random": "in an order drawn from the seed",
+}
+#: Orders that change with time, as kernels know them.
+CHANGING = {"wfp3": 1, "unicep": 2}
+
+
+def _f1(jobs: Workload, seed: int) -> Array:
+    since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
+    return np.log10(np.maximum(jobs.walltime, 1.0)) * jobs.size + 870.0 * np.log10(np.maximum(since, 1.0))
+
+
+_KEYS: dict[str, Callable[[Workload, int], Array]] = {
+    "sjf": lambda jobs, seed: jobs.walltime,
+    "smallest": lambda jobs, seed: jobs.size,
+    "largest": lambda jobs, seed: -jobs.size,
+    "f1": _f1,
+    "random": lambda jobs, seed: np.random.default_rng(seed).permutation(len(jobs)),
+}
+
+
+def ranks(jobs: Workload, order: str, seed: int) -> Array | None:
+    """The rank of each job; None where it is its place in the workload, or changes with time."""
+    if order not in _KEYS:
+        return None
+    ranked = np.argsort(_KEYS[order](jobs, seed), kind="stable")
+    found = np.empty(len(jobs), np.int64)
+    found[ranked] = np.arange(len(jobs))
+    return found

@@ -1,0 +1,111 @@
+"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv; and
+summary.json, which adds where the numbers come from.
+
+Rule: times keep their full precision; what is not known is an empty field in CSV, null in JSON, never 0. Each file is
+written whole or not at all.
+Source: Batsim's documentation, "Output files"; procset's interval sets ("0-3 7").
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ..batch.metrics import Summary, killed
+from ..batch.replay import Replayed
+
+Array = npt.NDArray[Any]
+SUCCESS, KILLED, REJECTED = "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED"
+JOB_COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
+    "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time",
+    "stretch", "allocated_resources", "consumed_energy",
+)  # fmt: skip
+
+
+def write_results(folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any]) -> list[Path]:
+    """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError.
+
+    Args:
+        about: what summary.json says beside the numbers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = asdict(summary)
+    texts = {
+        "jobs.csv": jobs_csv(replayed),
+        "schedule.csv": _row_csv(numbers),
+        "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
+    }
+    return [_write(folder / name, text) for name, text in texts.items()]
+
+
+def jobs_csv(replayed: Replayed) -> str:
+    """A line a job, in the order of submission. O(jobs + pieces)."""
+    jobs, rejected = replayed.workload, replayed.rejected.tolist()
+    ended = killed(replayed).tolist()
+    places, name = allocations(replayed), _field(jobs.name)
+    lines = [",".join(JOB_COLUMNS)]
+    columns = (jobs.id, jobs.submit_time, jobs.size, jobs.walltime, replayed.start_time, replayed.finish_time)
+    for i, (number, submit, size, wall, start, finish) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        asked = f"{number},{name},{number},{submit!r},{size},{wall!r}"
+        if rejected[i]:
+            lines.append(f"{asked},0,{REJECTED},,,,,,,,")
+            continue
+        run, wait, turnaround = finish - start, start - submit, finish - submit
+        stretch = f"{turnaround / run!r}" if run > 0 else ""
+        state = KILLED if ended[i] else SUCCESS
+        lines.append(
+            f"{asked},{int(not ended[i])},{state},{start!r},{run!r},{finish!r},"
+            f"{wait!r},{turnaround!r},{stretch},{places[i]},"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def allocations(replayed: Replayed) -> list[str]:
+    """The resources of each job as an interval set ("0-3 7"), "" for none. O(pieces)."""
+    first, last = replayed.pieces["first"].tolist(), replayed.pieces["last"].tolist()
+    texts = [f"{a}-{b}" if a != b else str(a) for a, b in zip(first, last, strict=True)]
+    starts, counts = replayed.piece0.tolist(), replayed.piece_count.tolist()
+    return [
+        texts[start] if count == 1 else " ".join(texts[start : start + count])
+        for start, count in zip(starts, counts, strict=True)
+    ]
+
+
+def _row_csv(numbers: Mapping[str, Any]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(numbers)
+    writer.writerow("" if value is None else value for value in numbers.values())
+    return out.getvalue()
+
+
+def _field(text: str) -> str:
+    """A CSV field."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([text])
+    return out.getvalue()
+
+
+def _write(path: Path, text: str) -> Path:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.close()
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    return path

@@ -1,0 +1,205 @@
+"""EASY backfilling, exactly (thesis of Poquet, 2017; the rules are in `simulate.replay`).
+
+Rule: at each instant all ends, then all submissions, then one pass. While nothing ends the head's reservation stands
+and who was refused stays refused, so that only newcomers are looked at.
+Cost of a job: O(log running + levels of the tree + pieces), and the shift of the running jobs' sorted ends; of a pass
+after an end: O(ends up to the reservation).
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba.core import types
+
+from ..jit import inner
+from ..native import BlockType, register
+from .free import give_back, take
+from .running import add, earliest, pop
+from .scored import sort_queue
+from .tables import (
+    DONE,
+    ENDED,
+    FILLS,
+    FREE,
+    GROW,
+    HEAD,
+    IN_TURN,
+    INSTANTS,
+    MACHINE,
+    NEXT,
+    NOBODY,
+    NOW,
+    ORDER,
+    PAUSED,
+    PIECES,
+    REJECTED,
+    RESERVATION,
+    RESERVED,
+    RUNNING,
+    RUNS,
+    SPARE,
+    WAITING,
+    Replay,
+)
+from .waiting import insert, remove, search
+
+
+class ReplayType(BlockType):
+    """Numba's type of Replay."""
+
+
+register(Replay, ReplayType)
+
+
+@inner
+def _start(replay, job, now):
+    row, count = replay.jobs[job], replay.count
+    row.start, row.finish, row.state = now, now + row.run, RUNS
+    take(replay, row.size, job)
+    count[FREE] -= row.size
+    add(replay, job, row.finish, now + row.wall)
+
+
+@inner
+def _start_waiting(replay, rank, now):
+    _start(replay, replay.ranked[rank], now)
+    remove(replay, rank)
+    replay.count[WAITING] -= 1
+
+
+@inner
+def _next_head(replay, rank):
+    """The first that waits from `rank` on."""
+    return search(replay, rank, NOBODY - 1, NOBODY - 1, 0.0, 0.0)
+
+
+@inner
+def _pass(replay, now):
+    """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
+    count, jobs = replay.count, replay.jobs
+    while count[WAITING] > 0 and replay.least[count[HEAD]].size <= count[FREE]:
+        _start_waiting(replay, count[HEAD], now)
+        count[RESERVED] = 0
+        if count[WAITING] > 0:
+            count[HEAD] = _next_head(replay, count[HEAD] + 1)
+    if count[WAITING] == 0:
+        count[RESERVED] = 0
+        return
+    head = count[HEAD]
+    if count[FILLS] == 0:
+        count[RESERVED] = 1
+        return
+    if count[RESERVED] == 0:
+        wanted = replay.least[head].size
+        time, free = earliest(replay, wanted)
+        replay.clock[RESERVATION], count[SPARE] = time, free - wanted
+        count[RESERVED] = 1
+    reservation, rank = replay.clock[RESERVATION], head
+    while count[FREE] > 0 and count[WAITING] > 1:
+        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation)
+        if rank < 0:
+            break
+        _start_waiting(replay, rank, now)
+        job = replay.ranked[rank]
+        if now + jobs[job].wall > reservation:
+            count[SPARE] -= jobs[job].size
+
+
+@inner
+def _pass_sorted(replay, now):
+    """The same, with the queue sorted anew."""
+    count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
+    sort_queue(replay, count[ORDER], now)
+    kept = 0
+    for i in range(count[WAITING]):
+        job = queue[i]
+        size, fits = jobs[job].size, jobs[job].size <= count[FREE]
+        if kept > 0 and fits:
+            late = now + jobs[job].wall > clock[RESERVATION]
+            fits = count[FILLS] == 1 and (not late or size <= count[SPARE])
+            if fits and late:
+                count[SPARE] -= size
+        if fits:
+            _start(replay, job, now)
+            continue
+        if kept == 0:
+            time, free = earliest(replay, size)
+            clock[RESERVATION], count[SPARE] = time, free - size
+        queue[kept] = job
+        kept += 1
+    count[WAITING] = kept
+
+
+@inner
+def _submit(replay, job, now, direct):
+    """Take a job in; True if a pass has to look at it. `direct`: it may be judged before others of this instant."""
+    row, count = replay.jobs[job], replay.count
+    size = row.size
+    if size > count[MACHINE]:
+        row.state = REJECTED
+        return False
+    waits = count[WAITING] > 0
+    if count[ORDER] > 0:
+        replay.queue[count[WAITING]] = job
+        count[WAITING] += 1
+        return True
+    if waits and row.rank > count[HEAD]:
+        direct = direct and count[RESERVED] == 1
+        if direct and count[FILLS] == 1 and size <= count[FREE]:
+            late = now + row.wall > replay.clock[RESERVATION]
+            if not late or size <= count[SPARE]:
+                _start(replay, job, now)
+                if late:
+                    count[SPARE] -= size
+                return False
+    else:
+        if not waits and direct and size <= count[FREE]:
+            _start(replay, job, now)
+            return False
+        count[HEAD], count[RESERVED], direct = row.rank, 0, False
+    insert(replay, row.rank, size, row.wall)
+    count[WAITING] += 1
+    return not direct
+
+
+@inner
+def call(replay, instants):
+    """Go on for so many instants; DONE, GROW or PAUSED."""
+    jobs, count = replay.jobs, replay.count
+    total, capacity = len(jobs), len(replay.pieces) - count[MACHINE]
+    while True:
+        ending = count[RUNNING] > 0
+        if count[NEXT] >= total and not ending:
+            return DONE
+        if count[PIECES] > capacity:
+            return GROW
+        if instants == 0:
+            return PAUSED
+        instants -= 1
+        count[INSTANTS] += 1
+        now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
+        unsettled = count[ORDER] > 0  # time alone may put another first
+        if ending and replay.heap_time[0] <= now:
+            now = replay.heap_time[0]
+            while count[RUNNING] > 0 and replay.heap_time[0] == now:
+                job = pop(replay)
+                give_back(replay, job)
+                count[FREE] += jobs[job].size
+                jobs[job].state = ENDED
+            count[RESERVED], unsettled = 0, True
+        replay.clock[NOW] = now
+        while count[NEXT] < total and jobs[count[NEXT]].submit == now:
+            job = count[NEXT]
+            count[NEXT] = job + 1
+            alone = job + 1 == total or jobs[job + 1].submit != now
+            if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
+                unsettled = True
+        if unsettled and count[WAITING] > 0:
+            if count[ORDER] > 0:
+                _pass_sorted(replay, now)
+            else:
+                _pass(replay, now)
+
+
+SIGNATURE = (ReplayType(), types.int64)

@@ -1,0 +1,112 @@
+"""Jobs that run: by when they end, and, as a scheduler knows it, by when their walltimes do."""
+
+from __future__ import annotations
+
+from ..jit import inner
+from .tables import FIRST_END, FREE, RUNNING
+
+
+@inner
+def add(replay, job, finish, until):
+    """A job starts. O(log n) and the shift of the shorter side of the sorted list."""
+    times, jobs, count = replay.heap_time, replay.heap_job, replay.count
+    size = count[RUNNING]
+    i = size
+    while i > 0 and finish < times[(i - 1) >> 1]:
+        times[i], jobs[i] = times[(i - 1) >> 1], jobs[(i - 1) >> 1]
+        i = (i - 1) >> 1
+    times[i], jobs[i] = finish, job
+    _insert(replay, job, until, size)
+    count[RUNNING] = size + 1
+
+
+@inner
+def pop(replay):
+    """Take out the job that ends first."""
+    times, jobs, count = replay.heap_time, replay.heap_job, replay.count
+    size, first = count[RUNNING] - 1, jobs[0]
+    time, job, i = times[size], jobs[size], 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and times[child + 1] < times[child]:
+            child += 1
+        if times[child] >= time:
+            break
+        times[i], jobs[i] = times[child], jobs[child]
+        i = child
+    times[i], jobs[i] = time, job
+    _remove(replay, first)
+    count[RUNNING] = size
+    return first
+
+
+@inner
+def _place(replay, time, size):
+    """Where the first end after `time` stands among the `size` sorted ones."""
+    ends, low = replay.ends, replay.count[FIRST_END]
+    high = low + size
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle].time <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _insert(replay, job, until, size):
+    ends, count = replay.ends, replay.count
+    begin = count[FIRST_END]
+    if begin == 0 or begin + size == len(ends):  # both sides need a free cell: back to the middle
+        middle = (len(ends) - size) >> 1
+        if middle > begin:
+            for i in range(size - 1, -1, -1):
+                ends[middle + i] = ends[begin + i]
+        else:
+            for i in range(size):
+                ends[middle + i] = ends[begin + i]
+        begin = count[FIRST_END] = middle
+    at = _place(replay, until, size)
+    if at - begin < begin + size - at:
+        for i in range(begin, at):
+            ends[i - 1] = ends[i]
+        at -= 1
+        count[FIRST_END] = begin - 1
+    else:
+        for i in range(begin + size, at, -1):
+            ends[i] = ends[i - 1]
+    ends[at].time, ends[at].size, ends[at].job = until, replay.jobs[job].size, job
+
+
+@inner
+def _remove(replay, job):
+    ends, count = replay.ends, replay.count
+    begin, size = count[FIRST_END], count[RUNNING]
+    until = replay.jobs[job].start + replay.jobs[job].wall
+    at = _place(replay, until, size) - 1
+    while ends[at].job != job:
+        at -= 1
+    if at - begin < begin + size - at:
+        for i in range(at, begin, -1):
+            ends[i] = ends[i - 1]
+        count[FIRST_END] = begin + 1
+    else:
+        for i in range(at, begin + size - 1):
+            ends[i] = ends[i + 1]
+
+
+@inner
+def earliest(replay, wanted):
+    """When `wanted` resources are free, if all run until their walltimes, and how many are free then. O(n)."""
+    ends, free, i = replay.ends, replay.count[FREE], replay.count[FIRST_END]
+    while free < wanted:
+        free += ends[i].size
+        i += 1
+    time, end = ends[i - 1].time, replay.count[FIRST_END] + replay.count[RUNNING]
+    while i < end and ends[i].time == time:
+        free += ends[i].size
+        i += 1
+    return time, free

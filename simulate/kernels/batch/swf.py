@@ -1,0 +1,93 @@
+"""Reads Standard Workload Format: lines of 18 numbers, comments from `;` on, blanks between.
+
+Rule: what is read is exact to the last bit. A number of up to 15 digits is a whole number divided by a power of ten,
+both exact, so that one division rounds as it should; lines with longer numbers or exponents are only marked. A byte is
+looked at once.
+"""
+
+from __future__ import annotations
+
+from ..jit import inner
+from ..native import BlockType, register
+from .text import AT, DECIMALS, DIGITS, FIELDS, FIRST_INVALID, FOUND, INVALID, LINE, ROWS, Text
+
+_NEWLINE, _SPACE, _TAB, _RETURN, _COMMENT = 10, 32, 9, 13, 59
+_PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _e = 43, 45, 46, 48, 57, 69, 101
+
+
+class TextType(BlockType):
+    """Numba's type of Text."""
+
+
+register(Text, TextType)
+
+
+@inner
+def call(block):
+    """Read all; returns how many rows were found."""
+    text, values, count = block.text, block.values, block.count
+    at, end, row, line = 0, len(text), 0, 0
+    while at < end:
+        line += 1
+        begin, field, bad, hard = at, 0, False, False
+        while True:
+            byte = text[at]
+            if byte == _SPACE or byte == _TAB or byte == _RETURN:
+                at += 1
+                continue
+            if byte == _NEWLINE:
+                break
+            if byte == _COMMENT and field == 0:
+                while text[at] != _NEWLINE:
+                    at += 1
+                break
+            negative = byte == _MINUS
+            if negative or byte == _PLUS:
+                at += 1
+            number, digits, decimals, seen, point = 0, 0, 0, 0, False
+            while True:
+                byte = text[at]
+                if _ZERO <= byte <= _NINE:
+                    seen += 1
+                    if digits < DIGITS:
+                        number = number * 10 + (byte - _ZERO)
+                        digits += number > 0
+                        decimals += point
+                    else:
+                        hard = True
+                elif byte == _POINT and not point:
+                    point = True
+                else:
+                    break
+                at += 1
+            if (byte == _E or byte == _e) and seen > 0:
+                hard = True
+                while text[at] > _SPACE:
+                    at += 1
+                byte = text[at]
+            if seen == 0 or not (byte == _SPACE or byte == _TAB or byte == _RETURN or byte == _NEWLINE):
+                bad = True
+                while text[at] != _NEWLINE:
+                    at += 1
+                break
+            if field < FIELDS:
+                if decimals > DECIMALS:
+                    hard = True
+                    decimals = 0
+                value = number / block.powers[decimals]
+                values[row, field] = -value if negative else value
+            field += 1
+        at += 1
+        if bad or (field > 0 and field != FIELDS):
+            if count[INVALID] == 0:
+                count[FIRST_INVALID], count[FOUND] = line, -1 if bad else field
+            count[INVALID] += 1
+        elif field > 0:
+            block.lines[row] = line
+            block.unread[row] = begin if hard else -1
+            row += 1
+    count[AT], count[LINE], count[ROWS] = at, line, row
+    return row
+
+
+SIGNATURE = (TextType(),)

@@ -1,0 +1,90 @@
+"""Tables of a replay (NumPy alone).
+
+Words: an *instant* is a time at which jobs end or are submitted; a *piece* is a run of neighbouring resources that a
+job has; a job's *rank* is its place in the queue's order, which is fixed before the run.
+Units: seconds; resources are numbered from 0.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..block import Block
+from ..layout import FLOAT, INT
+
+#: One row a job; `piece0`, `pieces`: its resources, in the table `pieces`.
+JOB = np.dtype(
+    [(name, FLOAT) for name in ("submit", "run", "wall", "start", "finish")]
+    + [(name, INT) for name in ("size", "rank", "piece0", "pieces", "state")],
+    align=True,
+)
+#: First and last resource.
+PIECE = np.dtype([("first", np.int32), ("last", np.int32)])
+#: A job that runs: until when at the latest, how many resources, which job.
+END = np.dtype([("time", FLOAT), ("size", INT), ("job", INT)], align=True)
+#: What waits below a node of the tree: the smallest size, and the shortest walltime.
+LEAST = np.dtype([("wall", FLOAT), ("size", INT)], align=True)
+
+WAITS, RUNS, ENDED, REJECTED = range(4)
+#: Answers of a run: the trace is done; more room for pieces is wanted; as many instants as asked for have passed.
+DONE, GROW, PAUSED = range(3)
+#: Children of a node of the tree.
+WIDTH = 16
+#: A size that nothing has: nobody waits here.
+NOBODY = np.iinfo(np.int64).max
+
+# Cells of `count`; IN_TURN: ranks are in the order of submission; ORDER: 0, or how the
+# queue is sorted in each pass; FILLS: 1 where jobs may go before one that waits.
+(
+    NEXT,
+    RUNNING,
+    FIRST_END,
+    FREE,
+    HEAD,
+    SPARE,
+    RESERVED,
+    PIECES,
+    LOWEST,
+    WAITING,
+    MACHINE,
+    INSTANTS,
+    IN_TURN,
+    ORDER,
+    FILLS,
+    CELLS,
+) = range(16)
+# Cells of `clock`.
+NOW, RESERVATION = range(2)
+
+
+class Replay(Block):
+    """All that a replay knows."""
+
+    layout: ClassVar = {
+        "jobs": (JOB, 1),
+        "ranked": (INT, 1),  # rank -> job
+        "pieces": (PIECE, 1),
+        "free": (np.dtype("u8"), 1),  # a bit a resource
+        "heap_time": (FLOAT, 1),  # jobs that run, by their end
+        "heap_job": (INT, 1),
+        "ends": (END, 1),  # the same by their walltime's end, ascending from `count[FIRST_END]` on
+        "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
+        "levels": (INT, 1),  # where each level begins; the last cell is the end
+        "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
+        "scores": (FLOAT, 1),
+        "count": (INT, 1),
+        "clock": (FLOAT, 1),
+    }
+
+
+def tree_levels(leaves: int) -> list[int]:
+    """Where each level of a tree over so many ranks begins, and the end; whole blocks each."""
+    levels, size = [0], leaves
+    while True:
+        blocks = -(-size // WIDTH)
+        levels.append(levels[-1] + blocks * WIDTH)
+        if blocks <= 1:
+            return levels
+        size = blocks

@@ -1,0 +1,64 @@
+"""A workload of rigid jobs: columns, one row a job, in the order of submission.
+
+Rule: what is in it can be replayed; what could not be is left out where it is read, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Rigid jobs; all columns have one row a job.
+
+    Args:
+        name: of the file, say.
+        id: numbers of the jobs, int64.
+        submit_time, run_time, walltime: seconds; submit times ascend, run times are not below 0.
+        size: resources that each job asks for, int64, 1 or more.
+        more: other columns that a format knows, by name.
+        machine: resources of the machine that the workload was made for; None = not said.
+        left_out: what is in the file and not in here: why -> how many.
+    """
+
+    name: str
+    id: Array
+    submit_time: Array
+    run_time: Array
+    walltime: Array
+    size: Array
+    more: Mapping[str, Array] = field(default_factory=dict)
+    machine: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def take(self, rows: Array, why: str = "") -> Workload:
+        """These rows only (a mask, or numbers in ascending order); what is left out is counted under `why`."""
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        more = {name: column[rows] for name, column in self.more.items()}
+        gone = len(self) - len(columns["id"])
+        left_out = dict(self.left_out)
+        if gone and why:
+            left_out[why] = left_out.get(why, 0) + gone
+        return Workload(self.name, **columns, more=more, machine=self.machine, left_out=left_out)
+
+
+COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")
+
+
+def in_order(workload: Workload) -> Workload:
+    """Sorted by submit time; of those submitted at one time the order stays."""
+    times = workload.submit_time
+    if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
+        return workload
+    return workload.take(np.argsort(times, kind="stable"))

@@ -1,0 +1,75 @@
+"""`pilotfish simulate` and `policies`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+
+TRACE = "; MaxProcs: 8\n" + "".join(
+    f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
+)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "small.swf"
+    path.write_text(TRACE)
+    return path
+
+
+def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "-w", str(trace), "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: larger than the machine" in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs.csv", "schedule.csv", "summary.json"]
+
+
+def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "-w", str(trace), "--procs", "16", "-p", "easy:order=sjf", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
+    assert next(iter(found["inputs"].values())).startswith("sha256:")
+
+
+def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    window, sizes = ["--from", "5", "--until", "30"], ["--max-size", "8", "--min-size", "2"]
+    assert main(["simulate", "-w", str(trace), *window, *sizes, "--user", "1", "--load", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    left = found["left_out"]
+    assert left["jobs submitted before the window"] == 4 and left["jobs submitted after the window"] == 11
+    assert found["nb_jobs"] + sum(left.values()) == 40 and set(left) >= {"jobs of other users"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["-p", "esy"], 64, "did you mean easy"),
+        (["--procs", "0"], 64, "1 or more"),
+        (["--procs", "4", "--cluster", "x.yaml"], 64, "not beside --cluster"),
+        (["--load", "0"], 64, "above 0"),
+        (["--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
+        (["--user", "99"], 1, "no jobs to replay"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    trace: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "-w", str(trace), *argv]) == code
+    assert why in capsys.readouterr().err
+
+
+def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace.write_text(TRACE.split("\n", 1)[1])
+    assert main(["simulate", "-w", str(trace)]) == 1
+    assert "small.swf: MaxProcs: " in capsys.readouterr().err
+
+
+def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policies"]) == 0
+    said = capsys.readouterr().out
+    assert "easy: EASY backfilling" in said and "wfp3" in said and max(map(len, said.splitlines())) <= 80

@@ -1,0 +1,130 @@
+"""The compiled replay gives the very schedule that the definition gives, resources included, and keeps the laws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_replay import plain
+
+from pilotfish.simulate.batch import replay as module
+from pilotfish.simulate.batch.orders import ORDERS
+from pilotfish.simulate.batch.replay import Replayed, replay
+from pilotfish.simulate.batch.spec import Easy, Strict
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.workload import Workload
+
+#: Times that meet often, and some that rounding could harm.
+SPANS = st.one_of(st.integers(0, 12).map(float), st.floats(0, 12, allow_subnormal=False))
+GAPS = st.one_of(st.just(0.0), st.integers(0, 6).map(float), st.floats(0, 6, allow_subnormal=False))
+JOB = st.tuples(GAPS, SPANS, SPANS, st.integers(1, 80))
+
+
+def workload(rows: list[tuple[float, float, float, int]]) -> Workload:
+    """Of (gap since the last submission, run time, walltime, size)."""
+    gaps, runs, walls, sizes = zip(*rows, strict=True) if rows else ((), (), (), ())
+    times = [np.array(column, np.float64) for column in (np.cumsum(gaps), runs, walls)]
+    return Workload("w", np.arange(1, len(rows) + 1), *times, size=np.array(sizes, np.int64))
+
+
+def places(done: Replayed, i: int) -> list[int]:
+    """The resources of a job."""
+    begin = done.piece0[i]
+    pieces = done.pieces[begin : begin + done.piece_count[i]].tolist()
+    return [number for first, last in pieces for number in range(first, last + 1)]
+
+
+@given(st.lists(JOB, max_size=40), st.integers(1, 130), st.sampled_from(list(ORDERS)), st.booleans(), st.integers(0, 3))
+@settings(max_examples=400, deadline=None)  # the first compiles
+def test_it_is_the_schedule_of_the_definition(
+    rows: list[Any], machine: int, order: str, fills: bool, seed: int
+) -> None:
+    jobs = workload(rows)
+    done = replay(jobs, machine, Easy(order) if fills else Strict(order), seed=seed)
+    drawn = np.random.default_rng(seed).permutation(len(jobs)).tolist()
+    start, finish, where = plain(jobs, machine, order, fills=fills, drawn=drawn)
+    assert np.array_equal(done.start_time, start, equal_nan=True)
+    assert np.array_equal(done.finish_time, finish, equal_nan=True)
+    assert [places(done, i) for i in range(len(jobs))] == where
+    assert done.rejected.tolist() == [size > machine for size in jobs.size]
+
+
+@given(st.lists(JOB, min_size=1, max_size=60), st.integers(1, 100), st.sampled_from(list(ORDERS)))
+def test_no_resource_is_used_twice_and_no_job_begins_before_it_is_there(
+    rows: list[Any], machine: int, order: str
+) -> None:
+    jobs = workload(rows)
+    done = replay(jobs, machine, Easy(order))
+    ran = np.flatnonzero(~done.rejected)
+    assert (done.start_time[ran] >= jobs.submit_time[ran]).all()
+    for i in ran.tolist():
+        mine = places(done, i)
+        assert len(set(mine)) == jobs.size[i] and min(mine) >= 0 and max(mine) < machine
+        together = [
+            k for k in ran.tolist() if k != i and done.start_time[k] < done.finish_time[i]
+            and done.start_time[i] < done.finish_time[k]
+        ]  # fmt: skip
+        assert all(not set(mine) & set(places(done, k)) for k in together)
+
+
+@given(st.lists(JOB, min_size=2, max_size=40), st.integers(1, 80), st.data())
+def test_what_is_yet_to_come_decides_nothing(rows: list[Any], machine: int, data: st.DataObject) -> None:
+    """With other run times of what has not ended by then, all that began by then began the same."""
+    jobs = workload(rows)
+    done = replay(jobs, machine)
+    then = data.draw(st.sampled_from(sorted({*jobs.submit_time.tolist()})))
+    going = ~(done.finish_time <= then)
+    other = np.where(going, jobs.run_time + 1.0, jobs.run_time)
+    late = np.where(going, jobs.walltime, np.minimum(jobs.run_time, jobs.walltime))
+    again = replay(replace(jobs, run_time=np.maximum(other, 0.0)), machine)
+    began = done.start_time <= then
+    unchanged = began & (done.start_time + np.where(going, np.minimum(jobs.run_time, late), 0.0) >= 0)
+    assert np.array_equal(again.start_time[unchanged], done.start_time[unchanged])
+
+
+def test_room_for_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second resource is free again and again, so that jobs lie in many pieces."""
+    rows = [(0.0, 1.0 + (i % 2) * 1000.0, 2000.0, 1) for i in range(128)]
+    rows += [(2.0 if not i else 0.0, 1.0, 1.0, 64) for i in range(40)]
+    jobs, grown = workload(rows), list[int]()
+    monkeypatch.setattr(module, "_grown", lambda world, machine, real=module._grown: (
+        grown.append(len(world.pieces)), real(world, machine))[1])  # fmt: skip
+    done = replay(jobs, 128)
+    assert grown and done.piece_count.max() == 64
+    assert np.array_equal(done.start_time, plain(jobs, 128)[0], equal_nan=True)
+
+
+def test_it_can_be_left_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(4)
+    rows = [(float(draw.integers(0, 3)), float(draw.integers(0, 9)), 9.0, int(draw.integers(1, 9))) for _ in range(300)]
+    whole, seen = replay(workload(rows), 16), list[float]()
+    monkeypatch.setattr(module, "STEP", 7)
+    steps = replay(workload(rows), 16, progress=seen.append)
+    assert np.array_equal(whole.start_time, steps.start_time) and np.array_equal(whole.pieces, steps.pieces)
+    assert seen == sorted(seen) and len(seen) == whole.instants // 7
+
+
+@pytest.mark.parametrize("machine", [0, -1, 2**31])
+def test_machines_that_are_none(machine: int) -> None:
+    with pytest.raises(ConfigError, match="1 or more"):
+        replay(workload([]), machine)
+
+
+def test_an_empty_workload() -> None:
+    done = replay(workload([]), 4)
+    assert len(done.start_time) == 0 and done.instants == 0
+
+
+def test_a_job_of_no_length_ends_where_it_starts_and_another_pass_follows() -> None:
+    done = replay(workload([(0.0, 0.0, 5.0, 4), (0.0, 1.0, 1.0, 4)]), 4)
+    assert done.start_time.tolist() == [0.0, 0.0] and done.finish_time.tolist() == [0.0, 1.0]
+
+
+def test_a_job_larger_than_the_machine_is_rejected_and_holds_nobody_up() -> None:
+    done = replay(workload([(0.0, 5.0, 5.0, 9), (0.0, 1.0, 1.0, 4)]), 4)
+    assert done.rejected.tolist() == [True, False] and math.isnan(done.start_time[0]) and done.start_time[1] == 0.0

@@ -1,0 +1,37 @@
+"""What is written of a replay can be read by who reads Batsim's files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+from pilotfish.simulate.batch.metrics import summarise
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.formats.results import JOB_COLUMNS, write_results
+from pilotfish.simulate.workload import Workload
+
+
+def test_the_files(tmp_path: Path) -> None:
+    times = {"submit_time": [0.1, 0.1, 1.0, 2.0], "run_time": [5.0, 9.0, 1.0, 1.0], "walltime": [5.0, 7.5, 1.0, 1.0]}
+    columns = {name: np.array(values) for name, values in times.items()}
+    jobs = Workload('a "b", c', np.array([3, 1, 2, 9]), **columns, size=np.array([2, 1, 3, 99]))
+    done = replay(jobs, 4)
+    files = write_results(tmp_path / "deep" / "er", done, summarise(done), {"policy": "easy"})
+    assert [path.name for path in files] == ["jobs.csv", "schedule.csv", "summary.json"]
+    rows = list(csv.DictReader(files[0].open()))
+    assert tuple(rows[0]) == JOB_COLUMNS and [row["job_id"] for row in rows] == ["3", "1", "2", "9"]
+    assert rows[0]["workload_name"] == 'a "b", c' and rows[0]["allocated_resources"] == "0-1"
+    assert rows[1]["allocated_resources"] == "2" and rows[2]["allocated_resources"] == "0-1 3"
+    assert [row["final_state"] for row in rows] == [
+        "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY", "REJECTED"
+    ]  # fmt: skip
+    assert [row["success"] for row in rows] == ["1", "0", "1", "0"]
+    assert float(rows[1]["finish_time"]) == 0.1 + 7.5 and rows[3]["starting_time"] == ""
+    (row,) = csv.DictReader(files[1].open())
+    document = json.loads(files[2].read_text())
+    assert row["nb_jobs_killed"] == "1" and row["consumed_joules"] == "" and document["consumed_joules"] is None
+    assert float(row["makespan"]) == document["makespan"] == 0.1 + 7.5 and document["policy"] == "easy"
+    assert document["nb_jobs_rejected"] == 1 and 0 < document["utilisation"] <= 1
