@@ -206,10 +206,10 @@ def load_kernels(*kernels: str) -> None:
     """Load compiled kernels; making them is said."""
     from ...simulate.kernels import is_warm, load
 
-    names = {"entry": "simulator", "interval": "interval engine", "batch.easy": "replay", "batch.swf": "reader of SWF"}
+    names = {"entry": "simulator", "interval": "interval engine", "batch.swf": "reader of SWF"}
     for kernel in kernels:
         if not is_warm(kernel):
-            note(f"compiling the {names[kernel]} for this machine, once; this takes some seconds")
+            note(f"compiling the {names.get(kernel, 'replay')} for this machine, once; this takes some seconds")
         load(kernel)
 
 

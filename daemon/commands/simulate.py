@@ -70,7 +70,7 @@ def simulate(
     from ...simulate.batch.select import Select
     from ...simulate.formats.swf import read_swf
 
-    inputs.load_kernels("batch.swf", "batch.easy")
+    inputs.load_kernels("batch.swf", "batch.conservative" if policy.startswith("conservative") else "batch.easy")
     select = Select(begin, end, tuple(user or ()), least, most, load)
     jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
     machine, whose = _machine(jobs, workload, procs, cluster)

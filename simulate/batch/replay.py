@@ -9,7 +9,7 @@ another pass follows at that instant. Resources are given out lowest numbers fir
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,9 @@ import numpy.typing as npt
 from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.batch import tables
-from ..kernels.batch.tables import Replay
 from ..workload import Workload
-from .orders import CHANGING, ranks
-from .spec import Easy, Policy
+from . import worlds
+from .spec import Conservative, Easy, Policy
 
 Array = npt.NDArray[Any]
 #: Instants between two looks at what the caller wants.
@@ -59,6 +58,7 @@ def replay(
     policy: Policy = Easy(),
     *,
     seed: int = 0,
+    groups: Sequence[tuple[int, int]] = (),
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -68,6 +68,8 @@ def replay(
     Args:
         machine: resources, 1 or more.
         seed: of what is drawn at random.
+        groups: first and last resource of each cluster of the machine, for allocations that look at them; none: it is
+            one cluster.
         progress: called now and then with the simulated time.
         clock: seconds, for `simulation_time`.
 
@@ -76,11 +78,15 @@ def replay(
     """
     if machine < 1 or machine > 2**31 - 64:
         raise ConfigError("machine", "", f"{machine} resources", "1 or more")
-    kernel, world = load("batch.easy"), _tables(workload, machine, policy, seed)
+    world: worlds.World
+    if isinstance(policy, Conservative):
+        kernel, world = load("batch.conservative"), worlds.conservative(workload, machine, policy, seed, groups)
+    else:
+        kernel, world = load("batch.easy"), worlds.easy(workload, machine, policy, seed)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
-            world = _grown(world, machine)
+            world = worlds.grown(world)
         else:
             progress(float(world.clock[tables.NOW]))
     spent = clock() - began
@@ -92,49 +98,3 @@ def replay(
         *(world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()),
         *(spent, int(count[tables.INSTANTS])),
     )
-
-
-def _tables(workload: Workload, machine: int, policy: Policy, seed: int) -> Replay:
-    size, order = len(workload), ranks(workload, policy.order, seed)
-    sorts = policy.order in CHANGING
-    levels = tables.tree_levels(max(size, 1))
-    words, most = -(-machine // 64), min(size, machine) + 1
-    world = Replay(
-        {"pieces": np.zeros(2 * size + 2 * machine, tables.PIECE), "levels": np.array(levels, np.int64)},
-        {
-            "jobs": (size,),
-            "ranked": (size,),
-            "free": (words,),
-            "heap_time": (most,),
-            "heap_job": (most,),
-            "ends": (2 * most + 2,),
-            "least": (levels[-1],),
-            "queue": (size if sorts else 1,),
-            "scores": (size if sorts else 1,),
-            "count": (tables.CELLS,),
-            "clock": (2,),
-        },
-    )
-    jobs = world.jobs
-    jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
-    jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(size) if order is None else order
-    world.ranked[jobs["rank"]] = np.arange(size)
-    world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
-    world.free[:] = np.iinfo(np.uint64).max
-    if machine % 64:
-        world.free[-1] = (1 << machine % 64) - 1
-    world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(order is None)
-    world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
-    world.count[tables.FILLS] = int(policy.backfills)
-    return world
-
-
-def _grown(world: Replay, machine: int) -> Replay:
-    """With twice the room for pieces."""
-    pieces = np.zeros(2 * len(world.pieces) + machine, tables.PIECE)
-    pieces[: len(world.pieces)] = world.pieces
-    twin = Replay({"pieces": pieces, "levels": world.levels}, world.shapes)
-    np.copyto(twin.buffer, world.buffer)
-    return twin

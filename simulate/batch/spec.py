@@ -12,7 +12,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
-from .orders import ORDERS
+from .orders import CHANGING, ORDERS
 
 
 def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
@@ -38,8 +38,26 @@ class Easy:
     order: str = choice("fcfs", ORDERS, "of the queue")
 
 
-Policy = Strict | Easy
-POLICIES: dict[str, type[Policy]] = {"easy": Easy, "strict": Strict}
+ALLOCATIONS = {
+    "basic": "the lowest numbers",
+    "best-effort-contiguous": "neighbours, the lowest; else as basic",
+    "contiguous": "neighbours, the lowest; holes that have none are refused",
+    "best-effort-local": "all in one cluster, the lowest; else as basic",
+    "local": "all in one cluster, the lowest; holes that have none are refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conservative:
+    """Conservative backfilling: each job that waits has a reservation, which only ever moves to an earlier time."""
+
+    source: ClassVar = "Mu'alem and Feitelson 2001; Poquet 2017, 2.2 and 5"
+    order: str = choice("fcfs", {name: what for name, what in ORDERS.items() if name not in CHANGING}, "of the queue")
+    allocation: str = choice("basic", ALLOCATIONS, "which resources a job takes in a hole")
+
+
+Policy = Strict | Easy | Conservative
+POLICIES: dict[str, type[Policy]] = {"easy": Easy, "conservative": Conservative, "strict": Strict}
 
 
 def parse(text: str) -> Policy:

@@ -26,7 +26,7 @@ class Block:
     numba_type: Any = None
 
     def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
-        self._fixed, self.shapes = fixed, shapes
+        self.fixed, self.shapes = fixed, shapes
         self._offsets: dict[str, int] = {}
         size = 0
         for name, shape in shapes.items():
@@ -61,7 +61,7 @@ class Block:
 
     def copy(self) -> Self:
         """The same fixed tables, an own copy of the others: one memory copy."""
-        twin = type(self)(self._fixed, self.shapes)
+        twin = type(self)(self.fixed, self.shapes)
         np.copyto(twin.buffer, self.buffer)
         return twin
 

@@ -19,6 +19,8 @@ def take(replay, size, job):
     replay.jobs[job].piece0 = used
     word, left, last = count[LOWEST], size, np.int64(-2)
     while True:
+        while free[word] == _NONE:
+            word += 1
         bits = free[word]
         base = word * 64
         if bits == _ALL and left >= 64:

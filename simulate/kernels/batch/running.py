@@ -7,23 +7,26 @@ from .tables import FIRST_END, FREE, RUNNING
 
 
 @inner
-def add(replay, job, finish, until):
-    """A job starts. O(log n) and the shift of the shorter side of the sorted list."""
-    times, jobs, count = replay.heap_time, replay.heap_job, replay.count
-    size = count[RUNNING]
-    i = size
+def ends_at(world):
+    """When the next job ends."""
+    return world.heap_time[0]
+
+
+@inner
+def heap_push(world, job, finish):
+    """A job starts that will end then. O(log n)."""
+    times, jobs, i = world.heap_time, world.heap_job, world.count[RUNNING]
+    world.count[RUNNING] = i + 1
     while i > 0 and finish < times[(i - 1) >> 1]:
         times[i], jobs[i] = times[(i - 1) >> 1], jobs[(i - 1) >> 1]
         i = (i - 1) >> 1
     times[i], jobs[i] = finish, job
-    _insert(replay, job, until, size)
-    count[RUNNING] = size + 1
 
 
 @inner
-def pop(replay):
-    """Take out the job that ends first."""
-    times, jobs, count = replay.heap_time, replay.heap_job, replay.count
+def heap_pop(world):
+    """Take out the job that ends first. O(log n)."""
+    times, jobs, count = world.heap_time, world.heap_job, world.count
     size, first = count[RUNNING] - 1, jobs[0]
     time, job, i = times[size], jobs[size], 0
     while True:
@@ -37,9 +40,22 @@ def pop(replay):
         times[i], jobs[i] = times[child], jobs[child]
         i = child
     times[i], jobs[i] = time, job
-    _remove(replay, first)
     count[RUNNING] = size
     return first
+
+
+@inner
+def add(replay, job, finish, until):
+    """A job starts. O(log n) and the shift of the shorter side of the sorted list."""
+    _insert(replay, job, until, replay.count[RUNNING])
+    heap_push(replay, job, finish)
+
+
+@inner
+def pop(replay):
+    """Take out the job that ends first."""
+    _remove(replay, replay.heap_job[0])
+    return heap_pop(replay)
 
 
 @inner

@@ -55,8 +55,19 @@ NOBODY = np.iinfo(np.int64).max
     FILLS,
     CELLS,
 ) = range(16)
-# Cells of `clock`.
-NOW, RESERVATION = range(2)
+# Of conservative backfilling: slices of the profile; rows of `bits` and of `sets` that are free; whether somebody moved
+# in the last pass; how resources are chosen.
+SLICES, FREE_ROWS, FREE_SETS, MOVED, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 7)
+BASIC, CONTIGUOUS, LOCAL = range(3)
+# Cells of `clock`; DUE: when the next job that waits has its place.
+NOW, RESERVATION, DUE, CLOCKS = range(4)
+
+#: A job with its place: a row of `sets`, of which the words between these hold its resources.
+PLACED = np.dtype([*((name, JOB.fields[name][0]) for name in JOB.names), *(
+    (name, INT) for name in ("set_row", "low_word", "high_word")
+)], align=True)
+#: From `time` on so many resources are free: those of a row of `bits`. `users`: jobs that begin or end there.
+SLICE = np.dtype([("time", FLOAT), ("free", INT), ("row", INT), ("users", INT)], align=True)
 
 
 class Replay(Block):
@@ -74,6 +85,26 @@ class Replay(Block):
         "levels": (INT, 1),  # where each level begins; the last cell is the end
         "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
         "scores": (FLOAT, 1),
+        "count": (INT, 1),
+        "clock": (FLOAT, 1),
+    }
+
+
+class Reserving(Block):
+    """All that a replay knows in which every job that waits has its place."""
+
+    layout: ClassVar = {
+        "jobs": (PLACED, 1),
+        "pieces": (PIECE, 1),
+        "heap_time": (FLOAT, 1),
+        "heap_job": (INT, 1),
+        "queue": (INT, 1),
+        "slices": (SLICE, 1),
+        "bits": (np.dtype("u8"), 2),  # [rows, words]: what is free in a slice
+        "free_rows": (INT, 1),
+        "sets": (np.dtype("u8"), 2),  # [rows, words]: what a job has
+        "free_sets": (INT, 1),
+        "groups": (PIECE, 1),  # clusters of the machine
         "count": (INT, 1),
         "clock": (FLOAT, 1),
     }

@@ -76,3 +76,64 @@ def _reserve(wanted: int, free: int, ends: list[tuple[float, int]]) -> tuple[flo
         if then >= wanted:
             return time, then - wanted
     raise AssertionError("it never fits")
+
+
+def conservative(
+    jobs: Workload, machine: int, allocation: str = "basic", groups: list[tuple[int, int]] | None = None,
+    order: str = "fcfs", drawn: list[int] | None = None,
+) -> tuple[list[float], list[list[int]], list[list[float]]]:  # fmt: skip
+    """Start of each job (nan: rejected), its resources, and the starts that it was promised, one an event."""
+    count = len(jobs)
+    submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
+    run = np.minimum(jobs.run_time, jobs.walltime).tolist()
+    begin, end, places = [math.nan] * count, [math.nan] * count, [list[int]() for _ in range(count)]
+    promised, queue, running, upcoming = [list[float]() for _ in range(count)], list[int](), list[int](), 0
+
+    def put(i: int, now: float) -> bool:
+        others = [k for k in (*queue, *running) if k != i and places[k]]
+        for start in sorted({now, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
+            until = start + wall[i] if wall[i] > 0 else math.nextafter(start, math.inf)
+            busy = {place for k in others if begin[k] < until and end[k] > start for place in places[k]}
+            free = [place for place in range(machine) if place not in busy]
+            chosen = choose(free, size[i], allocation, groups or [(0, machine - 1)])
+            if chosen:
+                begin[i], end[i], places[i] = start, until, chosen
+                return True
+        return False
+
+    while upcoming < count or queue or running:
+        times = [begin[i] + run[i] for i in running] + [begin[i] for i in queue]
+        now = min(times + ([submit[upcoming]] if upcoming < count else []))
+        for i in [i for i in running if begin[i] + run[i] == now]:
+            running.remove(i)
+        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
+        for i in queue:
+            places[i] = []
+            assert put(i, now)
+        while upcoming < count and submit[upcoming] == now:
+            if size[upcoming] <= machine and put(upcoming, now):
+                queue.append(upcoming)
+            else:
+                begin[upcoming], places[upcoming] = math.nan, []
+            upcoming += 1
+        for i in queue:
+            promised[i].append(begin[i])
+        running += [i for i in queue if begin[i] == now]
+        queue = [i for i in queue if begin[i] > now]
+    return begin, places, promised
+
+
+def choose(free: list[int], size: int, allocation: str, groups: list[tuple[int, int]]) -> list[int]:
+    """The resources that a variant takes, [] for none."""
+    if "contiguous" in allocation:
+        for k in range(len(free) - size + 1):
+            if free[k + size - 1] - free[k] == size - 1:
+                return free[k : k + size]
+    if "local" in allocation:
+        for first, last in groups:
+            inside = [x for x in free if first <= x <= last]
+            if len(inside) >= size:
+                return inside[:size]
+    if allocation in ("contiguous", "local"):
+        return []
+    return free[:size] if len(free) >= size else []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from plain_replay import plain
 
 from pilotfish.simulate.batch import replay as module
+from pilotfish.simulate.batch import worlds
 from pilotfish.simulate.batch.orders import ORDERS
 from pilotfish.simulate.batch.replay import Replayed, replay
 from pilotfish.simulate.batch.spec import Easy, Strict
@@ -92,8 +93,8 @@ def test_room_for_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(0.0, 1.0 + (i % 2) * 1000.0, 2000.0, 1) for i in range(128)]
     rows += [(2.0 if not i else 0.0, 1.0, 1.0, 64) for i in range(40)]
     jobs, grown = workload(rows), list[int]()
-    monkeypatch.setattr(module, "_grown", lambda world, machine, real=module._grown: (
-        grown.append(len(world.pieces)), real(world, machine))[1])  # fmt: skip
+    monkeypatch.setattr(worlds, "grown", lambda world, real=worlds.grown: (
+        grown.append(len(world.pieces)), real(world))[1])  # fmt: skip
     done = replay(jobs, 128)
     assert grown and done.piece_count.max() == 64
     assert np.array_equal(done.start_time, plain(jobs, 128)[0], equal_nan=True)

@@ -1,0 +1,140 @@
+"""The tables of a replay, as its policy's kernel wants them at the start, and with more room when it asks for it.
+
+Rule: what may have to grow is a table of its own; all else is sized by the workload.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels.batch import tables
+from ..kernels.batch.tables import Replay, Reserving
+from ..kernels.block import Block
+from ..workload import Workload
+from .orders import CHANGING, ranks
+from .spec import Conservative, Easy, Strict
+
+Array = npt.NDArray[Any]
+World = Replay | Reserving
+ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
+#: Jobs for which a profile has room at first.
+FEW = 64
+
+
+def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> Replay:
+    """For EASY and strict order."""
+    size, order = len(workload), ranks(workload, policy.order, seed)
+    sorts = policy.order in CHANGING
+    levels = tables.tree_levels(max(size, 1))
+    most = min(size, machine) + 1
+    world = Replay(
+        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64)},
+        {
+            "jobs": (size,),
+            "ranked": (size,),
+            "free": (-(-machine // 64),),
+            "heap_time": (most,),
+            "heap_job": (most,),
+            "ends": (2 * most + 2,),
+            "least": (levels[-1],),
+            "queue": (size if sorts else 1,),
+            "scores": (size if sorts else 1,),
+            "count": (tables.CELLS,),
+            "clock": (tables.CLOCKS,),
+        },
+    )
+    _jobs(world, workload, order)
+    world.ranked[world.jobs["rank"]] = np.arange(size)
+    world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
+    world.free[:] = _all(machine)
+    world.count[tables.FREE] = world.count[tables.MACHINE] = machine
+    world.count[tables.IN_TURN] = int(order is None)
+    world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
+    world.count[tables.FILLS] = int(policy.backfills)
+    return world
+
+
+def conservative(
+    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
+) -> Reserving:
+    """For conservative backfilling; `groups`: first and last resource of each cluster of the machine."""
+    size, words, rows = len(workload), -(-machine // 64), 2 * FEW
+    most = min(size, machine) + 1
+    world = Reserving(
+        {
+            "pieces": _pieces(size, machine),
+            "slices": np.zeros(rows + 1, tables.SLICE),
+            "bits": np.zeros((rows, words), np.uint64),
+            "free_rows": np.arange(rows)[::-1].copy(),
+            "sets": np.zeros((FEW, words), np.uint64),
+            "free_sets": np.arange(FEW)[::-1].copy(),
+            "groups": np.array(list(groups) or [(0, machine - 1)], tables.PIECE),
+        },
+        {
+            "jobs": (size,),
+            "heap_time": (most,),
+            "heap_job": (most,),
+            "queue": (size + 1,),
+            "count": (tables.ALL_CELLS,),
+            "clock": (tables.CLOCKS,),
+        },
+    )
+    _jobs(world, workload, ranks(workload, policy.order, seed))
+    count, variant = world.count, policy.allocation.removeprefix("best-effort-")
+    world.slices[0] = (-math.inf, machine, world.free_rows[-1], 1)
+    world.bits[world.free_rows[-1]] = _all(machine)
+    count[tables.SLICES], count[tables.FREE_ROWS], count[tables.FREE_SETS] = 1, rows - 1, FEW
+    count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
+    count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
+    world.clock[tables.DUE] = math.inf
+    return world
+
+
+def grown(world: World) -> World:
+    """With twice the room in the tables that may grow."""
+    fixed = dict(world.fixed)
+    fixed["pieces"] = _twice(world.pieces)
+    if isinstance(world, Reserving):
+        for name in ("slices", "bits", "sets"):
+            fixed[name] = _twice(fixed[name])
+        for table, names in (("bits", "free_rows"), ("sets", "free_sets")):
+            cell = {"free_rows": tables.FREE_ROWS, "free_sets": tables.FREE_SETS}[names]
+            old, new, free = len(fixed[names]), len(fixed[table]), int(world.count[cell])
+            stack = np.zeros(new, np.int64)
+            stack[:free] = fixed[names][:free]
+            stack[free : free + new - old] = np.arange(old, new)
+            fixed[names] = stack
+            world.count[cell] = free + new - old
+    twin = type(world)(fixed, world.shapes)
+    np.copyto(twin.buffer, world.buffer)
+    return twin
+
+
+def _twice(table: Array) -> Array:
+    found = np.zeros((2 * len(table), *table.shape[1:]), table.dtype)
+    found[: len(table)] = table
+    return found
+
+
+def _jobs(world: Block, workload: Workload, order: Array | None) -> None:
+    jobs = world.jobs
+    jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
+    jobs["run"] = np.minimum(workload.run_time, workload.walltime)
+    jobs["rank"] = np.arange(len(workload)) if order is None else order
+
+
+def _pieces(size: int, machine: int) -> Array:
+    return np.zeros(2 * size + 2 * machine, tables.PIECE)
+
+
+def _all(machine: int) -> Array:
+    """A bit for each resource."""
+    words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
+    if machine % 64:
+        words[-1] = (1 << machine % 64) - 1
+    return words

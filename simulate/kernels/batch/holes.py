@@ -1,0 +1,129 @@
+"""Where a job fits into the profile, and which resources it takes there.
+
+Rule: the earliest slice from which on enough is free for as long as the job may take. Counts are looked at first; only
+where they allow it are the resources that are free all the time found, and among them those that the variant takes.
+Source of the variants: thesis of Poquet (2017), chapter 5.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..jit import inner
+from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, SLICES, STRICT
+
+_ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
+
+
+@inner
+def until(start, wall):
+    """When a job that starts then ends at the latest; who takes no time holds his place for the shortest moment."""
+    return start + wall if wall > 0.0 else np.nextafter(start, math.inf)
+
+
+@inner
+def _all_free(world, first, last, word):
+    """Resources of a word that are free in all slices from `first` to before `last`."""
+    bits = world.bits[world.slices[first].row, word]
+    for k in range(first + 1, last):
+        bits &= world.bits[world.slices[k].row, word]
+    return bits
+
+
+@inner
+def _lowest(world, job, first, last, begin, end):
+    """The lowest resources from `begin` to before `end`; False where there are not enough. Fills the job's set."""
+    row, left = world.jobs[job].set_row, world.jobs[job].size
+    low, high = begin // 64, (end - 1) // 64
+    world.jobs[job].low_word = low
+    for word in range(low, high + 1):
+        bits = _all_free(world, first, last, word)
+        if word == low:
+            bits &= _ALL << np.uint64(begin % 64)
+        if word == high:
+            bits &= _ALL >> np.uint64(63 - (end - 1) % 64)
+        taken = _NONE
+        while bits != _NONE and left > 0:
+            lowest = bits & (~bits + _ONE)
+            taken |= lowest
+            bits ^= lowest
+            left -= 1
+        world.sets[row, word] = taken
+        if left == 0:
+            world.jobs[job].high_word = word
+            return True
+    return False
+
+
+@inner
+def _block(world, job, first, last):
+    """The lowest run of neighbouring resources; False where none is long enough."""
+    row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count[MACHINE]
+    run, begin = np.int64(0), np.int64(0)
+    for word in range((machine + 63) // 64):
+        bits = _all_free(world, first, last, word)
+        if bits == _ALL and run + 64 < size:
+            begin = word * 64 if run == 0 else begin
+            run += 64
+            continue
+        for bit in range(64):
+            if bits >> np.uint64(bit) & _ONE:
+                begin = word * 64 + bit if run == 0 else begin
+                run += 1
+                if run == size:
+                    _fill(world, job, row, begin, begin + size - 1)
+                    return True
+            else:
+                run = 0
+    return False
+
+
+@inner
+def _fill(world, job, row, first, last):
+    low, high = first // 64, last // 64
+    for word in range(low, high + 1):
+        world.sets[row, word] = _ALL
+    world.sets[row, low] &= _ALL << np.uint64(first % 64)
+    world.sets[row, high] &= _ALL >> np.uint64(63 - last % 64)
+    world.jobs[job].low_word, world.jobs[job].high_word = low, high
+
+
+@inner
+def _choose(world, job, first, last):
+    """Take resources in a hole, as the variant wants them; False where it refuses the hole."""
+    kind, machine = world.count[ALLOCATION], world.count[MACHINE]
+    if kind == CONTIGUOUS and _block(world, job, first, last):
+        return True
+    if kind == LOCAL:
+        for group in range(len(world.groups)):
+            begin, end = np.int64(world.groups[group].first), np.int64(world.groups[group].last) + 1
+            if _lowest(world, job, first, last, begin, end):
+                return True
+    if kind != BASIC and world.count[STRICT] == 1:
+        return False
+    return _lowest(world, job, first, last, np.int64(0), machine)
+
+
+@inner
+def find(world, job):
+    """The earliest start for a job, its set filled; inf: it fits into no hole, however late. O(slices x words)."""
+    slices, total = world.slices, world.count[SLICES]
+    size, wall, now = world.jobs[job].size, world.jobs[job].wall, world.clock[NOW]
+    first = 0
+    while first < total:
+        begin = max(now, slices[first].time)
+        end, last, short = until(begin, wall), first, False
+        while last < total and slices[last].time < end:
+            if slices[last].free < size:
+                short = True
+                break
+            last += 1
+        if short:
+            first = last + 1
+            continue
+        if _choose(world, job, first, last):
+            return begin
+        first += 1
+    return math.inf
