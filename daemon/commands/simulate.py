@@ -97,7 +97,13 @@ def simulate(
 
 
 def policies() -> None:
-    """List the queue policies, with their options, defaults and sources."""
+    """List the queue policies, with their options, defaults and sources.
+
+    \b
+    Examples:
+      pilotfish policies
+      pilotfish simulate -w trace.swf -p easy:order=sjf
+    """
     from ..render.replay import show_policies
     from ..render.screen import Screen
 

@@ -168,10 +168,8 @@ def test_a_node_that_dies_and_a_node_that_is_drained(slurm: SlurmCluster, daemon
 @plain
 def test_users_cancel_what_waits_what_runs_and_what_was_just_pinned(slurm: SlurmCluster, daemon: Watched) -> None:
     work = Work.of(slurm, "cancelled")
-    in_the_middle(work, count=12)
-    seen = slurm.jobs()
-    waits = next(job for job in reversed(work.jobs) if seen[job][0] == "PENDING")
-    runs = next(job for job in work.jobs if slurm.jobs()[job][0] == "RUNNING")
+    in_the_middle(work, count=12, seconds=2.0)
+    waits, runs = eventually(lambda: _one_of_each(slurm, work), "one that waits beside one that runs")
     slurm.run("scancel", str(waits), str(runs), user="games")
     pinned = eventually(lambda: _just_pinned(slurm, {waits, runs}), "a job that is pinned and has not begun")
     slurm.run("scancel", str(pinned), user="games", check=False)
@@ -300,6 +298,14 @@ def _die(slurm: SlurmCluster, node: str, job: int) -> None:
             for child in process.children(recursive=True):
                 child.kill()
             process.kill()
+
+
+def _one_of_each(slurm: SlurmCluster, work: Work) -> tuple[int, int] | None:
+    """The last job that waits and the first that runs, where there are both."""
+    seen = slurm.jobs()
+    waiting = [job for job in work.jobs if seen[job][0] == "PENDING"]
+    running = [job for job in work.jobs if seen[job][0] == "RUNNING"]
+    return (waiting[-1], running[0]) if waiting and running else None
 
 
 def _just_pinned(slurm: SlurmCluster, but: set[int]) -> int:
