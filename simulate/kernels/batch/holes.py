@@ -20,7 +20,8 @@ _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 @inner
 def until(start, wall):
     """When a job that starts then ends at the latest; who takes no time holds his place for the shortest moment."""
-    return start + wall if wall > 0.0 else np.nextafter(start, math.inf)
+    end = start + wall
+    return end if end > start else np.nextafter(start, math.inf)
 
 
 @inner

@@ -92,7 +92,7 @@ def conservative(
     def put(i: int, now: float) -> bool:
         others = [k for k in (*queue, *running) if k != i and places[k]]
         for start in sorted({now, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
-            until = start + wall[i] if wall[i] > 0 else math.nextafter(start, math.inf)
+            until = max(start + wall[i], math.nextafter(start, math.inf))
             busy = {place for k in others if begin[k] < until and end[k] > start for place in places[k]}
             free = [place for place in range(machine) if place not in busy]
             chosen = choose(free, size[i], allocation, groups or [(0, machine - 1)])
