@@ -63,16 +63,20 @@ def _number(value: float | None) -> str:
 
 def show_policies(screen: Screen) -> None:
     """Print a line for each policy, and its options below."""
-    from ...simulate.batch.orders import ORDERS
     from ...simulate.batch.spec import POLICIES
 
+    words: dict[str, dict[str, str]] = {}
     for name, kind in POLICIES.items():
         screen.put(f"{name}: {(kind.__doc__ or '').splitlines()[0]}", f"  source: {kind.source}")
         for option in fields(kind):
-            screen.put(f"  {option.name}: {option.metadata['help']}; by default {option.default}")
-    screen.put("", "order: of those that are equal the one that was submitted first")
-    for word, what in ORDERS.items():
-        screen.put(f"  {word:<9} {what}")
+            allowed = option.metadata["allowed"]
+            words.setdefault(option.name, {}).update(allowed)
+            screen.put(f"  {option.name}: {option.metadata['help']}; {', '.join(allowed)} (default {option.default})")
+    for option_name, meanings in words.items():
+        screen.put("", f"{option_name}:")
+        longest = max(map(len, meanings))
+        for word, what in meanings.items():
+            screen.put(f"  {word:<{longest}}  {what}")
 
 
 class Progress:

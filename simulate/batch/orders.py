@@ -26,7 +26,7 @@ ORDERS = {
     "largest": "most resources first",
     "wfp3": "largest (wait / walltime)^3 x size first",
     "unicep": "largest wait / (log2(max(size, 2)) x walltime) first",
-    "f1": "smallest log10(max(walltime, 1)) x size + 870 log10(max(submit, 1)) first, submit from the first job's on",
+    "f1": "smallest log10(walltime) x size + 870 log10(submit) first, from 1 s on",
     "random": "in an order drawn from the seed",
 }
 #: Orders that change with time, as kernels know them.

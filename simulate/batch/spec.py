@@ -39,7 +39,7 @@ class Easy:
 
 
 ALLOCATIONS = {
-    "basic": "the lowest numbers",
+    "basic": "the lowest numbers that are free when the job starts",
     "best-effort-contiguous": "neighbours, the lowest; else as basic",
     "contiguous": "neighbours, the lowest; holes that have none are refused",
     "best-effort-local": "all in one cluster, the lowest; else as basic",

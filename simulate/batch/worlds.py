@@ -63,14 +63,12 @@ def conservative(
     workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
 ) -> Reserving:
     """For conservative backfilling; `groups`: first and last resource of each cluster of the machine."""
-    size, words, rows = len(workload), -(-machine // 64), 2 * FEW
+    size, words = len(workload), -(-machine // 64)
     most = min(size, machine) + 1
     world = Reserving(
         {
             "pieces": _pieces(size, machine),
-            "slices": np.zeros(rows + 1, tables.SLICE),
-            "bits": np.zeros((rows, words), np.uint64),
-            "free_rows": np.arange(rows)[::-1].copy(),
+            "slices": np.zeros(2 * FEW, tables.SLICE),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(list(groups) or [(0, machine - 1)], tables.PIECE),
@@ -80,18 +78,19 @@ def conservative(
             "heap_time": (most,),
             "heap_job": (most,),
             "queue": (size + 1,),
+            "free": (words,),
             "count": (tables.ALL_CELLS,),
             "clock": (tables.CLOCKS,),
         },
     )
     _jobs(world, workload, ranks(workload, policy.order, seed))
     count, variant = world.count, policy.allocation.removeprefix("best-effort-")
-    world.slices[0] = (-math.inf, machine, world.free_rows[-1], 1)
-    world.bits[world.free_rows[-1]] = _all(machine)
-    count[tables.SLICES], count[tables.FREE_ROWS], count[tables.FREE_SETS] = 1, rows - 1, FEW
+    world.slices[0] = (-math.inf, machine, 1)
+    world.free[:] = _all(machine)
+    count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
-    world.clock[tables.DUE] = math.inf
+    world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
     return world
 
 
@@ -100,16 +99,12 @@ def grown(world: World) -> World:
     fixed = dict(world.fixed)
     fixed["pieces"] = _twice(world.pieces)
     if isinstance(world, Reserving):
-        for name in ("slices", "bits", "sets"):
+        rows = len(world.sets)
+        for name in ("slices", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])
-        for table, names in (("bits", "free_rows"), ("sets", "free_sets")):
-            cell = {"free_rows": tables.FREE_ROWS, "free_sets": tables.FREE_SETS}[names]
-            old, new, free = len(fixed[names]), len(fixed[table]), int(world.count[cell])
-            stack = np.zeros(new, np.int64)
-            stack[:free] = fixed[names][:free]
-            stack[free : free + new - old] = np.arange(old, new)
-            fixed[names] = stack
-            world.count[cell] = free + new - old
+        free = int(world.count[tables.FREE_SETS])
+        fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)
+        world.count[tables.FREE_SETS] = free + rows
     twin = type(world)(fixed, world.shapes)
     np.copyto(twin.buffer, world.buffer)
     return twin

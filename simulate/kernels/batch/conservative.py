@@ -1,8 +1,8 @@
-"""Conservative backfilling with identified resources: every job that waits has its place in the profile.
+"""Conservative backfilling: every job that waits has its place in the profile, and starts on identified resources.
 
 Rule: at an event each job that waits, in the queue's order, is taken out of the profile and put back at the earliest
-place, which is never later than the one it had. That is left out where it could change nothing: nobody ended before
-his walltime since, and in the last such pass nobody moved.
+place; who cannot go earlier keeps his place, resources included. That is only done where it can change anything: an
+earlier start reaches into a time at which something was freed since, by an end before the walltime or by a move.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
+from .free import give_back, take
 from .holes import find, until
 from .profile import leave, occupy, release, trim
 from .running import ends_at, heap_pop, heap_push
 from .tables import (
+    ALLOCATION,
+    BASIC,
     DONE,
     DUE,
     ENDED,
     FREE_SETS,
+    FREED,
     GROW,
     INSTANTS,
     MACHINE,
-    MOVED,
     NEXT,
     NOW,
     PAUSED,
@@ -34,6 +37,7 @@ from .tables import (
     REJECTED,
     RUNNING,
     RUNS,
+    SLICES,
     WAITING,
     Reserving,
 )
@@ -73,35 +77,77 @@ def _note_pieces(world, job):
 
 
 @inner
-def _put(world, job):
+def _put(world, job, start):
     """Give a job its place."""
     row = world.jobs[job]
-    row.start = find(world, job)
-    if row.start < math.inf:
-        occupy(world, job, row.start, until(row.start, row.wall))
+    row.start, row.until = start, until(start, row.wall)
+    occupy(world, start, row.until, row.size)
 
 
 @inner
-def _take_out(world, job, begin):
-    """Take a job out of the profile from `begin` on."""
+def _take_out(world, job):
+    """Take a job out of the profile."""
     row = world.jobs[job]
-    end = until(row.start, row.wall)
-    release(world, job, begin, end)
+    release(world, row.start, row.until, row.size)
     leave(world, row.start)
-    leave(world, end)
+    leave(world, row.until)
 
 
 @inner
-def _compress(world):
-    """Move jobs that wait to earlier places, in the queue's order."""
-    world.count[MOVED] = 0
+def _may_move(world, job, freed):
+    """Whether counts allow a job an earlier start, in a hole that reaches into what was freed: before `freed`.
+
+    Nothing is taken out for the question: where the job has its own place, its own resources count as free.
+    """
+    slices, total = world.slices, world.count[SLICES]
+    row = world.jobs[job]
+    size, wall, start = row.size, row.wall, row.start
+    latest, first = min(start, freed), 0
+    while first < total:
+        begin = max(world.clock[NOW], slices[first].time)
+        if begin >= latest:
+            return False
+        end, last, short = until(begin, wall), first, False
+        while last < total and slices[last].time < end:
+            if slices[last].free + (size if slices[last].time >= start else 0) < size:
+                short = True
+                break
+            last += 1
+        if not short:
+            return True
+        first = last + 1
+    return False
+
+
+@inner
+def _move(world, job):
+    """Take a job out and put it back where it can start earlier, else where it was; True if it has moved."""
+    count, row = world.count, world.jobs[job]
+    before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
+    _take_out(world, job)
+    count[FREE_SETS] -= 1
+    row.set_row = world.free_sets[count[FREE_SETS]]
+    start, spare = find(world, job), row.set_row
+    if start < before:
+        spare = old
+    else:
+        start, row.set_row, row.low_word, row.high_word = before, old, low, high
+    world.free_sets[count[FREE_SETS]] = spare
+    count[FREE_SETS] += 1
+    _put(world, job, start)
+    return start < before
+
+
+@inner
+def _compress(world, freed):
+    """Move jobs that wait to earlier places, in the queue's order; returns until when places were left."""
+    left = -math.inf
     for i in range(world.count[WAITING]):
         job = world.queue[i]
-        before = world.jobs[job].start
-        _take_out(world, job, before)
-        _put(world, job)
-        if world.jobs[job].start < before:
-            world.count[MOVED] = 1
+        end = world.jobs[job].until
+        if _may_move(world, job, freed) and _move(world, job):
+            left, freed = max(left, end), max(freed, end)
+    return left
 
 
 @inner
@@ -113,7 +159,10 @@ def _start_due(world, now):
         row = world.jobs[job]
         if row.start <= now:
             row.finish, row.state = now + row.run, RUNS
-            _note_pieces(world, job)
+            if world.count[ALLOCATION] == BASIC:
+                take(world, row.size, job)
+            else:
+                _note_pieces(world, job)
             heap_push(world, job, row.finish)
         else:
             soonest = min(soonest, row.start)
@@ -138,7 +187,7 @@ def _insert(world, job):
 def _cramped(world):
     """Whether there may not be room for one more job: each has two boundaries in the profile at most."""
     jobs = world.count[WAITING] + world.count[RUNNING] + 1
-    return len(world.free_rows) < 2 * jobs + 2 or len(world.free_sets) < jobs
+    return len(world.slices) < 2 * jobs + 2 or len(world.free_sets) < jobs + 1
 
 
 @inner
@@ -160,20 +209,20 @@ def call(world, instants):
             now = min(now, ends_at(world))
         clock[NOW] = now
         trim(world, now)
-        early = count[MOVED] == 1
+        freed = clock[FREED]
         while count[RUNNING] > 0 and ends_at(world) == now:
             job = heap_pop(world)
             row = jobs[job]
-            end = until(row.start, row.wall)
-            if end > now:
-                release(world, job, now, end)
-                leave(world, end)
-                early = True
+            if row.until > now:
+                release(world, now, row.until, row.size)
+                leave(world, row.until)
+                freed = max(freed, row.until)
+            if count[ALLOCATION] == BASIC:
+                give_back(world, job)
             row.state = ENDED
             world.free_sets[count[FREE_SETS]] = row.set_row
             count[FREE_SETS] += 1
-        if early:
-            _compress(world)
+        clock[FREED] = _compress(world, freed) if freed > now else -math.inf
         while count[NEXT] < total and jobs[count[NEXT]].submit == now:
             job = count[NEXT]
             count[NEXT] = job + 1
@@ -185,12 +234,13 @@ def call(world, instants):
                 break
             count[FREE_SETS] -= 1
             jobs[job].set_row = world.free_sets[count[FREE_SETS]]
-            _put(world, job)
-            if jobs[job].start == math.inf:
+            start = find(world, job)
+            if start == math.inf:
                 jobs[job].state = REJECTED
                 world.free_sets[count[FREE_SETS]] = jobs[job].set_row
                 count[FREE_SETS] += 1
                 continue
+            _put(world, job, start)
             _insert(world, job)
         clock[DUE] = _start_due(world, now)
 

@@ -189,10 +189,11 @@ def call(replay, instants):
                 jobs[job].state = ENDED
             count[RESERVED], unsettled = 0, True
         replay.clock[NOW] = now
+        first = count[NEXT]
         while count[NEXT] < total and jobs[count[NEXT]].submit == now:
             job = count[NEXT]
             count[NEXT] = job + 1
-            alone = job + 1 == total or jobs[job + 1].submit != now
+            alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
                 unsettled = True
         if unsettled and count[WAITING] > 0:

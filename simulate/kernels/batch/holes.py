@@ -1,7 +1,8 @@
 """Where a job fits into the profile, and which resources it takes there.
 
-Rule: the earliest slice from which on enough is free for as long as the job may take. Counts are looked at first; only
-where they allow it are the resources that are free all the time found, and among them those that the variant takes.
+Rule: the earliest slice from which on enough is free for as long as the job may take. BASIC needs no more than the
+counts: it takes the lowest numbers when it starts. The other variants look, where counts allow it, at the resources
+that no other has in that time, and take theirs among them.
 Source of the variants: thesis of Poquet (2017), chapter 5.
 """
 
@@ -12,7 +13,7 @@ import math
 import numpy as np
 
 from ..jit import inner
-from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, SLICES, STRICT
+from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, RUNNING, SLICES, STRICT, WAITING
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 
@@ -25,22 +26,37 @@ def until(start, wall):
 
 
 @inner
-def _all_free(world, first, last, word):
-    """Resources of a word that are free in all slices from `first` to before `last`."""
-    bits = world.bits[world.slices[first].row, word]
-    for k in range(first + 1, last):
-        bits &= world.bits[world.slices[k].row, word]
-    return bits
+def _without(world, job, other, begin, end):
+    """What is free, less what another has in that time."""
+    row = world.jobs[other]
+    if other != job and row.start < end and row.until > begin:
+        for word in range(row.low_word, row.high_word + 1):
+            world.free[word] &= ~world.sets[row.set_row, word]
 
 
 @inner
-def _lowest(world, job, first, last, begin, end):
+def _find_free(world, job, begin, end):
+    """The resources that no other has from `begin` to `end`. O(words of the machine, and of all jobs in that time)."""
+    machine = world.count[MACHINE]
+    words = (machine + 63) // 64
+    for word in range(words):
+        world.free[word] = _ALL
+    if machine % 64:
+        world.free[words - 1] = _ALL >> np.uint64(64 - machine % 64)
+    for i in range(world.count[RUNNING]):
+        _without(world, job, world.heap_job[i], begin, end)
+    for i in range(world.count[WAITING]):
+        _without(world, job, world.queue[i], begin, end)
+
+
+@inner
+def _lowest(world, job, begin, end):
     """The lowest resources from `begin` to before `end`; False where there are not enough. Fills the job's set."""
     row, left = world.jobs[job].set_row, world.jobs[job].size
     low, high = begin // 64, (end - 1) // 64
     world.jobs[job].low_word = low
     for word in range(low, high + 1):
-        bits = _all_free(world, first, last, word)
+        bits = world.free[word]
         if word == low:
             bits &= _ALL << np.uint64(begin % 64)
         if word == high:
@@ -59,12 +75,12 @@ def _lowest(world, job, first, last, begin, end):
 
 
 @inner
-def _block(world, job, first, last):
+def _block(world, job):
     """The lowest run of neighbouring resources; False where none is long enough."""
     row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count[MACHINE]
     run, begin = np.int64(0), np.int64(0)
     for word in range((machine + 63) // 64):
-        bits = _all_free(world, first, last, word)
+        bits = world.free[word]
         if bits == _ALL and run + 64 < size:
             begin = word * 64 if run == 0 else begin
             run += 64
@@ -92,24 +108,25 @@ def _fill(world, job, row, first, last):
 
 
 @inner
-def _choose(world, job, first, last):
+def _choose(world, job, start, stop):
     """Take resources in a hole, as the variant wants them; False where it refuses the hole."""
     kind, machine = world.count[ALLOCATION], world.count[MACHINE]
-    if kind == CONTIGUOUS and _block(world, job, first, last):
+    _find_free(world, job, start, stop)
+    if kind == CONTIGUOUS and _block(world, job):
         return True
     if kind == LOCAL:
         for group in range(len(world.groups)):
             begin, end = np.int64(world.groups[group].first), np.int64(world.groups[group].last) + 1
-            if _lowest(world, job, first, last, begin, end):
+            if _lowest(world, job, begin, end):
                 return True
-    if kind != BASIC and world.count[STRICT] == 1:
+    if world.count[STRICT] == 1:
         return False
-    return _lowest(world, job, first, last, np.int64(0), machine)
+    return _lowest(world, job, np.int64(0), machine)
 
 
 @inner
 def find(world, job):
-    """The earliest start for a job, its set filled; inf: it fits into no hole, however late. O(slices x words)."""
+    """The earliest start for a job, its set filled; inf: it fits into no hole, however late."""
     slices, total = world.slices, world.count[SLICES]
     size, wall, now = world.jobs[job].size, world.jobs[job].wall, world.clock[NOW]
     first = 0
@@ -124,7 +141,7 @@ def find(world, job):
         if short:
             first = last + 1
             continue
-        if _choose(world, job, first, last):
+        if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, end):
             return begin
         first += 1
     return math.inf

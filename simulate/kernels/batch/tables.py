@@ -55,19 +55,20 @@ NOBODY = np.iinfo(np.int64).max
     FILLS,
     CELLS,
 ) = range(16)
-# Of conservative backfilling: slices of the profile; rows of `bits` and of `sets` that are free; whether somebody moved
-# in the last pass; how resources are chosen.
-SLICES, FREE_ROWS, FREE_SETS, MOVED, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 7)
+# Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen.
+SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 5)
 BASIC, CONTIGUOUS, LOCAL = range(3)
-# Cells of `clock`; DUE: when the next job that waits has its place.
-NOW, RESERVATION, DUE, CLOCKS = range(4)
+# Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass.
+NOW, RESERVATION, DUE, FREED, CLOCKS = range(5)
 
-#: A job with its place: a row of `sets`, of which the words between these hold its resources.
-PLACED = np.dtype([*((name, JOB.fields[name][0]) for name in JOB.names), *(
-    (name, INT) for name in ("set_row", "low_word", "high_word")
-)], align=True)
-#: From `time` on so many resources are free: those of a row of `bits`. `users`: jobs that begin or end there.
-SLICE = np.dtype([("time", FLOAT), ("free", INT), ("row", INT), ("users", INT)], align=True)
+#: A job with its place: until when it may have it; a row of `sets`, whose words between these hold its resources.
+PLACED = np.dtype(
+    [(name, JOB.fields[name][0]) for name in JOB.names or ()]
+    + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
+    align=True,
+)
+#: From `time` on so many resources are free; `users`: jobs that begin or end there.
+SLICE = np.dtype([("time", FLOAT), ("free", INT), ("users", INT)], align=True)
 
 
 class Replay(Block):
@@ -100,10 +101,9 @@ class Reserving(Block):
         "heap_job": (INT, 1),
         "queue": (INT, 1),
         "slices": (SLICE, 1),
-        "bits": (np.dtype("u8"), 2),  # [rows, words]: what is free in a slice
-        "free_rows": (INT, 1),
         "sets": (np.dtype("u8"), 2),  # [rows, words]: what a job has
         "free_sets": (INT, 1),
+        "free": (np.dtype("u8"), 1),  # a bit a resource: what is free in a hole; with BASIC: what is free now
         "groups": (PIECE, 1),  # clusters of the machine
         "count": (INT, 1),
         "clock": (FLOAT, 1),

@@ -90,9 +90,16 @@ def conservative(
     promised, queue, running, upcoming = [list[float]() for _ in range(count)], list[int](), list[int](), 0
 
     def put(i: int, now: float) -> bool:
-        others = [k for k in (*queue, *running) if k != i and places[k]]
+        others = [k for k in (*queue, *running) if k != i]
         for start in sorted({now, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
             until = max(start + wall[i], math.nextafter(start, math.inf))
+            if allocation == "basic":
+                moments = {start, *(begin[k] for k in others if start < begin[k] < until)}
+                used = [sum(size[k] for k in others if begin[k] <= t < end[k]) for t in moments]
+                if max(used) + size[i] <= machine:
+                    begin[i], end[i] = start, until
+                    return True
+                continue
             busy = {place for k in others if begin[k] < until and end[k] > start for place in places[k]}
             free = [place for place in range(machine) if place not in busy]
             chosen = choose(free, size[i], allocation, groups or [(0, machine - 1)])
@@ -108,8 +115,11 @@ def conservative(
             running.remove(i)
         queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
         for i in queue:
+            before = begin[i], end[i], places[i]
             places[i] = []
-            assert put(i, now)
+            assert put(i, now) and begin[i] <= before[0]
+            if begin[i] == before[0]:
+                begin[i], end[i], places[i] = before
         while upcoming < count and submit[upcoming] == now:
             if size[upcoming] <= machine and put(upcoming, now):
                 queue.append(upcoming)
@@ -118,7 +128,12 @@ def conservative(
             upcoming += 1
         for i in queue:
             promised[i].append(begin[i])
-        running += [i for i in queue if begin[i] == now]
+        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
+        for i in [i for i in queue if begin[i] == now]:
+            if allocation == "basic":
+                taken = {place for k in running for place in places[k]}
+                places[i] = [place for place in range(machine) if place not in taken][: size[i]]
+            running.append(i)
         queue = [i for i in queue if begin[i] > now]
     return begin, places, promised
 

@@ -126,6 +126,13 @@ def test_a_job_of_no_length_ends_where_it_starts_and_another_pass_follows() -> N
     assert done.start_time.tolist() == [0.0, 0.0] and done.finish_time.tolist() == [0.0, 1.0]
 
 
+def test_of_those_that_come_together_the_first_by_rank_is_first() -> None:
+    """Also where another waits before them, and only the last of them is looked at by itself."""
+    rows = [(0.0, 0.0, 0.0, 1)] * 13 + [(0.0, 0.0, 0.0, 3), (0.0, 2.0, 2.0, 6), (1.0, 0.0, 0.0, 1), (0.0, 0.0, 0.0, 1)]
+    done = replay(workload(rows), 8, Easy("largest"))
+    assert [places(done, i) for i in (15, 16)] == [[6], [7]]
+
+
 def test_a_job_larger_than_the_machine_is_rejected_and_holds_nobody_up() -> None:
     done = replay(workload([(0.0, 5.0, 5.0, 9), (0.0, 1.0, 1.0, 4)]), 4)
     assert done.rejected.tolist() == [True, False] and math.isnan(done.start_time[0]) and done.start_time[1] == 0.0
