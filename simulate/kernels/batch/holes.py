@@ -22,7 +22,7 @@ _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 def until(start, wall):
     """When a job that starts then ends at the latest; who takes no time holds his place for the shortest moment."""
     end = start + wall
-    return end if end > start else np.nextafter(start, math.inf)
+    return end if end > start else start + (abs(start) * 2.0**-52 + 5e-324)
 
 
 @inner

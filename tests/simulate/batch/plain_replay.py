@@ -92,7 +92,8 @@ def conservative(
     def put(i: int, now: float) -> bool:
         others = [k for k in (*queue, *running) if k != i]
         for start in sorted({now, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
-            until = max(start + wall[i], math.nextafter(start, math.inf))
+            until = start + wall[i]
+            until = until if until > start else start + (abs(start) * 2.0**-52 + 5e-324)
             if allocation == "basic":
                 moments = {start, *(begin[k] for k in others if start < begin[k] < until)}
                 used = [sum(size[k] for k in others if begin[k] <= t < end[k]) for t in moments]
