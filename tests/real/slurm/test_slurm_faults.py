@@ -295,9 +295,10 @@ def _die(slurm: SlurmCluster, node: str, job: int) -> None:
     for process in psutil.process_iter(["cmdline"]):
         words = " ".join(process.info["cmdline"] or ())
         if f"slurmstepd: [{job}." in words and slurm.is_ours(process.pid):
-            for child in process.children(recursive=True):
+            children = process.children(recursive=True)
+            process.kill()  # first: else it still tells Slurm that the job has failed
+            for child in children:
                 child.kill()
-            process.kill()
 
 
 def _one_of_each(slurm: SlurmCluster, work: Work) -> tuple[int, int] | None:
