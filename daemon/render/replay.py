@@ -47,7 +47,7 @@ def _ends(summary: Summary) -> str:
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if summary.nb_jobs_rejected:
-        words.append(f"{summary.nb_jobs_rejected:,} rejected: larger than the machine")
+        words.append(f"{summary.nb_jobs_rejected:,} rejected: too large for the machine")
     return ", ".join(words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def trace(tmp_path: Path) -> Path:
 def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-w", str(trace), "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr()
-    assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: larger than the machine" in said.out
+    assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: too large for the machine" in said.out
     assert max(map(len, said.out.splitlines())) <= 80
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs.csv", "schedule.csv", "summary.json"]
 
@@ -61,6 +62,31 @@ def test_what_is_wrong_is_said(
 ) -> None:
     assert main(["simulate", "-w", str(trace), *argv]) == code
     assert why in capsys.readouterr().err
+
+
+CLUSTER = """
+schema: pilotfish/cluster/v1
+name: c
+node_types: {t: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s}}
+nodes: [{names: "n[1-4]", type: t}]
+clusters: {left: "n[1-2]", right: "%s"}
+"""
+
+
+def test_jobs_stay_within_the_clusters_of_a_cluster_file(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "c.yaml", tmp_path / "run"
+    path.write_text(CLUSTER % "n[3-4]")
+    argv = ["simulate", "-w", str(trace), "-c", str(path), "-p", "conservative:allocation=local", "--out", str(out)]
+    assert main(argv) == 0
+    assert "4 rejected" in capsys.readouterr().out  # they ask for 9 of the 8 cores of a cluster
+    for row in csv.DictReader((out / "jobs.csv").open()):
+        cores = [int(word) for word in row["allocated_resources"].replace("-", " ").split()]
+        assert not cores or max(cores) < 8 or min(cores) >= 8
+    path.write_text(CLUSTER % "n[1,4]")
+    assert main(argv) == 1
+    assert "clusters.right: its nodes do not stand side by side" in capsys.readouterr().err
 
 
 def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
