@@ -146,6 +146,7 @@ def test_a_node_that_dies_and_a_node_that_is_drained(slurm: SlurmCluster, daemon
     try:
         in_the_middle(work, count=12, seconds=4.0)
         lost = eventually(lambda: _first_on(slurm, "n2"), "a job on n2")
+        eventually(lambda: work.runs().get(lost), "its first line")
         _die(slurm, "n2", lost)
         slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
         drained = time.time()
@@ -160,7 +161,7 @@ def test_a_node_that_dies_and_a_node_that_is_drained(slurm: SlurmCluster, daemon
     work.each_ran_once(but=again)
     runs = work.runs()
     assert lost in again and states(slurm, again) == {"COMPLETED"}
-    assert all(len(runs[job]) == 2 and runs[job][1].node != "n2" for job in again)
+    assert all(len(runs[job]) == 2 and runs[job][1].node != "n2" for job in again), {job: runs[job] for job in again}
     assert not [run for each in runs.values() for run in each if run.node == "n3" and run.began > drained + 2.0]
     went_on(daemon)
 
