@@ -109,8 +109,12 @@ class DaemonConfig(_Section):
     @field_validator("cluster", "state_dir", "profiles")
     @classmethod
     def _absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
         base = info.context["base"] if info.context else Path.cwd()
-        return None if value is None else str(base / Path(value).expanduser())
+        if not value or "\0" in value or (info.field_name == "cluster" and (base / value).is_dir()):
+            raise ValueError("the path of a file" if info.field_name != "state_dir" else "the path of a folder")
+        return str(base / Path(value).expanduser())
 
     @field_validator("objective")
     @classmethod

@@ -40,7 +40,7 @@ class Quota:
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
-        self._known = Lasting[object, list[Scope]]()
+        self._known = Lasting[object, tuple[list[Scope], list[Scope]]]()
 
     def empty(self) -> Quota:
         """Another that has counted nothing; what was looked up for one serves both."""
@@ -60,7 +60,7 @@ class Quota:
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
         """Why the job would pass a limit beside what is counted, or ""."""
-        scopes, alone = self._scopes(job), self._alone(job)
+        scopes, alone = self._scopes(job)
         amounts = charge(job, span_s) if scopes or alone else {}
         for scope in alone:
             for what, cap in scope.caps.items():
@@ -76,26 +76,23 @@ class Quota:
 
     def count(self, job: SlurmJob, span_s: float) -> None:
         """Count a job that runs, or is about to."""
-        scopes = self._scopes(job)
+        scopes, _ = self._scopes(job)
         amounts = charge(job, span_s) if scopes else {}
         for scope in scopes:
             for what in scope.caps:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
-    def _scopes(self, job: SlurmJob) -> list[Scope]:
-        return self._known.get(("all", *_who(job)), lambda: _capped(self.limits.scopes(job, self._qos(job))))
+    def _scopes(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
+        """Those in which it counts together with others, and those that cap a job by itself."""
+        who = job.qos, job.partition, job.account, job.uid
+        return self._known.get(who, lambda: self._look_up(job))
 
-    def _alone(self, job: SlurmJob) -> list[Scope]:
-        """Those that cap a job by itself."""
-        return self._known.get(("one", *_who(job)), lambda: _capped(self.limits.of_one(job, self._qos(job))))
+    def _look_up(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
+        qos = self._qos(job)
+        return _capped(self.limits.scopes(job, qos)), _capped(self.limits.of_one(job, qos))
 
     def _qos(self, job: SlurmJob) -> str:
         return next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
-
-
-def _who(job: SlurmJob) -> tuple[str, str, str, int]:
-    """All of a job that decides which scopes it is in."""
-    return job.qos, job.partition, job.account, job.uid
 
 
 def _capped(scopes: Iterable[Scope]) -> list[Scope]:

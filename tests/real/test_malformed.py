@@ -120,7 +120,7 @@ def test_a_wrong_cluster(arena: Arena, where: str, value: Any, way: str) -> None
 
 @pytest.mark.parametrize(("where", "value"), [pytest.param(*case, id=named(*case)) for case in CONFIGS])
 def test_a_wrong_configuration(arena: Arena, where: str, value: Any) -> None:
-    arena.refuses("daemon --config FILE", write(arena, edited(DAEMON, where, value)))
+    assert "wrong.yaml" in arena.refuses("daemon --config FILE", write(arena, edited(DAEMON, where, value)))
 
 
 @pytest.mark.parametrize(("where", "value"), [pytest.param(*case, id=named(*case)) for case in IMPORTS])
