@@ -43,7 +43,9 @@ class Workload:
         return len(self.id)
 
     def take(self, rows: Array, why: str = "") -> Workload:
-        """These rows only (a mask, or numbers in ascending order); what is left out is counted under `why`."""
+        """These rows only (a mask, or their numbers in the order wanted); what is left out is counted under `why`."""
+        if rows.dtype == bool and rows.all():
+            return self
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         more = {name: column[rows] for name, column in self.more.items()}
         gone = len(self) - len(columns["id"])

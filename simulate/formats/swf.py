@@ -90,7 +90,8 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[npt.NDArray[n
     unread, keep = block.unread[:found], np.ones(found, bool)
     for row in np.flatnonzero(unread >= 0).tolist():
         begin = int(unread[row])
-        numbers = _numbers(data[begin : data.find(b"\n", begin) if b"\n" in data[begin:] else None].split())
+        end = data.find(b"\n", begin)
+        numbers = _numbers(data[begin : end if end >= 0 else None].split())
         if numbers is None:
             keep[row] = False
             bad.append((int(block.lines[row]), -1))
@@ -128,13 +129,6 @@ def _workload(path: Path, rows: npt.NDArray[np.float64]) -> Workload:
 
 def _known(workload: Workload) -> Workload:
     """Without the jobs of which the trace does not know enough."""
-    for why, rows in (
-        ("jobs without a submit time", workload.submit_time >= 0),
-        ("jobs without a run time", workload.run_time >= 0),
-        ("jobs without processors", workload.size > 0),
-    ):
-        mask = rows if len(rows) == len(workload) else np.ones(len(workload), bool)
-        if not mask.all():
-            workload = workload.take(mask, why)
-            return _known(workload)
-    return workload
+    workload = workload.take(workload.submit_time >= 0, "jobs without a submit time")
+    workload = workload.take(workload.run_time >= 0, "jobs without a run time")
+    return workload.take(workload.size > 0, "jobs without processors")
