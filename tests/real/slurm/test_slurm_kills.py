@@ -89,7 +89,7 @@ def test_twenty_kills_in_one_workload_delay_no_job_and_double_none(
             else:
                 _spring(daemon, traps, moment, lambda: _submit(work, draw, 3))
             if moment == "requeue":
-                requeued |= _requeue(slurm, traps.victim())
+                requeued |= _requeue(work, traps.victim())
             if number % 3 == 2:  # so that what is drained stays so for a while
                 slurm.resume()
         _submit(work, draw, 4)
@@ -127,10 +127,10 @@ def _spring(daemon: SlurmDaemon, traps: Traps, moment: str, work: Callable[[], N
     eventually(traps.victim, f"the trap {moment}")
 
 
-def _requeue(slurm: SlurmCluster, job: int) -> set[int]:
-    """Send the job back to the queue as soon as it runs; who ended before that could be said stays ended."""
-    eventually(lambda: slurm.jobs()[job][0] in ("RUNNING", "COMPLETED"), f"the start of {job}")
-    slurm.run("scontrol", "requeue", str(job), check=False)
+def _requeue(work: Work, job: int) -> set[int]:
+    """Send the job back to the queue once it has begun by its own word; Slurm calls it running before its node does."""
+    eventually(lambda: work.runs()[job], f"the first line of {job}")
+    work.slurm.run("scontrol", "requeue", str(job), check=False)
     return {job}
 
 
