@@ -112,9 +112,10 @@ class DaemonConfig(_Section):
         if value is None:
             return None
         base = info.context["base"] if info.context else Path.cwd()
-        if not value or "\0" in value or (info.field_name == "cluster" and (base / value).is_dir()):
+        path = base / Path(value).expanduser()
+        if not value or "\0" in value or (info.field_name == "cluster" and path.is_dir()):
             raise ValueError("the path of a file" if info.field_name != "state_dir" else "the path of a folder")
-        return str(base / Path(value).expanduser())
+        return str(path)
 
     @field_validator("objective")
     @classmethod

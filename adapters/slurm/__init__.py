@@ -75,9 +75,7 @@ def create(
         requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
         max_defer_s=max_defer_s, wide_nodes=wide_nodes,
     )  # fmt: skip
-    selection = Selection(
-        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
-    )
+    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
     commands = ByCommands(Commands(timeout_s))
     way: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
@@ -139,9 +137,7 @@ def examine(
         **{name: value for name, value in others.items() if not name.startswith("rest_")},
     )  # fmt: skip
     run = Commands(timeout_s)
-    selection = Selection(
-        frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment=comment
-    )
+    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
     found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
     if others.get("rest_url") and not any(each.topic == "rest" and each.level in (WARNING, PROBLEM) for each in found):
         from .rest import check as asked

@@ -9,7 +9,7 @@ credential of its first run has expired.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -48,6 +48,11 @@ class Selection:
     accounts: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     comment: bool = True
+
+    @classmethod
+    def of(cls, *lists: Iterable[str], comment: bool = True) -> Selection:
+        """Of partitions, QOS, accounts and features, in this order."""
+        return cls(*map(frozenset, lists), comment=comment)
 
     def takes(self, job: SlurmJob) -> bool:
         """Whether the job is one of them."""
