@@ -47,7 +47,8 @@ class Jobs:
     @property
     def ran(self) -> Array:
         """Which of them ever began."""
-        return self.ending != REJECTED
+        began: Array = self.ending != REJECTED
+        return began
 
     @property
     def held(self) -> Array:
