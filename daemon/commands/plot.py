@@ -77,6 +77,8 @@ def _check(
         raise inputs.bad("--out", f"{target.name!r} has no known ending (allowed: {', '.join(_PACKAGES)})")
     if len(folders) > _MOST:
         raise inputs.bad("DIR", f"{len(folders)} runs (allowed: up to {_MOST} in one picture)")
+    if len(set(folders)) < len(folders):
+        raise inputs.bad("DIR", "one of them is given twice")
     if labelled and kind != "gantt":
         raise inputs.bad("--jobs", f"a {kind} picture shows no jobs (allowed: with gantt)")
     for option, value in (("--from", begin), ("--until", end)):

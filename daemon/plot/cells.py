@@ -26,8 +26,9 @@ def cells(panel: Panel, bars: Rectangles, columns: int, rows: int) -> npt.NDArra
     assert panel.y is not None and panel.y[1] is not None
     begin, end = panel.x
     rows = min(rows, int(panel.y[1]))
-    left, right = ((np.clip(x, begin, end) - begin) * (columns / (end - begin)) for x in (bars.left, bars.right))
-    low, high = (y * (rows / panel.y[1]) for y in (bars.low, bars.high))
+    across = [(np.clip(x, begin, end) - begin) * (columns / (end - begin)) for x in (bars.left, bars.right)]
+    up = [y * (rows / panel.y[1]) for y in (bars.low, bars.high)]
+    left, right, low, high = (each.round(9) for each in (*across, *up))  # what ends at an edge ends there
     colour = np.zeros((rows, columns, 3))
     share, weight = np.zeros((rows, columns)), np.zeros((rows, columns))
     for number in np.unique(bars.fill).tolist():

@@ -58,11 +58,11 @@ def _head(picture: Picture) -> Div:
     notes = f'<div style="color:{QUIET};margin:.3em 0">{escape(picture.notes)}</div>' if picture.notes else ""
     title = f'<div style="font-size:17px;font-weight:bold;margin:.4em 0">{escape(picture.title)}</div>'
     text = f'<div style="{escape(_STYLE)};font-size:13px;color:{INK};margin:0 12px">{title}{notes}{entries}</div>'
-    return Div(text=text, sizing_mode="stretch_width")
+    return Div(text=text, sizing_mode="stretch_width", disable_math=True)
 
 
 def _figure(panel: Panel, x_title: str, high: int, first: Figure | None, *, named: bool) -> Figure:
-    from bokeh.models import NumeralTickFormatter, Range1d, WheelZoomTool
+    from bokeh.models import NumeralTickFormatter, PlainText, Range1d, WheelZoomTool
     from bokeh.plotting import figure
 
     unit = panel.unit.size if panel.unit else 1.0
@@ -84,7 +84,7 @@ def _figure(panel: Panel, x_title: str, high: int, first: Figure | None, *, name
     if panel.unit:
         made.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     if panel.title:
-        made.title = panel.title
+        made.title.text = PlainText(text=panel.title)  # text itself would be read as mathematics between $$
     if panel.marks:
         made.xaxis.ticker = [at for at, _ in panel.marks]
         made.xaxis.major_label_overrides = dict(panel.marks)

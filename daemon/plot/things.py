@@ -129,16 +129,19 @@ def _cells(made: Figure, panel: Panel, part: Rectangles, unit: float) -> None:
 
 
 def _bars(made: Figure, part: Bars, *, named: bool) -> None:
+    from bokeh.models import PlainText
+
     places = np.arange(len(part.names))[::-1]
     values = np.nan_to_num(part.values)
     made.hbar(places, right=values, height=0.62, color=list(part.colours))
     made.text(values, places, list(part.words), x_offset=5, text_baseline="middle", text_font_size="12px",
               text_color=INK)  # fmt: skip
-    made.x_range.end = (max(values) or 1.0) * 1.9
+    made.x_range.end = (max(values) or 1.0) * 2.1
     made.xaxis.visible, made.xgrid.visible, made.ygrid.visible = False, False, False
     made.yaxis.ticker = places.tolist()
     labels = part.names if named else [""] * len(places)
-    made.yaxis.major_label_overrides = {int(place): name for place, name in zip(places, labels, strict=True)}
+    said = {int(place): PlainText(text=name) for place, name in zip(places, labels, strict=True)}
+    made.yaxis.major_label_overrides = said
     made.yaxis.major_tick_line_color = None
 
 

@@ -63,8 +63,7 @@ def view(runs: Sequence[Run], folders: Sequence[Path], begin: float | None, end:
     """A view of runs, from `begin` to `end` where those are given."""
     names = [run.policy or folder.resolve().name for run, folder in zip(runs, folders, strict=True)]
     labels = [
-        name if names.count(name) == 1 else f"{name} ({folder.resolve().name})"
-        for name, folder in zip(names, folders, strict=True)
+        name if names.count(name) == 1 else f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)
     ]
     colours = LINES if len(runs) <= len(LINES) else MORE_LINES
     shown = [

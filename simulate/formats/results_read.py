@@ -47,7 +47,7 @@ def read_run(path: Path) -> Run:
     workload, jobs = _jobs(file)
     about, row = _summary(_beside(file, "summary.json")), _schedule(_beside(file, "schedule.csv"))
     states, energy = _states(_beside(file, "machine_states.csv")), _energy(_beside(file, "consumed_energy.csv"))
-    size = about["machine"] or row["nb_computing_machines"]
+    size = about["machine"] or (row["nb_computing_machines"] and int(row["nb_computing_machines"]))
     if size is None and states is not None and len(states.counts):
         size = int(states.counts[0].sum())
     used = int(jobs.pieces[:, 1].max()) + 1 if len(jobs.pieces) else 1
@@ -140,10 +140,8 @@ def _schedule(path: Path | None) -> dict[str, Any]:
         return row
     wanted = {name: Column((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
     for name, values in read_columns(path, wanted).items():
-        if len(values) and not np.isnan(values[0]):
+        if len(values) and values[0] > 0:  # Batsim writes 0 joules where it measured none
             row[name] = float(values[0])
-    machines = row["nb_computing_machines"]
-    row["nb_computing_machines"] = int(machines) if machines is not None and machines >= 1 else None
     return row
 
 
