@@ -63,8 +63,8 @@ def _joules(run: Run, window: tuple[float, float] | None) -> float | None:
     if run.energy is None or not len(run.energy.time):
         return None
     first, last = run.energy.time[0], run.energy.time[-1]
-    begin, end = joules_at(run.energy, np.clip(window or (first, last), first, last))
-    return float(end - begin)
+    begin, end = np.clip(window or (first, last), first, last)
+    return float(np.diff(joules_at(run.energy, np.array([begin, end])))[0]) if end > begin else None
 
 
 def _of(what: Any, values: Array) -> float | None:

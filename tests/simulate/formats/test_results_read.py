@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
@@ -134,6 +134,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     assert read_run(tmp_path).jobs.id[1] == "\udcff\x00"
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 99999), st.integers(0, 9)), max_size=6), max_size=20))
 def test_sets_of_intervals_are_read_as_they_are_written(sets: list[list[tuple[int, int]]]) -> None:
     texts = [" ".join(f"{a}-{a + more}" if more else str(a) for a, more in each) for each in sets]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,11 @@ from pilotfish.simulate.formats.results import write_results
 from pilotfish.simulate.formats.results_read import read_run
 from pilotfish.simulate.series.figures import distribution, figures
 from pilotfish.simulate.series.power import joules_at, watts_over
-from pilotfish.simulate.series.run import Energy
+from pilotfish.simulate.series.run import Energy, Jobs, Run
 from pilotfish.simulate.workload import Workload
 
+#: Milliseconds, in seconds.
+MOMENT = st.integers(0, 10**7).map(lambda value: value / 1000)
 ROWS = st.lists(
     st.tuples(st.floats(0, 1e4), st.floats(0, 1e3), st.floats(0, 1e3), st.integers(1, 9)), min_size=1, max_size=30
 )
@@ -58,8 +60,9 @@ def test_a_window_takes_the_jobs_submitted_in_it(tmp_path: Path) -> None:
     assert (nothing.mean_waiting, nothing.makespan, nothing.utilisation) == (None, None, 0.0)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e6)), min_size=1, max_size=20),
-       st.lists(st.floats(0, 3e5), min_size=2, max_size=20, unique=True))  # fmt: skip
+@settings(deadline=None)
+@given(st.lists(st.tuples(MOMENT, st.floats(0, 1e6)), min_size=1, max_size=20),
+       st.lists(MOMENT, min_size=2, max_size=20, unique=True))  # fmt: skip
 def test_power_keeps_the_energy(parts: list[tuple[float, float]], cuts: list[float]) -> None:
     long, grown = np.array(parts).T
     energy = Energy(np.cumsum(long), np.cumsum(grown))
@@ -70,6 +73,15 @@ def test_power_keeps_the_energy(parts: list[tuple[float, float]], cuts: list[flo
         assert used == pytest.approx(inside[1] - inside[0], rel=1e-9, abs=1e-3)
 
 
+def test_of_the_energy_only_what_was_used_in_the_window_counts() -> None:
+    energy, nobody = Energy(np.array([10.0, 20.0, 40.0]), np.array([5.0, 55.0, 75.0])), np.empty(0)
+    jobs = Jobs(*[nobody] * 6, pieces=np.empty((0, 2), np.int64), owner=nobody.astype(np.int64))
+    run = Run("w", "p", 4, True, jobs, energy=energy)
+    windows = None, (0.0, 15.0), (15.0, 30.0), (50.0, 60.0)
+    assert [figures(run, window).joules for window in windows] == [70, 25, 35, None]
+    assert figures(replace(run, joules=90.0)).joules == 90.0 and figures(replace(run, energy=None)).joules is None
+
+
 def test_nothing_is_known_before_and_after_what_was_measured() -> None:
     energy = Energy(np.array([10.0, 20.0]), np.array([0.0, 50.0]))
     np.testing.assert_array_equal(joules_at(energy, np.array([9.0, 15.0, 21.0])), [np.nan, 25.0, np.nan])
@@ -77,6 +89,7 @@ def test_nothing_is_known_before_and_after_what_was_measured() -> None:
     assert np.isnan(watts_over(Energy(np.empty(0), np.empty(0)), np.array([0.0, 1.0]))).all()
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=2000))
 def test_the_distribution_has_its_ends_and_never_lies(values: list[float]) -> None:
     x, y = distribution(np.array(values), 64)

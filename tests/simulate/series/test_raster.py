@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.series.raster import shares, touches
@@ -23,6 +23,7 @@ def columns(boxes: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, .
     return across[:, 0], across[:, 1], up[:, 0], up[:, 1]
 
 
+@settings(deadline=None)
 @given(BOXES)
 def test_the_area_is_kept_and_each_cell_has_its_share(boxes: list[tuple[list[float], list[float]]]) -> None:
     left, right, low, high = columns(boxes)
@@ -36,6 +37,7 @@ def test_the_area_is_kept_and_each_cell_has_its_share(boxes: list[tuple[list[flo
             assert found[row, column] == pytest.approx((across * up).sum(), abs=1e-9)
 
 
+@settings(deadline=None)
 @given(BOXES)
 def test_each_rectangle_touches_where_it_is(boxes: list[tuple[list[float], list[float]]]) -> None:
     found = shares(*columns(boxes), WIDE, HIGH)

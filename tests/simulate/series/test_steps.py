@@ -6,15 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.series import steps
 from pilotfish.simulate.series.run import DONE, REJECTED, Jobs, MachineStates, Run, span
 
-TIME = st.floats(0, 1e6)
-ROWS = st.lists(st.tuples(TIME, TIME, st.floats(0, 1e5), st.integers(1, 50)), max_size=30)
-CUTS = st.lists(st.floats(-1e5, 3e6), min_size=2, max_size=40, unique=True)
+#: Milliseconds, in seconds.
+TIME = st.integers(0, 10**9).map(lambda value: value / 1000)
+ROWS = st.lists(st.tuples(TIME, TIME, TIME, st.integers(1, 50)), max_size=30)
+CUTS = st.lists(st.integers(-(10**8), 3 * 10**9).map(lambda value: value / 1000), min_size=2, max_size=40, unique=True)
 
 
 def jobs_of(rows: list[tuple[float, float, float, int]]) -> Jobs:
@@ -33,6 +34,7 @@ def at(function: steps.Steps, time: float) -> int:
     return int(found[-1]) if found else 0
 
 
+@settings(deadline=None)
 @given(ROWS, CUTS)
 def test_means_keep_the_core_seconds(rows: list[tuple[float, float, float, int]], cuts: list[float]) -> None:
     jobs, inner = jobs_of(rows), np.sort(cuts)
@@ -45,6 +47,7 @@ def test_means_keep_the_core_seconds(rows: list[tuple[float, float, float, int]]
     assert drawn == pytest.approx(waited, rel=1e-9, abs=1e-3)
 
 
+@settings(deadline=None)
 @given(ROWS, CUTS)
 def test_means_are_between_the_extremes_which_are_values(
     rows: list[tuple[float, float, float, int]], cuts: list[float]
