@@ -43,7 +43,8 @@ def _panel(shown: Shown, view: View, labelled: bool, *, titled: bool) -> Panel:
 def _rectangles(run: Run, view: View, labelled: bool) -> Rectangles:
     jobs = run.jobs
     left, right = jobs.start[jobs.owner], jobs.finish[jobs.owner]
-    seen = (right >= view.begin) & (left <= view.end)
+    at_once = (left == right) & (left >= view.begin) & (left <= view.end)
+    seen = at_once | ((right > view.begin) & (left < view.end))
     owner, pieces = jobs.owner[seen], jobs.pieces[seen]
     chosen, job = np.unique(owner, return_inverse=True)
     names = np.array([clean(str(name)) for name in jobs.id[chosen]], object)

@@ -6,6 +6,8 @@ in it too; where fewer things happen than there are columns, each step is drawn 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...simulate.series import steps
@@ -16,13 +18,12 @@ from .views import Shown, View, headline
 
 def utilisation(view: View) -> Picture:
     """Resources in use, below a line at the machine's size."""
-    parts: list[Part] = [_part(each, steps.busy(each.run.jobs), view) for each in view.shown]
-    sizes = sorted({each.run.machine for each in view.shown})
-    parts += [Level(f"machine, {size:,} resources", float(size)) for size in sizes]
+    drawn = [_part(each, steps.busy(each.run.jobs), view) for each in view.shown]
+    top = max([each.run.machine for each in view.shown] + [part.values.max(initial=0.0) for part in drawn])
     means = ", ".join(_mean(each, view) for each in view.shown)
     panel = Panel(
-        "", "resources in use", parts, view.x, view.x_title, (0.0, sizes[-1] * 1.05), view.unit, whole=True,
-        empty=_empty(view),
+        "", "resources in use", [*drawn, *_machines(view)], view.x, view.x_title, (0.0, top * 1.05), view.unit,
+        whole=True, empty=_empty(view),
     )  # fmt: skip
     return Picture(headline("Utilisation", view.shown), [[panel]], f"in use in the mean: {means}")
 
@@ -31,8 +32,7 @@ def queue(view: View) -> Picture:
     """Jobs that wait, and the resources that they ask for."""
     jobs: list[Part] = [_part(each, steps.waiting(each.run.jobs), view) for each in view.shown]
     wanted: list[Part] = [_part(each, steps.wanted(each.run.jobs), view) for each in view.shown]
-    sizes = sorted({each.run.machine for each in view.shown})
-    wanted += [Level(f"machine, {size:,} resources", float(size)) for size in sizes]
+    wanted += _machines(view)
     rows = [
         [Panel("", "jobs waiting", jobs, view.x, view.x_title, (0.0, None), view.unit, whole=True, empty=_empty(view))],
         [Panel("", "resources they ask for", wanted, view.x, view.x_title, (0.0, None), view.unit, whole=True)],
@@ -48,10 +48,17 @@ def edges(times: Array, view: View) -> Array:
     return np.linspace(view.begin, view.end, view.columns + 1)
 
 
+def _machines(view: View) -> list[Level]:
+    """A line for each size of a machine."""
+    sizes = sorted({each.run.machine for each in view.shown})
+    return [Level(f"machine, {size:,} resources", float(size)) for size in sizes]
+
+
 def _part(shown: Shown, function: steps.Steps, view: View) -> Steps:
     columns = edges(function.times, view)
-    low, high = function.extremes_over(columns) if len(view.shown) == 1 else (None, None)
-    return Steps(shown.label, shown.colour, columns, function.mean_over(columns), low, high)
+    low, high = function.extremes_over(columns)
+    drawn = Steps(shown.label, shown.colour, columns, function.mean_over(columns))
+    return drawn if len(view.shown) > 1 or (low == high).all() else replace(drawn, low=low, high=high)
 
 
 def _mean(shown: Shown, view: View) -> str:

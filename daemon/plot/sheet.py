@@ -114,9 +114,9 @@ def _frame(axes: Axes, panel: Panel) -> None:
     elif panel.unit:
         steps = [1, 2, 5, 10] if panel.unit.name == "days" else [1, 2, 3, 6, 10]
         axes.xaxis.set_major_locator(MaxNLocator(nbins=12, steps=steps))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.12g}"))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10], integer=panel.whole))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.12g}"))
     axes.grid(color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.tick_params(length=3)

@@ -112,10 +112,10 @@ def _rectangles(made: Figure, panel: Panel, part: Rectangles, unit: float) -> No
     tooltips = [("job", "@name"), ("resources", "@size{0,0}"), ("waited", "@wait{custom}"), ("ran", "@run{custom}")]
     said = {field: CustomJSHover(code=_DURATION) for field in ("@wait", "@run")}
     made.add_tools(HoverTool(renderers=bars, tooltips=tooltips, formatters=said, visible=False))
-    if part.labelled:
-        placed = list(names.places(panel, part, *_SEEN))
+    placed = list(names.places(panel, part, *_SEEN)) if part.labelled else []
+    if placed:
         made.text(*(list(each) for each in zip(*placed, strict=True)), text_align="center", text_baseline="middle",
-                  text_color=INK, text_font_size="11px") if placed else None  # fmt: skip
+                  text_color=INK, text_font_size="11px")  # fmt: skip
 
 
 def _cells(made: Figure, panel: Panel, part: Rectangles, unit: float) -> None:

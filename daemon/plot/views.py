@@ -78,7 +78,7 @@ def view(runs: Sequence[Run], folders: Sequence[Path], begin: float | None, end:
 
 
 def headline(what: str, shown: Sequence[Shown]) -> str:
-    """What a picture is of: workload, jobs, machine, policy."""
+    """What a picture is of: workload, machine, policy."""
     workloads = list(dict.fromkeys(each.run.workload for each in shown if each.run.workload))
     machines = sorted({each.run.machine for each in shown})
     names = ", ".join(fit(clean(name), _LONGEST) for name in workloads[:2]) + (", ..." if len(workloads) > 2 else "")
