@@ -19,8 +19,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_trace_says_how_to_make_it_again(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["generate", "lublin", "--jobs", "50", "--procs", "64", "--load", "0.8", "--seed", "3", "-o", "a.swf.gz"]
+@pytest.mark.parametrize("model", ["lublin", "thesis"])
+def test_a_trace_says_how_to_make_it_again(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["generate", model, "--jobs", "50", "--procs", "64", "--load", "0.8", "--seed", "3", "-o", "a.swf.gz"]
     assert main(argv) == 0
     assert "a.swf.gz: 50 jobs in" in capsys.readouterr().err
     assert main([*argv[:-1], "-"]) == 0
@@ -40,6 +41,15 @@ def test_what_is_made_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> Non
     assert "200 jobs on 128 processors" in capsys.readouterr().out
 
 
+def test_a_workflow_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "stream", "--jobs", "20", "--shape", "wide", "-o", "dag.yaml"]) == 0
+    assert "dag.yaml: 20 jobs" in capsys.readouterr().err
+    lab = "schema: pilotfish/cluster/v1\nnode_types: {x: {cores: 56, memory: 256GiB, memory_bandwidth: 80GB/s}}\n"
+    Path("lab.yaml").write_text(lab + 'nodes: [{names: "s[1-2]", type: x}]\n')
+    assert main(["plan", "dag.yaml", "--cluster", "lab.yaml", "--policy", "mom"]) == 0
+    assert "wide-20-0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
@@ -54,6 +64,13 @@ def test_what_is_made_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> Non
         (["lublin", "-o", "a.swf", "--walltime", "factor:9:1"], 64, "factor:A:B with 0 < A <= B"),
         (["lublin", "-o", "a.swf", "--seed", "-1"], 64, "'--seed'"),
         (["lublin", "-o", "gone/a.swf"], 1, "gone/a.swf: cannot be written"),
+        (["thesis", "-o", "a.swf", "--gap", "15"], 64, "two numbers, such as 2:15"),
+        (["thesis", "-o", "a.swf", "--gap", "nan:1"], 64, "0.2 to 100"),
+        (["thesis", "-o", "a.swf", "--size", "9:0.1"], 64, "fit a machine of 32"),
+        (["thesis", "-o", "a.swf", "--run-time", "4:9"], 64, "'--run-time': 9"),
+        (["stream", "-o", "a.swf"], 64, "allowed: .yaml, .yml, or - for stdout"),
+        (["stream", "-o", "a.yaml", "--shape", "montag"], 64, "did you mean 'montage'?"),
+        (["stream", "-o", "a.yaml", "--jobs", "0"], 64, "'--jobs'"),
         (["lubin", "-o", "a.swf"], 64, "lubin"),
     ],
 )
@@ -66,7 +83,7 @@ def test_what_is_wrong_is_said(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("model", ["lublin"])
+@pytest.mark.parametrize("model", ["lublin", "thesis", "stream"])
 def test_each_model_has_help_with_examples(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", model, "--help"]) == 0
     text = capsys.readouterr().out
