@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -50,6 +51,22 @@ def test_a_workflow_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "wide-20-0" in capsys.readouterr().out
 
 
+def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "lublin", "--jobs", "500", "--kind", "batch", "-o", "a.swf"]) == 0
+    argv = ["generate", "communication", "-w", "a.swf", "--jobs", "20", "--f-comm", "2e7", "--matrices", "-o", "c.json"]
+    assert main(argv) == 0
+    assert "c.json: 20 jobs of 500 for 128 processors" in capsys.readouterr().err
+    text = Path("c.json").read_text()
+    data = json.loads(text)
+    assert data["nb_res"] == 128 and len(data["jobs"]) == len(data["profiles"]) == 20
+    command = data["description"].partition(": pilotfish ")[2]
+    assert "--f-comm 20000000 " in command and " --matrices " in command and " --arrivals" not in command
+    assert main([*shlex.split(command), "-o", "-"]) == 0
+    assert capsys.readouterr().out == text
+    assert main([*argv[:5], "400", *argv[6:]]) == 1
+    assert "a.swf: " in (said := capsys.readouterr().err) and "of its jobs ran 3600 to 86400 s" in said
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
@@ -71,6 +88,12 @@ def test_a_workflow_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
         (["stream", "-o", "a.swf"], 64, "allowed: .yaml, .yml, or - for stdout"),
         (["stream", "-o", "a.yaml", "--shape", "montag"], 64, "did you mean 'montage'?"),
         (["stream", "-o", "a.yaml", "--jobs", "0"], 64, "'--jobs'"),
+        (["communication", "-o", "a.json"], 64, "'--workload'"),
+        (["communication", "-w", "b.swf", "-o", "a.swf"], 64, "allowed: .json"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--f-w", "inf"], 64, "0 to 1e+15"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--bounds", "2:1"], 64, "0 <= A <= B"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--largest", "129"], 64, "up to --procs, 128"),
+        (["communication", "-w", "b.swf", "-o", "a.json"], 1, "b.swf: No such file"),
         (["lubin", "-o", "a.swf"], 64, "lubin"),
     ],
 )
@@ -83,7 +106,7 @@ def test_what_is_wrong_is_said(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("model", ["lublin", "thesis", "stream"])
+@pytest.mark.parametrize("model", ["lublin", "thesis", "stream", "communication"])
 def test_each_model_has_help_with_examples(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", model, "--help"]) == 0
     text = capsys.readouterr().out
