@@ -12,8 +12,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +23,7 @@ import numpy.typing as npt
 from ..batch.energy import STATES, Track
 from ..batch.metrics import Summary, killed
 from ..batch.replay import Replayed
+from .writing import write_whole
 
 Array = npt.NDArray[Any]
 SUCCESS, KILLED, REJECTED = "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED"
@@ -54,7 +53,7 @@ def write_results(
     }
     if found is not None:
         texts |= {"machine_states.csv": machine_states_csv(found), "consumed_energy.csv": energy_csv(found)}
-    return [_write(folder / name, text) for name, text in texts.items()]
+    return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
 def machine_states_csv(found: Track) -> str:
@@ -124,16 +123,3 @@ def _field(text: str) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([text])
     return out.getvalue()
-
-
-def _write(path: Path, text: str) -> Path:
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    return path
