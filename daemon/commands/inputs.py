@@ -27,6 +27,7 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
+    from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
     from ...simulate.stochastic import Replicated
@@ -211,6 +212,14 @@ def load_kernels(*kernels: str) -> None:
         if not is_warm(kernel):
             note(f"compiling the {names.get(kernel, 'replay')} for this machine, once; this takes some seconds")
         load(kernel)
+
+
+def load_replay(policies: Iterable[BatchPolicy]) -> None:
+    """Load what reads and replays traces under these policies, as `load_kernels`."""
+    from ...simulate.batch.spec import Conservative
+
+    kernels = {"batch.conservative" if isinstance(policy, Conservative) else "batch.easy" for policy in policies}
+    load_kernels("batch.swf", *sorted(kernels))
 
 
 def read_cluster(path: Path) -> Cluster:

@@ -8,7 +8,6 @@ import json
 import shlex
 import sys
 import time
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +17,9 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...simulate.batch.machine import Machine
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
-    from ...simulate.platform import Cluster
     from ...simulate.workload import Workload
 
 
@@ -72,17 +71,17 @@ def simulate(
     from ...simulate.batch.select import Select
     from ...simulate.formats.swf import read_swf
 
-    inputs.load_kernels("batch.swf", "batch.conservative" if policy.startswith("conservative") else "batch.easy")
+    inputs.load_replay([chosen])
     select = Select(begin, end, tuple(user or ()), least, most, load)
     jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
-    machine, whose, groups = _machine(jobs, workload, procs, cluster)
+    machine, whose = _machine(jobs, workload, procs, cluster)
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch.metrics import summarise
 
-    replayed = _replay(jobs, machine, chosen, seed, groups)
+    replayed = _replay(jobs, machine, chosen, seed)
     summary = summarise(replayed)
-    about = _about(workload, cluster, chosen, seed, machine, jobs)
+    about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
     if out is not None:
         from ...simulate.formats.results import write_results
 
@@ -123,41 +122,29 @@ def _policy(text: str) -> Policy:
         ) from None
 
 
-def _machine(
-    jobs: Workload, path: Path, procs: int | None, cluster: Path | None
-) -> tuple[int, str, list[tuple[int, int]]]:
-    """Processors, who says so, and the first and last of each cluster."""
+def _machine(jobs: Workload, path: Path, procs: int | None, cluster: Path | None) -> tuple[Machine, str]:
+    """The machine, and who says so."""
+    from ...simulate.batch.machine import Machine, machine_of
+
     if procs is not None:
-        return procs, "--procs", []
+        return Machine(procs), "--procs"
     if cluster is not None:
-        found = inputs.read_cluster(cluster)
-        return sum(node.type.cores for node in found.nodes), f"the cores of {cluster.name}", _groups(found)
+        return machine_of(inputs.read_cluster(cluster)), f"the cores of {cluster.name}"
     if jobs.machine is None:
         why = "its header does not say how large the machine is"
         raise ConfigError(str(path), "MaxProcs", why, "such a line, or --procs, or --cluster")
-    return jobs.machine, f"the header of {path.name}", []
+    return Machine(jobs.machine), f"the header of {path.name}"
 
 
-def _groups(cluster: Cluster) -> list[tuple[int, int]]:
-    """First and last core of each group of nodes, cores being numbered node by node."""
-    first = [0, *accumulate(node.type.cores for node in cluster.nodes)]
-    found = []
-    for name, members in cluster.groups.items():
-        places = sorted(cluster.index[member] for member in members)
-        if places[-1] - places[0] != len(places) - 1:
-            raise ConfigError(cluster.source, f"clusters.{name}", "its nodes do not stand side by side", "neighbours")
-        found.append((first[places[0]], first[places[-1] + 1] - 1))
-    return sorted(found)
-
-
-def _replay(
-    jobs: Workload, machine: int, policy: Policy, seed: int, groups: list[tuple[int, int]]
-) -> Replayed:
+def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Replayed:
     from ...simulate.batch.replay import replay
     from ..render.replay import Progress
 
     with Progress(jobs) as progress:
-        return replay(jobs, machine, policy, seed=seed, groups=groups, progress=progress.at, clock=time.perf_counter)
+        return replay(
+            jobs, machine.processors, policy, seed=seed, groups=machine.groups, progress=progress.at,
+            clock=time.perf_counter,
+        )  # fmt: skip
 
 
 def _about(

@@ -45,7 +45,7 @@ def write_results(folder: Path, replayed: Replayed, summary: Summary, about: Map
         "schedule.csv": _row_csv(numbers),
         "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
     }
-    return [_write(folder / name, text) for name, text in texts.items()]
+    return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
 def jobs_csv(replayed: Replayed) -> str:
@@ -98,7 +98,8 @@ def _field(text: str) -> str:
     return out.getvalue()
 
 
-def _write(path: Path, text: str) -> Path:
+def write_whole(path: Path, text: str) -> Path:
+    """Put a file there, all of it or nothing. Raises OSError."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         try:
             file.write(text)
