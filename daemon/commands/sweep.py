@@ -6,12 +6,12 @@ import json
 import os
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ def sweep(
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", min=1, help="Processes; default: one for each CPU.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Instead of processes: the Dask cluster there, tcp://HOST:8786."),
+    ] = None,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write results.parquet, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all rows and what is best as JSON.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, print the runs, run none.")] = False,
@@ -47,39 +51,55 @@ def sweep(
     Examples:
       pilotfish sweep study.yaml --dry-run
       pilotfish sweep study.yaml --workers 8 --out study
+      pilotfish sweep study.yaml --dask tcp://head:8786
     """
+    found = _crew(workers, dask)
     if parquet:
         from ..sweep.parquet import demand_pyarrow
 
         demand_pyarrow()
-    from ..sweep.crew import Processes
     from ..sweep.journal import read_journal
     from ..sweep.prepared import check, prepare
 
     made = prepare(file)
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
-    with Processes(workers or len(os.sched_getaffinity(0))) as crew:
-        if todo:
-            inputs.load_replay(made.sweep.policies)
+    if todo and dask is None:  # made once, before the processes need them
+        inputs.load_replay(made.sweep.policies)
+    with found as crew:
         check(made, todo, crew)
         if dry_run:
             _show_runs(made, todo, as_json)
             return
-        rows, spent = _carry_out(made, crew, folder, parquet)
-    _report(made, rows, folder, spent, as_json)
+        rows = _carry_out(made, crew, folder, parquet)
+    _report(made, rows, folder, as_json)
     if any(row["status"] != "done" for row in rows):
         raise typer.Exit(1)
 
 
-def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> tuple[list[Row], float]:
-    """Run what is not done yet; returns all rows, and seconds."""
+def _crew(workers: int | None, dask: str | None) -> Crew:
+    """Who carries out the runs: found before any file is read."""
+    if dask is None:
+        from ..sweep.crew import Processes
+
+        return Processes(workers or len(os.sched_getaffinity(0)))
+    if workers is not None:
+        raise inputs.bad("--workers", "not beside --dask: the cluster has its own")
+    from ..sweep.dask_crew import OnDask
+
+    try:
+        return OnDask(dask)
+    except ConfigError as error:
+        raise inputs.bad_value("--dask", error) from None
+
+
+def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> list[Row]:
+    """Run what is not done yet; returns all rows."""
     from ..render.sweep import Progress
     from ..sweep.conduct import conduct, known_rows
-    from ..sweep.journal import Journal
+    from ..sweep.journal import Journal, read_journal
     from ..sweep.table import Table
 
-    began = time.monotonic()
     with Journal(folder / JOURNAL) as journal:
         table = Table(folder / RESULTS, made.columns, known_rows(made, journal.done))
         done = len(table.rows)
@@ -89,7 +109,8 @@ def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> tuple
             with Progress(len(made.runs) - done) as progress:
                 conduct(made, crew, journal, table, progress.ended)
         except KeyboardInterrupt:
-            inputs.note(f"{len(table.rows):,} of {len(made.runs):,} runs are done; the same command goes on")
+            table.add(known_rows(made, read_journal(folder / JOURNAL)))  # also what ended at that very moment
+            inputs.note(f"{len(table.rows):,} of {len(made.runs):,} runs have ended; the same command goes on")
             raise
         finally:
             table.write()
@@ -98,7 +119,7 @@ def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> tuple
         from ..sweep.parquet import write_parquet
 
         write_parquet(folder / "results.parquet", table.rows, made.columns)
-    return table.rows, time.monotonic() - began
+    return table.rows
 
 
 def _about(made: Prepared) -> dict[str, Any]:
@@ -120,7 +141,7 @@ def _write_about(made: Prepared, folder: Path) -> None:
     write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
 
 
-def _report(made: Prepared, rows: list[Row], folder: Path, spent: float, as_json: bool) -> None:
+def _report(made: Prepared, rows: list[Row], folder: Path, as_json: bool) -> None:
     failed = [row for row in rows if row["status"] != "done"]
     if as_json:
         print(json.dumps({**_about(made), "cases": _cases(made, rows), "runs": rows}, indent=1))

@@ -119,21 +119,28 @@ class Progress:
             self._start(console)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if self._ended and error is None:
+            spent = time.monotonic() - self._began
+            rate = f", {self._ended / spent:,.0f} runs/s" if spent > 0 else ""
+            tell(f"pilotfish: {count(self._ended, 'run')} in {duration(spent)}{rate}{self._failures}")
 
     def ended(self, rows: Sequence[Row]) -> None:
         """These runs have ended."""
         self._ended += len(rows)
         self._failed += sum(row["status"] != "done" for row in rows)
-        failed = f", {self._failed:,} failed" if self._failed else ""
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._ended, failed=failed)
-        elif (tenths := 10 * self._ended // self._runs) > self._told:
+            self._bar.update(self._task, completed=self._ended, failed=self._failures)
+        elif self._told < (tenths := 10 * self._ended // self._runs) < 10:
             self._told = tenths
             spent = duration(time.monotonic() - self._began)
-            tell(f"pilotfish: {self._ended:,} of {count(self._runs, 'run')} in {spent}{failed}")
+            tell(f"pilotfish: {self._ended:,} of {count(self._runs, 'run')} in {spent}{self._failures}")
+
+    @property
+    def _failures(self) -> str:
+        return f", {self._failed:,} failed" if self._failed else ""
 
     def _start(self, console: Any) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
