@@ -95,6 +95,7 @@ def _crew(workers: int | None, dask: str | None) -> Crew:
 
 def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> list[Row]:
     """Run what is not done yet; returns all rows."""
+    from ...simulate.formats.results import write_whole
     from ..render.sweep import Progress
     from ..sweep.conduct import conduct, known_rows
     from ..sweep.journal import Journal, read_journal
@@ -102,6 +103,7 @@ def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> list[
 
     with Journal(folder / JOURNAL) as journal:
         table = Table(folder / RESULTS, made.columns, known_rows(made, journal.done))
+        write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
         done = len(table.rows)
         if done:
             inputs.note(f"{done:,} of {len(made.runs):,} runs are done already: {folder / JOURNAL}")
@@ -114,7 +116,6 @@ def _carry_out(made: Prepared, crew: Crew, folder: Path, parquet: bool) -> list[
             raise
         finally:
             table.write()
-    _write_about(made, folder)
     if parquet:
         from ..sweep.parquet import write_parquet
 
@@ -133,12 +134,6 @@ def _about(made: Prepared) -> dict[str, Any]:
         "sweep": made.sweep.source,
         "inputs": {name: f"sha256:{digest}" for name, digest in made.contents.items()},
     }
-
-
-def _write_about(made: Prepared, folder: Path) -> None:
-    from ...simulate.formats.results import write_whole
-
-    write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
 
 
 def _report(made: Prepared, rows: list[Row], folder: Path, as_json: bool) -> None:

@@ -122,20 +122,22 @@ def _jobs(trace: TraceFile, content: bytes | None, select: Select) -> Workload:
 @lru_cache(maxsize=1)
 def _read(trace: TraceFile, content: bytes | None) -> Workload:
     if content is None:
-        found = _parsed(trace, Path(trace.path))
-        if digest_of(Path(trace.path).read_bytes()) != trace.digest:
-            raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
-        return found
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / Path(trace.path).name
-        copy.write_bytes(content)
-        return _parsed(trace, copy)
+        found, content = _parsed(trace, Path(trace.path)), Path(trace.path).read_bytes()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / Path(trace.path).name
+            copy.write_bytes(content)
+            found = _parsed(trace, copy)
+    if digest_of(content) != trace.digest:
+        raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
+    return found
 
 
 def _parsed(trace: TraceFile, path: Path) -> Workload:
-    """The jobs in the file at `path`, which is the trace or a copy of it: errors name the trace."""
+    """The jobs in the file at `path`, the trace or a copy of it: errors name the trace, and what a sweep allows."""
     try:
         return read_swf(path, skip_invalid=trace.skip_invalid)
     except ConfigError as error:
         source = error.source.replace(str(path), trace.path)
-        raise ConfigError(source, error.key, error.problem, error.allowed) from None
+        allowed = error.allowed.replace("--skip-invalid", "skip_invalid: true in the sweep's file")
+        raise ConfigError(source, error.key, error.problem, allowed) from None

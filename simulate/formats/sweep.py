@@ -22,7 +22,7 @@ from .reading import check_schema, read_document
 from .shape import Convert, build, from_source, inside, keyed, listed, mapping, number, shown, text, whole, word
 from .units import bad, found
 
-MOST_RUNS = 1_000_000
+MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64
 _SEED = whole(0, 2**32 - 1)
 _LOAD = number(above=True)
