@@ -73,11 +73,10 @@ def simulate(
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
-    from ...simulate.batch.replay import kernel_of
     from ...simulate.batch.select import Select
     from ...simulate.formats.swf import read_swf
 
-    inputs.load_kernels("batch.swf", kernel_of(chosen))
+    inputs.load_replay([chosen])
     select = Select(begin, end, tuple(user or ()), least, most, load)
     jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
     machine, whose = _machine(jobs, workload, procs, cluster, resource)
@@ -88,7 +87,7 @@ def simulate(
 
     replayed, powers = _replay(jobs, machine, chosen, seed), machine.powers
     found = energy.track(replayed, powers) if powers else None
-    summary = summarise(replayed, found)
+    summary = summarise(replayed, powers)
     limit = energy.limited(replayed, chosen, powers, found) if powers and found else None
     about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
     if limit:
