@@ -20,12 +20,16 @@ from . import inputs
 if TYPE_CHECKING:
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
+    from ...simulate.formats.workloads import Format
     from ...simulate.platform import Cluster
     from ...simulate.workload import Workload
 
 
 def simulate(
-    workload: Annotated[Path, typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF (also .gz).")],
+    workload: Annotated[
+        Path,
+        typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF, or Batsim's JSON (also .gz)."),
+    ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
@@ -49,7 +53,7 @@ def simulate(
     most: Annotated[int | None, typer.Option("--max-size", metavar="N", help="Jobs of N processors or fewer.")] = None,
     load: Annotated[float, typer.Option("--load", metavar="X", help="Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out lines that are no jobs, and count them.")
+        bool, typer.Option("--skip-invalid", help="Leave out, and count, what is no job or cannot be replayed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -70,12 +74,13 @@ def simulate(
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
     from ...simulate.batch.select import Select
-    from ...simulate.formats.swf import read_swf
+    from ...simulate.formats.workloads import format_of
 
-    inputs.load_kernels("batch.swf", "batch.conservative" if policy.startswith("conservative") else "batch.easy")
+    kind, found = format_of(workload), None if cluster is None else inputs.read_cluster(cluster)
+    inputs.load_kernels(*kind.kernels, "batch.conservative" if policy.startswith("conservative") else "batch.easy")
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
-    machine, whose, groups = _machine(jobs, workload, procs, cluster)
+    jobs = select.of(kind.read(workload, speeds=_speeds(found), skip_invalid=skip_invalid))
+    machine, whose, groups = _machine(jobs, workload, kind, procs, found)
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch.metrics import summarise
@@ -123,19 +128,25 @@ def _policy(text: str) -> Policy:
         ) from None
 
 
+def _speeds(cluster: Cluster | None) -> list[float]:
+    """Flop/s of the cores, all that there are; none where one of them is not known."""
+    speeds = [kind.speed for kind in cluster.types] if cluster is not None else []
+    return [speed for speed in speeds if speed is not None] if None not in speeds else []
+
+
 def _machine(
-    jobs: Workload, path: Path, procs: int | None, cluster: Path | None
+    jobs: Workload, path: Path, kind: Format, procs: int | None, cluster: Cluster | None
 ) -> tuple[int, str, list[tuple[int, int]]]:
     """Processors, who says so, and the first and last of each cluster."""
     if procs is not None:
         return procs, "--procs", []
     if cluster is not None:
-        found = inputs.read_cluster(cluster)
-        return sum(node.type.cores for node in found.nodes), f"the cores of {cluster.name}", _groups(found)
+        cores = sum(node.type.cores for node in cluster.nodes)
+        return cores, f"the cores of {Path(cluster.source).name}", _groups(cluster)
     if jobs.machine is None:
-        why = "its header does not say how large the machine is"
-        raise ConfigError(str(path), "MaxProcs", why, "such a line, or --procs, or --cluster")
-    return jobs.machine, f"the header of {path.name}", []
+        why = "missing: how large the machine is"
+        raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")
+    return jobs.machine, f"{kind.size} of {path.name}", []
 
 
 def _groups(cluster: Cluster) -> list[tuple[int, int]]:

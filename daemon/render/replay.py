@@ -44,6 +44,8 @@ def show(screen: Screen, replayed: Replayed, summary: Summary, policy: str, whos
 
 def _ends(summary: Summary) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
+    if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
+        words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if summary.nb_jobs_rejected:
