@@ -60,8 +60,8 @@ def killed(replayed: Replayed) -> Array:
 def failed(replayed: Replayed) -> Array:
     """Which jobs ended by themselves, and returned something else than success, where the workload says so."""
     jobs = replayed.workload
-    returns: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64))
-    return (returns != 0) & ~killed(replayed) & ~replayed.rejected
+    wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
+    return wrong & ~killed(replayed) & ~replayed.rejected
 
 
 def summarise(replayed: Replayed) -> Summary:
