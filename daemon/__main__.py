@@ -39,6 +39,7 @@ class Pilotfish(LazyGroup):
             ".commands.profile", "app", "Measure what jobs need; list, show, import and export profiles."
         ),
         "simulate": Lazy(".commands.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+        "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),
         "policies": Lazy(".commands.simulate", "policies", "List the queue policies and their options."),
         "daemon": Lazy(
             ".commands.service", "daemon", "Start the service that maps and watches what is submitted."

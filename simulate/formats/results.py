@@ -12,8 +12,6 @@ import csv
 import io
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy.typing as npt
 
 from ..batch.metrics import Summary, failed, killed
 from ..batch.replay import Replayed
+from .writing import write_whole
 
 Array = npt.NDArray[Any]
 SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
@@ -47,7 +46,7 @@ def write_results(folder: Path, replayed: Replayed, summary: Summary, about: Map
         "schedule.csv": _row_csv(numbers),
         "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
     }
-    return [_write(folder / name, text) for name, text in texts.items()]
+    return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
 def jobs_csv(replayed: Replayed) -> str:
@@ -107,16 +106,3 @@ def _field(text: str) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([text])
     return out.getvalue()
-
-
-def _write(path: Path, text: str) -> Path:
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    return path
