@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..kernels.batch import tables
+from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
 from ..workload import Workload
@@ -52,7 +53,7 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
     _jobs(world, workload, order)
     world.ranked[world.jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
-    world.free[:] = _all(machine)
+    world.free[:] = all_of(machine)
     world.count[tables.FREE] = world.count[tables.MACHINE] = machine
     world.count[tables.IN_TURN] = int(order is None)
     world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
@@ -96,7 +97,7 @@ def conservative(
     _jobs(world, workload, ranks(workload, policy.order, seed))
     count, variant = world.count, policy.allocation.removeprefix("best-effort-")
     world.slices[0] = (-math.inf, machine, 1)
-    world.free[:] = _all(machine)
+    world.free[:] = all_of(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
@@ -104,10 +105,12 @@ def conservative(
     return world
 
 
-def grown(world: World) -> World:
+def grown(world: Block) -> Any:
     """With twice the room in the tables that may grow."""
     fixed = dict(world.fixed)
     fixed["pieces"] = _twice(world.pieces)
+    if isinstance(world, Powered):
+        fixed["jobs"] = _twice(world.jobs)
     if isinstance(world, Reserving):
         rows = len(world.sets)
         for name in ("slices", "sets", "free_sets"):
@@ -137,7 +140,7 @@ def _pieces(size: int, machine: int) -> Array:
     return np.zeros(2 * size + 2 * machine, tables.PIECE)
 
 
-def _all(machine: int) -> Array:
+def all_of(machine: int) -> Array:
     """A bit for each resource."""
     words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
     if machine % 64:

@@ -1,0 +1,155 @@
+"""Energy that is made available bit by bit, and who may use it: energyBud and reducePC (thesis of Poquet, 2017, 6.4).
+
+Rule: by the over-estimates of a machine's power and the walltimes of all that run, the balance never falls below 0 while
+a job runs that was started in the window, nor while another that runs has not ended: no start leads to a debt.
+Cost of a question: O(jobs that run).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...jit import inner
+from ..tables import FIRST_END, MACHINE, RESERVATION, RUNNING, SPARE
+from .machines import booted
+from .outlook import free_at
+from .tables import BUDGET, REDUCED, Clock, Count
+
+
+@inner
+def in_window(world, now):
+    """Whether energy is limited at that time."""
+    clock = world.clock
+    return world.count[Count.LIMIT] >= BUDGET and clock[Clock.BEGIN] <= now < clock[Clock.END]
+
+
+@inner
+def next_stage(world):
+    """When energy is measured next."""
+    if world.count[Count.LIMIT] < BUDGET or world.clock[Clock.CREDITED] >= world.clock[Clock.END]:
+        return math.inf
+    return _stage(world, world.count[Count.STAGE])
+
+
+@inner
+def _stage(world, number):
+    """The time of a stage; the last is the window's end."""
+    clock = world.clock
+    return min(clock[Clock.BEGIN] + number * clock[Clock.STAGE_S], clock[Clock.END])
+
+
+@inner
+def _consume(world, now):
+    """Count what has been consumed, as the states of the machines say, until then."""
+    count, clock = world.count, world.clock
+    others = count[Count.COMPUTING] + count[Count.BOOTING] + count[Count.ENDING] + count[Count.OFF] + count[Count.KEPT]
+    watts = (
+        clock[Clock.WATTS_COMPUTING] * count[Count.COMPUTING]
+        + clock[Clock.WATTS_ON] * count[Count.BOOTING]
+        + clock[Clock.WATTS_ENDING] * count[Count.ENDING]
+        + clock[Clock.WATTS_OFF] * (count[Count.OFF] + count[Count.KEPT])
+        + clock[Clock.WATTS_IDLE] * (count[MACHINE] - others)
+    )
+    since = max(clock[Clock.MEASURED], clock[Clock.BEGIN])
+    if now > since:
+        clock[Clock.ENERGY] += watts * (now - since)
+    clock[Clock.MEASURED] = now
+
+
+@inner
+def account(world, now):
+    """Bring energy and credit up to now. True: a stage, or the window's end or beginning, is now."""
+    count, clock = world.count, world.clock
+    limited = count[Count.LIMIT] >= BUDGET
+    while count[Count.FIRST_BOOT] >= 0 and world.jobs[count[Count.FIRST_BOOT]].start <= now:
+        if limited:
+            _consume(world, min(world.jobs[count[Count.FIRST_BOOT]].start, clock[Clock.END]))
+        booted(world)
+    if not limited or now < clock[Clock.BEGIN] or clock[Clock.CREDITED] >= clock[Clock.END]:
+        return False
+    until = min(now, clock[Clock.END])
+    _consume(world, until)
+    since = max(clock[Clock.CREDITED], clock[Clock.BEGIN])
+    estimate = clock[Clock.BASE] + clock[Clock.EXTRA] * count[Count.ALLOCATED]
+    clock[Clock.CREDIT] += (clock[Clock.RATE] - estimate) * (until - since)
+    clock[Clock.CREDITED] = until
+    if now < _stage(world, count[Count.STAGE]):
+        return False
+    clock[Clock.CREDIT] = clock[Clock.RATE] * (until - clock[Clock.BEGIN]) - clock[Clock.ENERGY]
+    count[Count.STAGE] += 1
+    return True
+
+
+@inner
+def affords(world, now, size, begins, ends, head, less, until):
+    """Whether the balance stays at 0 or above once a job of that size has started at `begins`.
+
+    Args:
+        ends: when it ends at the latest.
+        head: size of the first that waits, which starts at its reservation as well; 0: it is not looked at.
+        less: watts that are not made available before `until`.
+    """
+    clock, rows = world.clock, world.ends
+    i = world.count[FIRST_END]
+    last = i + world.count[RUNNING]
+    balance, time, used = clock[Clock.CREDIT], now, world.count[Count.ALLOCATED]
+    head_begins, head_ends = (clock[RESERVATION], clock[Clock.HEAD_ENDS]) if head > 0 else (now, now)
+    while last > i and rows[last - 1].job >= world.count[Count.TOTAL]:
+        last -= 1
+    end = min(clock[Clock.END], max(rows[last - 1].time if last > i else ends, ends, head_ends))
+    firm = max(begins, head_begins)
+    while True:
+        while i < last and rows[i].time <= time:
+            used -= rows[i].size if rows[i].job < world.count[Count.TOTAL] else 0
+            i += 1
+        if time >= begins and balance < 0.0:
+            return False
+        if time >= end:
+            return True
+        mine = (size if begins <= time < ends else 0) + (head if head_begins <= time < head_ends else 0)
+        rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * (used + mine))
+        rise -= less if time < until else 0.0
+        if time >= firm and rise >= 0.0:  # from here on it rises ever faster
+            return True
+        then = min(end, rows[i].time if i < last else math.inf)
+        then = min(then, begins if begins > time else math.inf, ends if ends > time else math.inf)
+        then = min(then, head_begins if head_begins > time else math.inf, head_ends if head_ends > time else math.inf)
+        then = min(then, until if until > time else math.inf)
+        balance += rise * (then - time)
+        time = then
+
+
+@inner
+def may_begin(world, now, size, wall, boot, head):
+    """Whether there is energy for a job that starts now; `head`: size of the first that waits, before which it goes."""
+    clock, ends = world.clock, now + boot + wall
+    if head > 0 and world.count[Count.LIMIT] == REDUCED:
+        ahead = clock[RESERVATION] - now
+        less = clock[Clock.HELD] / ahead if ahead > 0.0 else 0.0
+        return affords(world, now, size, now, ends, 0, less, clock[RESERVATION])
+    return affords(world, now, size, now, ends, head, 0.0, 0.0)
+
+
+@inner
+def hold(world, now, size, wall):
+    """Put the reservation of the first that waits to where there is energy for it, and keep that for it.
+
+    After the moment at which it has machines, stages are looked at, by bisection: where the balance rises the first that
+    will do is found.
+    """
+    clock = world.clock
+    time = clock[RESERVATION]
+    if time < clock[Clock.END] and not affords(world, now, size, time, time + wall, 0, 0.0, 0.0):
+        low = int((time - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
+        high = int((clock[Clock.END] - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
+        while low < high:
+            middle = (low + high) >> 1
+            at = _stage(world, middle)
+            if affords(world, now, size, at, at + wall, 0, 0.0, 0.0):
+                high = middle
+            else:
+                low = middle + 1
+        time = clock[RESERVATION] = _stage(world, low)
+        world.count[SPARE] = free_at(world, time, size) - size
+    clock[Clock.HEAD_ENDS] = time + wall
+    clock[Clock.HELD] = clock[Clock.EXTRA] * size * max(0.0, min(time + wall, clock[Clock.END]) - time)
