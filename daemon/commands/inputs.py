@@ -220,6 +220,12 @@ def read_cluster(path: Path) -> Cluster:
     return read_cluster(path)
 
 
+def speeds(cluster: Cluster | None) -> list[float]:
+    """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
+    found = [kind.speed for kind in cluster.types] if cluster is not None else []
+    return [speed for speed in found if speed is not None] if None not in found else []
+
+
 class Profiles:
     """The profile store, opened when a name or a job's past is asked for.
 

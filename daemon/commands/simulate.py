@@ -79,7 +79,7 @@ def simulate(
     kind, found = format_of(workload), None if cluster is None else inputs.read_cluster(cluster)
     inputs.load_kernels(*kind.kernels, "batch.conservative" if policy.startswith("conservative") else "batch.easy")
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    jobs = select.of(kind.read(workload, speeds=_speeds(found), skip_invalid=skip_invalid))
+    jobs = select.of(kind.read(workload, speeds=inputs.speeds(found), skip_invalid=skip_invalid))
     machine, whose, groups = _machine(jobs, workload, kind, procs, found)
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
@@ -126,12 +126,6 @@ def _policy(text: str) -> Policy:
         raise inputs.bad(
             "--policy", f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
         ) from None
-
-
-def _speeds(cluster: Cluster | None) -> list[float]:
-    """Flop/s of the cores, all that there are; none where one of them is not known."""
-    speeds = [kind.speed for kind in cluster.types] if cluster is not None else []
-    return [speed for speed in speeds if speed is not None] if None not in speeds else []
 
 
 def _machine(

@@ -6,8 +6,9 @@ Source: Batsim's documentation, "Workload".
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,12 +138,31 @@ def dump_batsim(workload: BatsimWorkload) -> dict[str, Any]:
     }
 
 
+def batsim_text(workload: BatsimWorkload) -> str:
+    """The text of a file, a line for each job and each profile. O(jobs)."""
+    parts = []
+    for key, value in dump_batsim(workload).items():
+        if key == "jobs":
+            text = f"[\n{_lines(map(json.dumps, value))}]"
+        elif key == "profiles":
+            text = f"{{\n{_lines(f'{json.dumps(name)}: {json.dumps(part)}' for name, part in value.items())}}}"
+        else:
+            text = json.dumps(value)
+        parts.append(f"{json.dumps(key)}: {text}")
+    return f"{{\n{_lines(parts)}}}\n"
+
+
+def _lines(parts: Iterable[str]) -> str:
+    lines = list(parts)
+    return ",\n".join(lines) + "\n" * bool(lines)
+
+
 def _dump_job(job: Job) -> dict[str, Any]:
-    walltime = {} if job.walltime is None else {"walltime": _plain(job.walltime)}
-    asked = {"id": job.id, "subtime": _plain(job.subtime), "res": job.res, "profile": job.profile}
+    walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
+    asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
     return {**asked, **walltime, **job.more}
 
 
-def _plain(seconds: float) -> float:
+def plain(seconds: float) -> float:
     """A whole number without a point."""
     return int(seconds) if seconds.is_integer() else seconds

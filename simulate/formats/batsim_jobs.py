@@ -8,30 +8,45 @@ for ever, as far as a scheduler knows: its walltime is infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..workload import Workload, in_order
-from .batsim import BatsimWorkload, Job, parse_batsim
+from .batsim import BatsimWorkload, Job, parse_batsim, plain
 from .batsim_profiles import Profile, Run
 from .batsim_types import parse_profile
 from .documents import parse_json
 from .reading import decode, read_bytes, unpacked
 from .shape import shown
+from .swf import COLUMNS
 from .units import bad
 
+Array = npt.NDArray[Any]
 #: Most sequences within each other.
 DEEPEST = 64
 #: The shortest walltime: Batsim knows none of 0.
 SHORTEST_S = math.ulp(0.0)
+#: What SWF knows of a job and Batsim does not: fields of a user's own, where they are numbers; -1 = not known.
+KEPT = tuple(
+    name for name in COLUMNS
+    if name not in ("job", "submit_time", "run_time", "allocated", "requested", "requested_time")
+)  # fmt: skip
+
+
+def load_batsim(path: Path) -> BatsimWorkload:
+    """The workload in a file (JSON, also gzipped), as it is there. O(bytes). Raises ConfigError."""
+    source = str(path)
+    text = decode(unpacked(read_bytes(path), source), source)
+    return parse_batsim(parse_json(text, source), source)
 
 
 def read_batsim(path: Path, *, speeds: Collection[float] = (), skip_invalid: bool = False) -> Workload:
-    """The jobs of a Batsim workload (JSON, also gzipped), in the order of submission. O(bytes).
+    """The jobs of a Batsim workload, in the order of submission. O(bytes).
 
     Args:
         speeds: flop/s of the machine's resources, all that there are; () = not known.
@@ -40,10 +55,7 @@ def read_batsim(path: Path, *, speeds: Collection[float] = (), skip_invalid: boo
     Raises:
         ConfigError: it is none, or has a job that cannot be replayed.
     """
-    source = str(path)
-    text = decode(unpacked(read_bytes(path), source), source)
-    given = parse_batsim(parse_json(text, source), source)
-    return workload_of(given, path, speeds=speeds, skip_invalid=skip_invalid)
+    return workload_of(load_batsim(path), path, speeds=speeds, skip_invalid=skip_invalid)
 
 
 def workload_of(
@@ -78,6 +90,7 @@ def _workload(path: Path, given: BatsimWorkload, runs: list[Run]) -> Workload:
     """All jobs, in the file's order."""
     jobs = given.jobs
     more = {
+        **_kept(jobs),
         "profile": np.array([job.profile for job in jobs], object),
         "computes": np.array([run.computes for run in runs], bool),
     }
@@ -96,6 +109,16 @@ def _workload(path: Path, given: BatsimWorkload, runs: list[Run]) -> Workload:
         more=more,
         machine=given.nb_res,
     )
+
+
+def _kept(jobs: Sequence[Job]) -> dict[str, Array]:
+    given = set[str]().union(*(job.more for job in jobs if job.more))
+    columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in given}
+    return {name: np.array(column, np.float64) for name, column in columns.items() if all(map(_counts, column))}
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53
 
 
 class _Site:
@@ -152,10 +175,17 @@ def batsim_of(workload: Workload) -> BatsimWorkload:
     """
     profiles = {name: parse_profile(value) for name, value in map(_profile, np.unique(workload.run_time).tolist())}
     names = workload.more.get("name", workload.id).tolist()
+    kept: list[dict[str, Any]] = [{} for _ in names]
+    for name in KEPT:
+        for fields, value in zip(kept, workload.more.get(name, ()), strict=False):
+            if value != -1:
+                fields[name] = plain(float(value))
     columns = (workload.submit_time, workload.run_time, workload.walltime, workload.size)
     jobs = tuple(
-        Job(name, submit, size, _profile(run)[0], None if wall == math.inf else wall or SHORTEST_S)
-        for name, submit, run, wall, size in zip(names, *(column.tolist() for column in columns), strict=True)
+        Job(name, submit, size, _profile(run)[0], None if wall == math.inf else wall or SHORTEST_S, fields)
+        for name, fields, submit, run, wall, size in zip(
+            names, kept, *(column.tolist() for column in columns), strict=True
+        )
     )
     return BatsimWorkload(jobs, profiles, workload.machine)
 
@@ -164,5 +194,4 @@ def _profile(seconds: float) -> tuple[str, dict[str, Any]]:
     """Name and content of the profile of a run time."""
     if seconds == 0:
         return "nothing", {"type": "parallel_homogeneous", "cpu": 0, "com": 0}
-    time = int(seconds) if seconds.is_integer() else seconds
-    return f"delay_{time}", {"type": "delay", "delay": time}
+    return f"delay_{plain(seconds)}", {"type": "delay", "delay": plain(seconds)}
