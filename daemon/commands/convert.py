@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,39 +14,54 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
-    from ...simulate.formats.convert import Converted
+    from ...simulate.formats.converted import Converted
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says of a conversion."""
+
+    source: Path
+    procs: int | None
+    cluster: Path | None
+    skip_invalid: bool
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="SWF or Batsim's JSON, also .gz.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The other: .json or .swf, also .gz.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="SWF, Batsim's JSON; a cluster file, a platform of SimGrid.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The other of the two: .json, .swf; .xml, .yaml.")],
     procs: Annotated[
         int | None, typer.Option("--procs", metavar="N", min=1, help="Processors of the machine. Else: as IN says.")
     ] = None,
     cluster: Annotated[
         Path | None, typer.Option("--cluster", "-c", metavar="FILE", help="Its speed tells how long flops take.")
     ] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out, and count, what is no job or cannot be replayed.")
+    ] = False,
 ) -> None:
-    """Write a workload in another format. What that format cannot say is told, and counted.
+    """Write a workload or a machine in another format. What that cannot say is told, and counted.
 
-    A replay of OUT is the replay of IN, start by start. OUT is written whole or not at all.
+    A replay of OUT is the replay of IN, unless what is told says otherwise. OUT is written whole or not at all; .gz
+    is packed.
 
     \b
     Examples:
       pilotfish convert trace.swf.gz workload.json
-      pilotfish convert workload.json trace.swf --cluster lab.yaml
+      pilotfish convert workload.json trace.swf --cluster platform.xml
+      pilotfish convert platform.xml lab.yaml
     """
-    end = Path(target.name.removesuffix(".gz")).suffix
-    if end not in WAYS:
-        raise inputs.bad("OUT", f"{target.name!r} has another ending (allowed: {', '.join(WAYS)}, also .gz)")
-    from ...simulate.formats.workloads import format_of
+    kind, end = _ending(source), Path(target.name.removesuffix(".gz")).suffix
+    if (kind, end) not in WAYS:
+        ends = ", ".join(to for of, to in WAYS if of == kind)
+        raise inputs.bad("OUT", f"{target.name!r} is not what {source.name} can become (allowed: {ends})")
+    if kind not in (".swf", ".json") and (procs is not None or cluster is not None or skip_invalid):
+        raise inputs.bad("--procs, --cluster, --skip-invalid", "these are for workloads")
     from ...simulate.formats.writing import write_whole
 
-    kind = format_of(source)
-    if kind.suffix == end:
-        raise inputs.bad("OUT", f"{source.name} is {kind.name} already")
-    inputs.load_kernels(*kind.kernels)
-    made = WAYS[end](source, procs, cluster)
+    made = WAYS[kind, end](Wishes(source, procs, cluster, skip_invalid))
     write_whole(target, made.text)
     inputs.note(f"{target}: {made.what}")
     for what, counts in (("left out", made.left_out), ("not in it any more", made.lost)):
@@ -53,30 +69,60 @@ def convert(
             inputs.note(f"{what}: {_counted(counts)}")
 
 
-def _to_batsim(source: Path, procs: int | None, cluster: Path | None) -> Converted:
-    from ...simulate.formats.convert import swf_to_batsim
+def _ending(source: Path) -> str:
+    """The ending of a file's format, whatever its name."""
+    from ...simulate.formats.workloads import format_of
+
+    end = Path(source.name.removesuffix(".gz")).suffix
+    return {".yml": ".yaml"}.get(end, end) if end in (".yaml", ".yml", ".xml") else format_of(source).suffix
+
+
+def _swf_to_batsim(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_workloads import swf_to_batsim
     from ...simulate.formats.swf import read_swf
 
-    if cluster is not None:
+    if wishes.cluster is not None:
         raise inputs.bad("--cluster", "SWF has run times, no flops (allowed: beside Batsim's JSON)")
-    jobs = read_swf(source)
-    if procs is None and jobs.machine is None:
-        raise ConfigError(str(source), "MaxProcs", "missing: how large the machine is", "that, or --procs")
-    return swf_to_batsim(dataclasses.replace(jobs, machine=procs or jobs.machine), _origin(source))
+    inputs.load_kernels("batch.swf")
+    jobs = read_swf(wishes.source, skip_invalid=wishes.skip_invalid)
+    if wishes.procs is None and jobs.machine is None:
+        raise ConfigError(str(wishes.source), "MaxProcs", "missing: how large the machine is", "that, or --procs")
+    return swf_to_batsim(dataclasses.replace(jobs, machine=wishes.procs or jobs.machine), _origin(wishes.source))
 
 
-def _to_swf(source: Path, procs: int | None, cluster: Path | None) -> Converted:
+def _batsim_to_swf(wishes: Wishes) -> Converted:
     from ...simulate.formats.batsim_jobs import load_batsim, workload_of
-    from ...simulate.formats.convert import batsim_to_swf
+    from ...simulate.formats.convert_workloads import batsim_to_swf
 
-    speeds = inputs.speeds(None if cluster is None else inputs.read_cluster(cluster))
-    given = load_batsim(source)
-    jobs = workload_of(given, source, speeds=speeds)
-    return batsim_to_swf(given, dataclasses.replace(jobs, machine=procs or jobs.machine), _origin(source))
+    speeds = inputs.speeds(None if wishes.cluster is None else inputs.read_machine(wishes.cluster))
+    given = load_batsim(wishes.source)
+    jobs = workload_of(given, wishes.source, speeds=speeds, skip_invalid=wishes.skip_invalid)
+    return batsim_to_swf(
+        given, dataclasses.replace(jobs, machine=wishes.procs or jobs.machine), _origin(wishes.source)
+    )
 
 
-#: What OUT's name ends with -> what makes that of the other.
-WAYS: dict[str, Callable[[Path, int | None, Path | None], Converted]] = {".json": _to_batsim, ".swf": _to_swf}
+def _platform_to_cluster(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_platforms import simgrid_to_cluster
+    from ...simulate.formats.simgrid import read_platform
+
+    return simgrid_to_cluster(read_platform(wishes.source), (_origin(wishes.source),))
+
+
+def _cluster_to_platform(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_platforms import cluster_to_simgrid
+
+    return cluster_to_simgrid(inputs.read_cluster(wishes.source))
+
+
+#: Endings of IN and OUT -> what makes the one of the other.
+WAYS: dict[tuple[str, str], Callable[[Wishes], Converted]] = {
+    (".swf", ".json"): _swf_to_batsim,
+    (".json", ".swf"): _batsim_to_swf,
+    (".xml", ".yaml"): _platform_to_cluster,
+    (".xml", ".yml"): _platform_to_cluster,
+    (".yaml", ".xml"): _cluster_to_platform,
+}
 
 
 def _origin(source: Path) -> str:

@@ -220,6 +220,13 @@ def read_cluster(path: Path) -> Cluster:
     return read_cluster(path)
 
 
+def read_machine(path: Path) -> Cluster:
+    """Read a machine to replay on: a cluster file, or a platform of SimGrid. Raises ConfigError."""
+    from ...simulate.formats.machines import read_machine
+
+    return read_machine(path)
+
+
 def speeds(cluster: Cluster | None) -> list[float]:
     """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
     found = [kind.speed for kind in cluster.types] if cluster is not None else []

@@ -33,7 +33,9 @@ def simulate(
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option("--cluster", "-c", metavar="FILE", help="Or the cores of these nodes. Else: as the trace says."),
+        typer.Option(
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, or SimGrid's hosts. Else: as FILE says."
+        ),
     ] = None,
     policy: Annotated[
         str, typer.Option("--policy", "-p", metavar="SPEC", help="easy, easy:order=sjf, strict; see `policies`.")
@@ -76,11 +78,12 @@ def simulate(
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
 
-    kind, found = format_of(workload), None if cluster is None else inputs.read_cluster(cluster)
+    kind, found = format_of(workload), None if cluster is None else inputs.read_machine(cluster)
     inputs.load_kernels(*kind.kernels, "batch.conservative" if policy.startswith("conservative") else "batch.easy")
     select = Select(begin, end, tuple(user or ()), least, most, load)
     jobs = select.of(kind.read(workload, speeds=inputs.speeds(found), skip_invalid=skip_invalid))
-    machine, whose, groups = _machine(jobs, workload, kind, procs, found)
+    machine, whose = _machine(jobs, workload, kind, procs, found)
+    groups = _groups(found) if found is not None and getattr(chosen, "allocation", "").endswith("local") else []
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch.metrics import summarise
@@ -130,17 +133,18 @@ def _policy(text: str) -> Policy:
 
 def _machine(
     jobs: Workload, path: Path, kind: Format, procs: int | None, cluster: Cluster | None
-) -> tuple[int, str, list[tuple[int, int]]]:
-    """Processors, who says so, and the first and last of each cluster."""
+) -> tuple[int, str]:
+    """Processors, and who says so."""
     if procs is not None:
-        return procs, "--procs", []
+        return procs, "--procs"
     if cluster is not None:
         cores = sum(node.type.cores for node in cluster.nodes)
-        return cores, f"the cores of {Path(cluster.source).name}", _groups(cluster)
+        what = "cores" if cores > len(cluster.nodes) else "nodes"
+        return cores, f"the {what} of {Path(cluster.source).name}"
     if jobs.machine is None:
         why = "missing: how large the machine is"
         raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")
-    return jobs.machine, f"{kind.size} of {path.name}", []
+    return jobs.machine, f"{kind.size} of {path.name}"
 
 
 def _groups(cluster: Cluster) -> list[tuple[int, int]]:

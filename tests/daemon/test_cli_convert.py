@@ -59,12 +59,35 @@ def test_flops_become_time_by_the_speed_of_a_cluster(folder: Path, capsys: pytes
     assert "; MaxProcs: 16\n" in text and text.splitlines()[-1].split()[:4] == ["1", "0", "-1", "4"]
 
 
+PLATFORM = """<?xml version='1.0'?>
+<platform version="4.1"><zone id="z" routing="Full">
+ <host id="master_host" speed="1Gf"/>
+ <cluster id="c" prefix="n" suffix="" radical="1-4" speed="2Gf" bw="125MBps" lat="50us"/>
+</zone></platform>
+"""
+
+
+def test_a_platform_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "p.xml").write_text(PLATFORM)
+    assert main(["convert", "p.xml", "q.yaml"]) == 0
+    said = capsys.readouterr().err
+    assert "q.yaml: 4 nodes of a core" in said and "networks of clusters (1)" in said
+    assert main(["convert", "q.yaml", "r.xml"]) == 0
+    assert "clusters of nodes (1)" in capsys.readouterr().err
+    first = summary(capsys, "-w", "w.json", "-c", "p.xml")
+    assert first["machine"] == 4 and first["makespan"] == 4.0
+    assert first == summary(capsys, "-w", "w.json", "-c", "q.yaml") == summary(capsys, "-w", "w.json", "-c", "r.xml")
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
-        (["t.swf", "t.csv"], 64, "another ending"),
-        (["t.swf", "u.swf"], 64, "t.swf is SWF already"),
-        (["w.json", "u.json.gz"], 64, "w.json is Batsim's JSON already"),
+        (["t.swf", "t.csv"], 64, "'t.csv' is not what t.swf can become (allowed: .json)"),
+        (["t.swf", "u.swf"], 64, "(allowed: .json)"),
+        (["w.json", "u.json.gz"], 64, "(allowed: .swf)"),
+        (["c.yaml", "c.json"], 64, "(allowed: .xml)"),
+        (["c.yaml", "c.xml", "--procs", "4"], 64, "these are for workloads"),
+        (["broken.xml", "c.yaml"], 1, "broken.xml: line 1: not XML"),
         (["t.swf", "t.json", "--procs", "0"], 64, "--procs"),
         (["t.swf", "t.json", "--cluster", "c.yaml"], 64, "SWF has run times"),
         (["nowhere.swf", "t.json"], 1, "nowhere.swf"),
@@ -80,6 +103,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
 ) -> None:
     (folder / "unsaid.swf").write_text(SWF.split("\n", 1)[1])
     (folder / "broken.json").write_text('{"jobs": [')
+    (folder / "broken.xml").write_text("<platform")
     before = sorted(folder.iterdir())
     assert main(["convert", *argv]) == code
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())

@@ -125,10 +125,34 @@ def test_a_workload_of_batsim_on_a_cluster_that_says_its_speed(
     argv = ["simulate", "-w", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
     assert main(argv) == 0
     said = capsys.readouterr().out
-    assert "b: 2 jobs on 4 processors (the cores of c.yaml)" in said and "left out    1 jobs that cannot" in said
+    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in said and "left out    1 jobs that cannot" in said
     rows = list(csv.DictReader((out / "jobs.csv").open()))
     assert [(row["job_id"], row["profile"]) for row in rows] == [("w0!a", "wait"), ("w0!b", "compute")]
     assert [row["finish_time"] for row in rows] == ["5.0", "7.0"] and rows[1]["requested_time"] == "-1"
+
+
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+ <zone id="AS0" routing="Full">
+  <host id="master_host" speed="1Gf"/>
+  <cluster id="c" prefix="n" suffix="" radical="0-4" speed="4Gf" bw="125MBps" lat="50us"/>
+ </zone>
+</platform>
+"""
+
+
+def test_a_platform_of_simgrid_says_how_many_resources_there_are_and_how_fast(
+    batsim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform = tmp_path / "p.xml"
+    platform.write_text(PLATFORM)
+    assert main(["simulate", "-w", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["machine"] == 5 and found["makespan"] == 5.0 and found["mean_waiting_time"] == 0.0
+    platform.write_text(PLATFORM.replace("Gf", "Gz"))
+    assert main(["simulate", "-w", str(batsim), "-c", str(platform)]) == 1
+    assert "p.xml: line 5: host.speed: found '1Gz' (allowed: flop/s such as" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,42 +1,27 @@
 """Workloads from one format to another, and what the other cannot say.
 
-Rule: a replay of what is written is the replay of what was read, start by start. Whatever else is lost is counted.
+Rule: a replay of what is written is the replay of what was read, start by start. Whatever else is lost is counted; of
+that, only walltimes that SWF cannot leave out would change a replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..workload import Workload
 from .batsim import BatsimWorkload, batsim_text
 from .batsim_jobs import KEPT, batsim_of
+from .converted import Converted, some
 from .swf_write import dump_swf
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A file's text.
-
-    Args:
-        what: is in it, in words.
-        left_out: what could not be read: why -> how many.
-        lost: what it cannot say -> of how many.
-    """
-
-    text: str
-    what: str
-    left_out: Mapping[str, int]
-    lost: Mapping[str, int]
 
 
 def swf_to_batsim(jobs: Workload, description: str) -> Converted:
     """The JSON of a trace: a `delay` for each run time. O(jobs)."""
     counts = {"walltimes of 0: now the shortest there is": int((jobs.walltime == 0).sum())}
     made = replace(batsim_of(jobs), more={"description": description})
-    return Converted(batsim_text(made), _jobs(jobs), jobs.left_out, _some(counts))
+    return Converted(batsim_text(made), _jobs(jobs), some(counts), jobs.left_out)
 
 
 def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted:
@@ -53,12 +38,8 @@ def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted
     if "returns" in more:
         columns["status"] = np.where(more["returns"] != 0, 0, 1)
     written = replace(jobs, walltime=np.where(endless, jobs.run_time, jobs.walltime), more=columns)
-    return Converted(dump_swf(written, [note]), _jobs(jobs), jobs.left_out, _some(counts))
+    return Converted(dump_swf(written, [note]), _jobs(jobs), some(counts), jobs.left_out)
 
 
 def _jobs(jobs: Workload) -> str:
     return f"{len(jobs):,} jobs" + (f" for {jobs.machine:,} resources" if jobs.machine is not None else "")
-
-
-def _some(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count}

@@ -18,7 +18,7 @@ from pilotfish.simulate.batch.orders import CHANGING, ORDERS
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.spec import Conservative, Easy
 from pilotfish.simulate.formats.batsim_jobs import SHORTEST_S, load_batsim, read_batsim, workload_of
-from pilotfish.simulate.formats.convert import batsim_to_swf, swf_to_batsim
+from pilotfish.simulate.formats.convert_workloads import batsim_to_swf, swf_to_batsim
 from pilotfish.simulate.formats.swf import read_swf
 from pilotfish.simulate.formats.swf_write import dump_swf
 from pilotfish.simulate.workload import Workload
