@@ -34,7 +34,7 @@ def simulate(
     cluster: Annotated[
         Path | None,
         typer.Option(
-            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, or SimGrid's hosts. Else: as FILE says."
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, SimGrid's hosts. Else: as -w says."
         ),
     ] = None,
     policy: Annotated[

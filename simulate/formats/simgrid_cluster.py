@@ -1,7 +1,7 @@
 """A SimGrid platform as Batsim takes it: a resource for each host that computes, by name, with its power states.
 
-Rule: a host is one resource of one core, whatever its cores; who has the role of the master (or its default name) or of
-a storage is none. Speeds are in flop/s; memory and its bandwidth are not in the format, and without bounds here.
+Rule: a host is one resource of one core, whatever its cores; who has the role of the master (or one of its usual names)
+or of a storage is none. Speeds are in flop/s; memory and its bandwidth are not in the format, and without bounds here.
 Source: Batsim's documentation, "Platform".
 """
 
@@ -18,7 +18,9 @@ from .units import bad, found
 
 #: Bytes and bytes/s of what has no bounds.
 BOUNDLESS = 1e14
+#: Batsim's own name for the master; and that of the one host in a cluster of masters, as in its platforms.
 MASTER = "master_host"
+MASTERS = (MASTER, f"{MASTER}0")
 ROLES = ("", "compute_node", "master", "storage")
 
 
@@ -61,7 +63,7 @@ def _computes(host: Host) -> bool:
     role = host.properties.get("role", "")
     if role not in ROLES:
         raise bad(found(role) + nearest(role, ROLES), ", ".join(ROLES[1:]), f"line {host.line}: host {host.name}.role")
-    return role in ROLES[:2] and host.name != MASTER
+    return role in ROLES[:2] and host.name not in MASTERS
 
 
 def _natural(name: str) -> list[str | int]:

@@ -59,7 +59,9 @@ def format_of(path: Path) -> Format:
 
 
 def _beginning(path: Path) -> bytes:
-    """What a file begins with, unpacked, without blanks; nothing where it is damaged."""
+    """What a file begins with, unpacked, without blanks; nothing where it is damaged, or can be read only once."""
+    if path.exists() and not path.is_file():
+        return b""
     with path.open("rb") as file:
         data = file.read(2**12)
     if data.startswith(GZIP):

@@ -73,7 +73,8 @@ def test_resources_are_hosts_that_compute_by_name() -> None:
     cluster = seen(
         '<host id="n10" speed="1Gf" core="8"/><host id="n9" speed="1Gf"><prop id="role" value="compute_node"/></host>'
         '<cluster id="c" prefix="m" suffix="" radical="1-11" speed="2Gf" bw="1Bps" lat="0s"/>'
-        '<host id="master_host" speed="1Gf"/><host id="boss" speed="1Gf"><prop id="role" value="master"/></host>'
+        '<host id="master_host" speed="1Gf"/><host id="master_host0" speed="1Gf"/><host id="boss" speed="1Gf">'
+        '<prop id="role" value="master"/></host>'
         '<host id="disk" speed="0f"><prop id="role" value="storage"/></host>'
     )
     assert [node.name for node in cluster.nodes] == [*(f"m{i}" for i in range(1, 12)), "n9", "n10"]

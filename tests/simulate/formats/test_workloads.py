@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,11 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
         read_workload(path)
     with pytest.raises(FileNotFoundError):
         read_workload(tmp_path / "nowhere")
+
+
+def test_what_can_be_read_only_once_is_read_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(SWF))
+    writer.start()
+    assert read_workload(tmp_path / "pipe").id.tolist() == [1]
+    writer.join()
