@@ -42,6 +42,7 @@ class Pilotfish(LazyGroup):
         "convert": Lazy(".commands.convert", "convert", "Write a workload or a machine in another format."),
         "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),
         "policies": Lazy(".commands.simulate", "policies", "List the queue policies and their options."),
+        "plot": Lazy(".commands.plot", "plot", "Draw what a replay was like: gantt, queue, energy, ..."),
         "daemon": Lazy(
             ".commands.service", "daemon", "Start the service that maps and watches what is submitted."
         ),

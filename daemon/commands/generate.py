@@ -5,8 +5,6 @@ Rule: what is written says how to make it again; the file is there whole or not 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +12,8 @@ import typer
 
 from ...simulate.errors import ConfigError
 from . import inputs
+from .communication import communication
+from .made_up import Jobs, Procs, Seed, check_ending, origin, pair, write
 
 if TYPE_CHECKING:
     from ...simulate.generate.walltimes import Walltimes
@@ -26,12 +26,10 @@ app = typer.Typer(
     help="Make up a workload: models of rigid jobs, workflows, communication.",
 )
 
-TRACES, MOST_JOBS, MOST_PROCS = (".swf", ".swf.gz"), 10_000_000, 10_000_000
+TRACES = (".swf", ".swf.gz")
+MOST_WORKFLOW = 100_000
 LEAST_LOAD, MOST_LOAD = 0.001, 1000.0
 
-Jobs = Annotated[int, typer.Option(min=1, max=MOST_JOBS, metavar="N", help="How many jobs.")]
-Procs = Annotated[int, typer.Option(min=1, max=MOST_PROCS, metavar="N", help="Processors of the machine.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Same options and seed: same bytes.")]
 Load = Annotated[
     float | None,
     typer.Option(
@@ -81,11 +79,91 @@ def lublin(
     _write_trace(out, made, "lublin", jobs=jobs, procs=procs, kind=kind, load=load, walltime=limits, seed=seed)
 
 
+@app.command()
+def thesis(
+    out: Trace,
+    jobs: Jobs = 800,
+    procs: Procs = 32,
+    gap: Annotated[
+        str, typer.Option(metavar="K:L", help="Shape and scale (s) of Weibull times between arrivals.")
+    ] = "2:15",
+    size: Annotated[
+        str, typer.Option(metavar="M:S", help="2^floor(u) processors: mean and deviation of log u.")
+    ] = "0.25:0.5",
+    run_time: Annotated[
+        str, typer.Option(metavar="M:S", help="Mean and deviation of the log of run times (s).")
+    ] = "4.18:1.3",
+    load: Load = None,
+    walltime: Limit = "round",
+    seed: Seed = 0,
+) -> None:
+    """Rigid jobs, as in Poquet's thesis (2017).
+
+    Weibull arrivals and sizes that are powers of two are his; run times, which he took from NAS benchmarks, are
+    lognormal, by default as his were.
+
+    \b
+    Examples:
+      pilotfish generate thesis --seed 3 -o batsim.swf
+      pilotfish generate thesis --procs 128 --gap 1:40 --size 1:0.4 -o - | less
+    """
+    from ...simulate.generate.thesis import thesis as model
+
+    limits = _before(out, load, walltime)
+    pairs = {name: pair(f"--{name.replace('_', '-')}", text) for name, text in
+             (("gap", gap), ("size", size), ("run_time", run_time))}  # fmt: skip
+    try:
+        made = model(jobs, procs, **pairs, load=load, walltimes=limits, seed=seed)
+    except ConfigError as error:
+        raise inputs.bad_value(f"--{error.key.replace('_', '-')}", error) from None
+    options = {"jobs": jobs, "procs": procs, "gap": gap, "size": size, "run_time": run_time}
+    _write_trace(out, made, "thesis", **options, load=load, walltime=limits, seed=seed)
+
+
+@app.command()
+def stream(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="A .yaml file; - = stdout.")],
+    jobs: Annotated[int, typer.Option(min=1, max=MOST_WORKFLOW, metavar="N", help="How many jobs.")] = 50,
+    shape: Annotated[
+        str,
+        typer.Option(
+            metavar="SHAPE", help="layered, wide, diamonds, random, shallow; as applications have it: 1000genome, "
+            "montage, blast, epigenomics."
+        ),
+    ] = "layered",
+    seed: Seed = 0,
+) -> None:
+    """A workflow of STREAM jobs, which contend for memory.
+
+    Its jobs are drawn from 36 of 4 to 28 threads at 3.6 to 10.5 GB/s a thread (Chahal et al., ICPE 2019), meant for
+    nodes of 56 cores and 80 GB/s.
+
+    \b
+    Examples:
+      pilotfish generate stream --jobs 100 -o dag-2.yaml
+      pilotfish generate stream --shape montage --seed 3 -o montage.yaml
+    """
+    from ...simulate.formats.workflow_write import dump_workflow
+    from ...simulate.generate.published import SHAPES as PUBLISHED
+    from ...simulate.generate.stream import SHAPES
+    from ...simulate.generate.stream import stream as model
+
+    if shape not in SHAPES and shape not in PUBLISHED:
+        raise inputs.not_among("--shape", shape, "a shape", [*SHAPES, *PUBLISHED])
+    check_ending(out, (".yaml", ".yml"))
+    made = model(jobs, shape=shape, seed=seed)
+    text = dump_workflow(made, (origin("stream", {"jobs": jobs, "shape": shape, "seed": seed}),))
+    write(out, text, f"{len(made.jobs):,} jobs")
+
+
+app.command()(communication)
+
+
 def _before(out: Path, load: float | None, walltime: str) -> Walltimes:
     """Check what options of models have in common, before anything is drawn."""
     from ...simulate.generate.walltimes import parse_walltimes
 
-    _ending(out, TRACES)
+    check_ending(out, TRACES)
     if load is not None and not LEAST_LOAD <= load <= MOST_LOAD:
         raise inputs.bad("--load", f"{load:g} (allowed: {LEAST_LOAD:g} to {MOST_LOAD:g})")
     try:
@@ -94,41 +172,11 @@ def _before(out: Path, load: float | None, walltime: str) -> Walltimes:
         raise inputs.bad_value("--walltime", error) from None
 
 
-def _ending(out: Path, endings: Sequence[str]) -> None:
-    """Refuse a file that could not be written, or would be taken for another kind."""
-    if str(out) == "-":
-        return
-    if not out.name.endswith(tuple(endings)):
-        raise inputs.bad("--out", f"{out.name!r} has another ending (allowed: {', '.join(endings)}, or - for stdout)")
-    if not out.parent.is_dir():
-        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
-
-
 def _write_trace(out: Path, made: Workload, model: str, **options: Any) -> None:
     from ...simulate.formats.swf_write import dump_swf
+    from ...simulate.formats.units import format_duration
 
-    _write(out, dump_swf(made, [_origin(model, options)]))
-    days = float(made.submit_time[-1]) / 86400.0
-    offered = float((made.size * made.run_time).sum()) / max(float(made.submit_time[-1]) * (made.machine or 1), 1.0)
-    _say(out, f"{len(made):,} jobs in {days:,.1f} days for {made.machine:,} processors, offered load {offered:.2f}")
-
-
-def _origin(model: str, options: dict[str, Any]) -> str:
-    """The version and the command that makes these bytes again, all options written out."""
-    from ... import __version__
-
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None]
-    return f"generated by pilotfish {__version__}: pilotfish generate {model} {' '.join(words)}"
-
-
-def _write(out: Path, text: str) -> None:
-    if str(out) == "-":
-        sys.stdout.write(text)
-        return
-    from ...simulate.formats.writing import write_whole
-
-    write_whole(out, text)
-
-
-def _say(out: Path, what: str) -> None:
-    inputs.note(what if str(out) == "-" else f"{out}: {what}")
+    last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
+    load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""
+    text = dump_swf(made, [origin(model, options)])
+    write(out, text, f"{len(made):,} jobs in {format_duration(last)} for {made.machine:,} processors{load}")

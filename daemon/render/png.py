@@ -1,17 +1,16 @@
 """The Gantt chart as PNG, drawn by matplotlib, which is an extra.
 
-Rule: matplotlib is imported here and nowhere else, and its absence is one clear sentence.
+Rule: matplotlib is imported when a PNG is drawn and not before, and its absence is one clear sentence.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...simulate.errors import PilotfishError
 from .chart import Bar, Chart, colour_at, ink_on, ticks
+from .extras import demand
 from .text import clean, count, fit, width
 
 if TYPE_CHECKING:
@@ -24,10 +23,7 @@ _LABEL_CELLS = 140  # cells of the labels' font across the plot
 
 def demand_matplotlib() -> None:
     """Raise PilotfishError if matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise PilotfishError(
-            "a PNG needs matplotlib: pip install 'pilotfish[plot]', or ask for .svg or .html"
-        )
+    demand("matplotlib", "a PNG", ", or ask for .svg or .html")
 
 
 def png(chart: Chart, path: Path, subtitle: str = "") -> None:

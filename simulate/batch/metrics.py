@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .energy import Track, switches
 from .replay import Replayed
 
 Array = npt.NDArray[Any]
@@ -64,8 +65,12 @@ def failed(replayed: Replayed) -> Array:
     return wrong & ~killed(replayed) & ~replayed.rejected
 
 
-def summarise(replayed: Replayed) -> Summary:
-    """The numbers of one replay. O(jobs)."""
+def summarise(replayed: Replayed, found: Track | None = None) -> Summary:
+    """The numbers of one replay. O(jobs).
+
+    Args:
+        found: what the machine drew, where that is known.
+    """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = jobs.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
     size, ended = jobs.size[ran], int(killed(replayed).sum())
@@ -89,8 +94,8 @@ def summarise(replayed: Replayed) -> Summary:
         max_slowdown=_largest(slow),
         mean_bounded_slowdown=_mean(bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
-        consumed_joules=None,
-        nb_machine_switches=0,
+        consumed_joules=float(found.joules[-1]) if found else None,
+        nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
     )

@@ -31,6 +31,12 @@ CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float6
 
 def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powers | None, seed: int) -> Powered:
     """Raises ConfigError: the machine cannot do what the policy wants of it."""
+    if powers is None:
+        known = "a cluster file that says it, or --procs"
+        raise ConfigError("policy", "", "what this machine draws is not known", known)
+    if (policy.shutdown or policy.keeper) and powers.off is None:
+        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
+        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
     size, words = len(workload), -(-machine // 64)
     levels, most = tables.tree_levels(max(size, 1)), machine + 4
     world = Powered(
@@ -75,15 +81,11 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     return world
 
 
-def _set_powers(world: Powered, policy: Saving, powers: Powers | None) -> None:
-    if powers is None:
-        raise ConfigError("policy", "", "the power of the machine is not known", "a cluster file that says it, or --procs")
-    if (policy.shutdown or policy.keeper) and powers.off is None:
-        problem = "it is not known what these machines draw when they are off, and how long they take to switch"
-        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off as resources, or --procs")
+def _set_powers(world: Powered, policy: Saving, powers: Powers) -> None:
     clock = world.clock
     clock[Clock.WATTS_IDLE], clock[Clock.WATTS_COMPUTING] = powers.idle, powers.computing
-    clock[Clock.WATTS_OFF], clock[Clock.WATTS_ON], clock[Clock.WATTS_ENDING] = powers.off or 0.0, powers.on_w, powers.off_w
+    clock[Clock.WATTS_ON], clock[Clock.WATTS_ENDING] = powers.on_w, powers.off_w
+    clock[Clock.WATTS_OFF] = powers.off or 0.0
     clock[Clock.ON_S], clock[Clock.OFF_S] = powers.on_s, powers.off_s
     if isinstance(policy.shutdown, Opportunistic) and policy.shutdown.t_idle < math.inf:
         world.count[Count.SHUTS], clock[Clock.IDLE_FOR] = 1, policy.shutdown.t_idle
@@ -91,17 +93,12 @@ def _set_powers(world: Powered, policy: Saving, powers: Powers | None) -> None:
     clock[Clock.EXTRA] = powers.budget_computing - powers.budget_idle
 
 
-def _set_limit(
-    world: Powered, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers | None
-) -> None:
-    if limit is None or powers is None or not len(workload):
+def _set_limit(world: Powered, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
+    window = limit.window(workload) if limit else None
+    if limit is None or window is None:
         return
     count, clock, machine = world.count, world.clock, int(world.count[tables.MACHINE])
-    begin = max(limit.begin, float(workload.submit_time[0]))
-    end = min(limit.end, float(workload.submit_time[-1]))
-    if end <= begin:
-        return
-    clock[Clock.BEGIN], clock[Clock.END] = begin, end
+    begin, end = clock[Clock.BEGIN], clock[Clock.END] = window
     full = machine * powers.budget_computing
     if isinstance(limit, PowerCap):
         above, extra = limit.cap.of(full) - float(clock[Clock.BASE]), float(clock[Clock.EXTRA])

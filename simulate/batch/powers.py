@@ -6,7 +6,7 @@ Source: thesis of Poquet (2017), table 6.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..platform import NodeType
 
@@ -47,12 +47,15 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
     uncore = power.per_socket * kind.sockets
     full = power.idle + uncore + power.per_core * kind.cores if power.computing is None else power.computing
     idle = power.idle + (uncore * power.idle_uncore if power.computing is None else 0.0)
-    estimates = (
-        idle if power.budget_idle is None else power.budget_idle,
-        full if power.budget_computing is None else power.budget_computing,
+    found = Powers(
+        idle / resources,
+        full / resources,
+        (idle if power.budget_idle is None else power.budget_idle) / resources,
+        (full if power.budget_computing is None else power.budget_computing) / resources,
     )
     on, off = power.switch_on, power.switch_off
-    parts = (idle / resources, full / resources, *(each / resources for each in estimates))
     if resources > 1 or power.off is None or on is None or off is None:
-        return Powers(*parts)
-    return Powers(*parts, power.off, on.watts, on.seconds, off.watts, off.seconds)
+        return found
+    return replace(
+        found, off=power.off, on_w=on.watts, on_s=on.seconds, off_w=off.watts, off_s=off.seconds
+    )

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..workload import Workload
 from .options import Amount, amount, choice, number
 
 _BEGIN = "seconds of the trace at which it begins (default: its first submission)"
@@ -25,23 +26,35 @@ class Opportunistic:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerCap:
-    """No job starts that lifts the estimated power of the machine above the cap."""
+class Limit:
+    """What holds from `begin` to `end`."""
 
-    source: ClassVar = "Poquet 2017, 6.5.2"
-    cap: Amount = amount("watts, or a share of what all resources draw when they compute (60%)")
     begin: float = number(-math.inf, -math.inf, math.inf, _BEGIN)
     end: float = number(math.inf, -math.inf, math.inf, _END)
+
+    def window(self, workload: Workload) -> tuple[float, float] | None:
+        """When it holds for a workload: from its first to its last submission at most; None: never."""
+        if not len(workload):
+            return None
+        begin = max(self.begin, float(workload.submit_time[0]))
+        end = min(self.end, float(workload.submit_time[-1]))
+        return (begin, end) if end > begin else None
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyBudget:
+class PowerCap(Limit):
+    """No job starts that lifts the estimated power of the machine above the cap."""
+
+    source: ClassVar = "Poquet 2017, 6.5.2"
+    cap: Amount = amount("watts, or a share of what all resources draw when they compute (60%)")  # noqa: RUF009
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyBudget(Limit):
     """energyBud: energy comes bit by bit; a job starts once there is enough of it for its whole walltime."""
 
     source: ClassVar = "Poquet 2017, 6.4"
-    budget: Amount = amount("joules, or a share of what all resources take when they compute all the time (60%)")
-    begin: float = number(-math.inf, -math.inf, math.inf, _BEGIN)
-    end: float = number(math.inf, -math.inf, math.inf, _END)
+    budget: Amount = amount("joules, or a share of what all resources take when they compute all the time (60%)")  # noqa: RUF009
     stage: float = number(600.0, 1.0, math.inf, "seconds between two measurements of what was consumed")
 
 

@@ -86,7 +86,7 @@ _PLACES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", 
 def parse(text: str) -> Policy:
     """The policy that a SPEC names, with its options. Raises ConfigError."""
     first, *others = text.split("+")
-    base = _part(first, POLICIES)
+    base: Strict | Easy | Conservative = _part(first, POLICIES)
     if not others:
         return base
     if not isinstance(base, Easy | Strict):
@@ -117,7 +117,7 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
 
 def text_of(policy: Policy) -> str:
     """The SPEC of a policy, without what is as by default."""
-    parts = [policy]
+    parts: list[Any] = [policy]
     if isinstance(policy, Saving):
         parts = [part for part in (policy.base, policy.shutdown, policy.limit, policy.keeper) if part is not None]
     return "+".join(":".join(filter(None, (_NAMES[type(part)], written(part)))) for part in parts)

@@ -1,5 +1,6 @@
-"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv; and
-summary.json, which adds where the numbers come from.
+"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv, and, where
+it is known what the machine drew, machine_states.csv and consumed_energy.csv; and summary.json, which adds where the
+numbers come from.
 
 Rule: times keep their full precision; what is not known is an empty field in CSV, null in JSON, never 0. Each file is
 written whole or not at all.
@@ -12,13 +13,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from ..batch.energy import STATES, Track
 from ..batch.metrics import Summary, failed, killed
 from ..batch.replay import Replayed
 from .writing import write_whole
@@ -33,24 +36,52 @@ JOB_COLUMNS = (
 )  # fmt: skip
 
 
-def write_results(folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any]) -> list[Path]:
+def write_results(
+    folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any],
+    found: Track | None = None, joules: Array | None = None,
+) -> list[Path]:  # fmt: skip
     """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError.
 
     Args:
         about: what summary.json says beside the numbers.
+        found, joules: what the machine and each job took, where that is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     numbers = asdict(summary)
     texts = {
-        "jobs.csv": jobs_csv(replayed),
+        "jobs.csv": jobs_csv(replayed, joules),
         "schedule.csv": _row_csv(numbers),
         "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
     }
+    if found is not None:
+        texts |= {"machine_states.csv": machine_states_csv(found), "consumed_energy.csv": energy_csv(found)}
     return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
-def jobs_csv(replayed: Replayed) -> str:
-    """A line a job, in the order of submission; no walltime is -1, as Batsim has it. O(jobs + pieces)."""
+def machine_states_csv(found: Track) -> str:
+    """How many resources are in which state from each change on."""
+    names = ("time", *(f"nb_{state}" for state in STATES))
+    return _table(names, found.time, *found.counts.T)
+
+
+def energy_csv(found: Track) -> str:
+    """Joules consumed up to each change, and what is drawn from then on, watts: if nothing computed, and really."""
+    names = ("time", "energy", "event_type", "wattmin", "epower")
+    kinds = np.full(len(found.time), "p")
+    return _table(names, found.time, found.joules, kinds, found.least_watts, found.watts)
+
+
+def _table(names: Iterable[str], *columns: Array) -> str:
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return ",".join(names) + "\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows)
+
+
+def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
+    """A line a job, in the order of submission; no walltime is -1, as Batsim has it. O(jobs + pieces).
+
+    Args:
+        joules: what each took.
+    """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
     ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
     places, name = allocations(replayed), _field(jobs.name)
@@ -58,6 +89,7 @@ def jobs_csv(replayed: Replayed) -> str:
     ids = _fields(jobs.more.get("name", jobs.id))
     profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
     walls = ["-1" if wall == math.inf else repr(wall) for wall in jobs.walltime.tolist()]
+    energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
     columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
     for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         asked = f"{ids[i]},{name},{profiles[i]},{submit!r},{size},{walls[i]}"
@@ -69,7 +101,7 @@ def jobs_csv(replayed: Replayed) -> str:
         state = KILLED if ended[i] else FAILED if lost[i] else SUCCESS
         lines.append(
             f"{asked},{int(state == SUCCESS)},{state},{start!r},{run!r},{finish!r},"
-            f"{wait!r},{turnaround!r},{stretch},{places[i]},"
+            f"{wait!r},{turnaround!r},{stretch},{places[i]},{energies[i]}"
         )
     return "\n".join(lines) + "\n"
 

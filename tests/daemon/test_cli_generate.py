@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -19,8 +20,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_trace_says_how_to_make_it_again(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["generate", "lublin", "--jobs", "50", "--procs", "64", "--load", "0.8", "--seed", "3", "-o", "a.swf.gz"]
+@pytest.mark.parametrize("model", ["lublin", "thesis"])
+def test_a_trace_says_how_to_make_it_again(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["generate", model, "--jobs", "50", "--procs", "64", "--load", "0.8", "--seed", "3", "-o", "a.swf.gz"]
     assert main(argv) == 0
     assert "a.swf.gz: 50 jobs in" in capsys.readouterr().err
     assert main([*argv[:-1], "-"]) == 0
@@ -40,6 +42,31 @@ def test_what_is_made_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> Non
     assert "200 jobs on 128 processors" in capsys.readouterr().out
 
 
+def test_a_workflow_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "stream", "--jobs", "20", "--shape", "wide", "-o", "dag.yaml"]) == 0
+    assert "dag.yaml: 20 jobs" in capsys.readouterr().err
+    lab = "schema: pilotfish/cluster/v1\nnode_types: {x: {cores: 56, memory: 256GiB, memory_bandwidth: 80GB/s}}\n"
+    Path("lab.yaml").write_text(lab + 'nodes: [{names: "s[1-2]", type: x}]\n')
+    assert main(["plan", "dag.yaml", "--cluster", "lab.yaml", "--policy", "mom"]) == 0
+    assert "wide-20-0" in capsys.readouterr().out
+
+
+def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "lublin", "--jobs", "500", "--kind", "batch", "-o", "a.swf"]) == 0
+    argv = ["generate", "communication", "-w", "a.swf", "--jobs", "20", "--f-comm", "2e7", "--matrices", "-o", "c.json"]
+    assert main(argv) == 0
+    assert "c.json: 20 jobs of 500 for 128 processors" in capsys.readouterr().err
+    text = Path("c.json").read_text()
+    data = json.loads(text)
+    assert data["nb_res"] == 128 and len(data["jobs"]) == len(data["profiles"]) == 20
+    command = data["description"].partition(": pilotfish ")[2]
+    assert "--f-comm 20000000 " in command and " --matrices " in command and " --arrivals" not in command
+    assert main([*shlex.split(command), "-o", "-"]) == 0
+    assert capsys.readouterr().out == text
+    assert main([*argv[:5], "400", *argv[6:]]) == 1
+    assert "a.swf: " in (said := capsys.readouterr().err) and "of its jobs ran 3600 to 86400 s" in said
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
@@ -54,6 +81,19 @@ def test_what_is_made_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> Non
         (["lublin", "-o", "a.swf", "--walltime", "factor:9:1"], 64, "factor:A:B with 0 < A <= B"),
         (["lublin", "-o", "a.swf", "--seed", "-1"], 64, "'--seed'"),
         (["lublin", "-o", "gone/a.swf"], 1, "gone/a.swf: cannot be written"),
+        (["thesis", "-o", "a.swf", "--gap", "15"], 64, "two numbers, such as 2:15"),
+        (["thesis", "-o", "a.swf", "--gap", "nan:1"], 64, "0.2 to 100"),
+        (["thesis", "-o", "a.swf", "--size", "9:0.1"], 64, "fit a machine of 32"),
+        (["thesis", "-o", "a.swf", "--run-time", "4:9"], 64, "'--run-time': 9"),
+        (["stream", "-o", "a.swf"], 64, "allowed: .yaml, .yml, or - for stdout"),
+        (["stream", "-o", "a.yaml", "--shape", "montag"], 64, "did you mean 'montage'?"),
+        (["stream", "-o", "a.yaml", "--jobs", "0"], 64, "'--jobs'"),
+        (["communication", "-o", "a.json"], 64, "'--workload'"),
+        (["communication", "-w", "b.swf", "-o", "a.swf"], 64, "allowed: .json"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--f-w", "inf"], 64, "0 to 1e+15"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--bounds", "2:1"], 64, "0 <= A <= B"),
+        (["communication", "-w", "b.swf", "-o", "a.json", "--largest", "129"], 64, "up to --procs, 128"),
+        (["communication", "-w", "b.swf", "-o", "a.json"], 1, "b.swf: No such file"),
         (["lubin", "-o", "a.swf"], 64, "lubin"),
     ],
 )
@@ -66,7 +106,7 @@ def test_what_is_wrong_is_said(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("model", ["lublin"])
+@pytest.mark.parametrize("model", ["lublin", "thesis", "stream", "communication"])
 def test_each_model_has_help_with_examples(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", model, "--help"]) == 0
     text = capsys.readouterr().out

@@ -27,7 +27,8 @@ def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.Cap
     said = capsys.readouterr()
     assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: too large for the machine" in said.out
     assert max(map(len, said.out.splitlines())) <= 80
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs.csv", "schedule.csv", "summary.json"]
+    files = ["consumed_energy.csv", "jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files
 
 
 def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,7 @@ class Machine:
         self.changes: list[tuple[str, float, list[int]]] = []
         self.state, self.since = ["idle"] * self.machine, [self.submit[0]] * self.machine if count else []
         self.rows: list[Row] = []
+        self.booting: list[tuple[float, int]] = []
         self.queue: list[int] = []
         self.upcoming, self.cap = 0, 0
         self.credit = self.energy = 0.0
@@ -166,7 +167,7 @@ class Machine:
         usable = [place for place in range(self.machine) if self.state[place] in order]
         chosen = sorted(usable, key=lambda place: (order[self.state[place]], place))[: self.size[i]]
         self.start[i] = now + (self.powers.on_s if any(self.state[place] != "idle" for place in chosen) else 0.0)
-        self.booting = [*getattr(self, "booting", []), (self.start[i], sum(self.state[p] != "idle" for p in chosen), i)]
+        self.booting.append((self.start[i], sum(self.state[place] != "idle" for place in chosen)))
         for place in chosen:
             self.state[place] = "job"
         self.finish[i], self.places[i] = self.start[i] + self.run_time[i], sorted(chosen)
@@ -244,7 +245,7 @@ class Machine:
         on = sum(row.size for row in self.rows if row.kind == "to idle")
         ending = sum(row.size for row in self.rows if row.kind in ("to off", "to kept"))
         computing = sum(row.size for row in self.rows if row.kind == "job" and row.start <= time)
-        on += sum(booted for start, booted, _ in getattr(self, "booting", []) if start > time)
+        on += sum(booted for start, booted in self.booting if start > time)
         off = len(self._all("off")) + len(self._all("kept"))
         idle = self.machine - on - ending - computing - off
         return p.computing * computing + p.on_w * on + p.off_w * ending + (p.off or 0.0) * off + p.idle * idle
@@ -257,7 +258,7 @@ class Machine:
         if isinstance(self.limit, EnergyBudget):
             low, high = max(self.seen, self.begin), min(now, self.end)
             if high > low:
-                boots = sorted({s for s, _, _ in getattr(self, "booting", []) if low < s < high})
+                boots = sorted({s for s, _ in self.booting if low < s < high})
                 for a, b in zip([low, *boots], [*boots, high], strict=True):
                     self.energy += self._watts(a) * (b - a)
                 used = sum(row.size for row in self.rows if row.kind == "job")

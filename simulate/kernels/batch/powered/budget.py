@@ -1,7 +1,8 @@
 """Energy that is made available bit by bit, and who may use it: energyBud and reducePC (thesis of Poquet, 2017, 6.4).
 
-Rule: by the over-estimates of a machine's power and the walltimes of all that run, the balance never falls below 0 while
-a job runs that was started in the window, nor while another that runs has not ended: no start leads to a debt.
+Rule: by the over-estimates of a machine's power and the walltimes of all that run, no start lets the balance fall below
+0 before all that then runs has ended: there is never a debt. Who goes before the first that waits must leave it the
+energy for its reservation: in energyBud by that same balance, in reducePC out of what is made available until then.
 Cost of a question: O(jobs that run).
 """
 
@@ -134,8 +135,8 @@ def may_begin(world, now, size, wall, boot, head):
 def hold(world, now, size, wall):
     """Put the reservation of the first that waits to where there is energy for it, and keep that for it.
 
-    After the moment at which it has machines, stages are looked at, by bisection: where the balance rises the first that
-    will do is found.
+    After the moment at which it has machines, stages are looked at, by bisection: where the balance rises, the first
+    that will do is found.
     """
     clock = world.clock
     time = clock[RESERVATION]

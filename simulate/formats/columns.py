@@ -1,0 +1,180 @@
+"""CSV tables as columns: a million rows in seconds; a row that is malformed is an error with its file and line.
+
+Rule: a block of rows is converted at a time; only where that fails is it looked at row by row.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError
+from .units import found
+
+Array = npt.NDArray[Any]
+Convert = Callable[[Sequence[str]], Array]
+#: Rows that are converted at once.
+BLOCK = 1024
+#: Most characters of a field: the allocation of a job can be long.
+LONGEST = 1 << 30
+#: Most resources of a machine.
+MOST = 1 << 31
+_SPACE, _DASH, _ZERO, _NINE = b" -09"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is wanted of a table.
+
+    Args:
+        names: how the header may call it; the first that is there counts.
+        convert: texts to an array; raises ValueError.
+        allowed: what is right, for a person.
+        required: its absence is an error; else it is left out of the answer.
+    """
+
+    names: tuple[str, ...]
+    convert: Convert
+    allowed: str
+    required: bool = True
+
+
+def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
+    """The columns of a CSV file that has a header; other columns are passed over. O(bytes).
+
+    Raises:
+        ConfigError: a column is missing, or a row is malformed.
+        OSError: the file cannot be read.
+    """
+    blocks: dict[str, list[Array]] = {}
+    with _rows(path) as (header, rows):
+        places = _places(path, header, wanted)
+        while block := list(islice(rows, BLOCK)):
+            if min(map(len, block)) < len(header):
+                _explain(path, wanted)
+            try:
+                for name, place in places.items():
+                    blocks.setdefault(name, []).append(wanted[name].convert([row[place] for row in block]))
+            except ValueError:
+                _explain(path, wanted)
+    return {name: np.concatenate(blocks[name]) if blocks else wanted[name].convert([]) for name in places}
+
+
+@contextmanager
+def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
+    """The header, and the rows that are not empty."""
+    before = csv.field_size_limit(LONGEST)
+    try:
+        with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+            reader = csv.reader(file)
+            try:
+                header = [name.strip() for name in next(reader, [])]
+                if not header:
+                    raise ConfigError(f"{path}", "", "nothing in it", "a line with the names of its columns, and rows")
+                yield header, filter(None, reader)
+            except csv.Error as error:
+                raise ConfigError(f"{path}:{reader.line_num}", "", f"not CSV: {error}") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _places(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) -> dict[str, int]:
+    places = {}
+    for name, column in wanted.items():
+        there = [header.index(each) for each in column.names if each in header]
+        if there:
+            places[name] = there[0]
+        elif column.required:
+            raise ConfigError(f"{path}:1", column.names[0], "no such column", f"one of that name, {column.allowed}")
+    return places
+
+
+def _explain(path: Path, wanted: Mapping[str, Column]) -> NoReturn:
+    """Raise the error of the first row that is malformed."""
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader)]
+        places = _places(path, header, wanted)
+        for row in filter(None, reader):
+            where = f"{path}:{reader.line_num}"
+            if len(row) < len(header):
+                raise ConfigError(where, "", f"found {len(row)} fields", f"{len(header)}, as in the first line")
+            for name, place in places.items():
+                try:
+                    wanted[name].convert([row[place]])
+                except ValueError:
+                    raise ConfigError(where, header[place], found(row[place]), wanted[name].allowed) from None
+    raise ConfigError(f"{path}", "", "it changed while it was read", "a file that stays as it is")
+
+
+def at_row(path: Path, row: int) -> str:
+    """FILE:LINE of a row, rows being counted from 0 as they are read. O(bytes)."""
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        reader = csv.reader(file)
+        next(islice(filter(None, reader), row + 1, None))
+        return f"{path}:{reader.line_num}"
+
+
+def texts(values: Sequence[str]) -> Array:
+    """As they are."""
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def numbers(values: Iterable[str]) -> Array:
+    """Finite numbers."""
+    column = np.array(list(map(float, values)), float)
+    if not np.isfinite(column).all():
+        raise ValueError
+    return column
+
+
+def numbers_or_nothing(values: Sequence[str]) -> Array:
+    """Finite numbers; nan where the field is empty."""
+    column = np.array([float(text or "nan") for text in values], float)
+    if np.count_nonzero(~np.isfinite(column)) != sum(not text for text in values):
+        raise ValueError
+    return column
+
+
+def amounts(values: Iterable[str]) -> Array:
+    """Whole numbers from 0, exact."""
+    column = numbers(values)
+    if ((column < 0) | (column != np.floor(column)) | (column > MOST)).any():
+        raise ValueError
+    return column.astype(np.int64)
+
+
+def interval_counts(values: Iterable[str]) -> Array:
+    """How many intervals each set has ("0-3 7": two)."""
+    return np.array([text.count(" ") + 1 if text else 0 for text in values], np.int64)
+
+
+def intervals(values: Iterable[str]) -> Array:
+    """First and last of each interval of all sets, one a row: "0-3 7" is (0, 3), (7, 7). O(characters)."""
+    text = " ".join(filter(None, values))
+    if not text:
+        return np.empty((0, 2), np.int64)
+    raw = np.frombuffer(text.encode("ascii"), np.uint8)
+    ends = np.flatnonzero((raw < _ZERO) | (raw > _NINE))
+    marks = raw[ends]
+    lengths = np.diff(ends, prepend=-1, append=len(raw)) - 1
+    dashes = marks == _DASH
+    if not (dashes | (marks == _SPACE)).all() or (dashes[1:] & dashes[:-1]).any():
+        raise ValueError
+    if lengths.min() < 1 or lengths.max() > 10:
+        raise ValueError
+    found = np.fromstring(text.replace("-", " "), np.int64, sep=" ")
+    pairs = np.stack([found[np.append(True, ~dashes)], found[np.append(~dashes, True)]], axis=1)
+    if (pairs[:, 0] > pairs[:, 1]).any() or pairs[:, 1].max() >= MOST:
+        raise ValueError
+    return pairs

@@ -1,0 +1,169 @@
+"""Results of a run as they were written, by `results.write_results` or by Batsim itself: jobs.csv, machine_states.csv,
+consumed_energy.csv, and who says what ran there: summary.json, schedule.csv.
+
+Rule: only jobs.csv has to be there; what else is there is read, and must be right. Columns go by their names, older
+names of Batsim's included.
+Source: Batsim's documentation, "Output files"; what Batsim 1.4 to 4.2 write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError
+from ..series.run import DONE, KILLED, REJECTED, STATES, WALLTIME, Energy, Jobs, MachineStates, Run
+from .columns import (
+    Column,
+    amounts,
+    at_row,
+    interval_counts,
+    intervals,
+    numbers,
+    numbers_or_nothing,
+    read_columns,
+    texts,
+)
+from .documents import parse_json
+
+Array = npt.NDArray[Any]
+JOBS = "jobs.csv"
+_SECONDS = "a number of seconds"
+_SETS = ("allocated_resources", "allocated_processors")
+_ALLOCATION = "resources such as 0-3 7"
+
+
+def read_run(path: Path) -> Run:
+    """The run whose results are in a folder, or beside a file NAME_jobs.csv. O(bytes).
+
+    Raises:
+        ConfigError: there are no such results, or a file is malformed.
+        OSError: a file cannot be read.
+    """
+    file = _jobs_file(path)
+    workload, jobs = _jobs(file)
+    about, row = _summary(_beside(file, "summary.json")), _schedule(_beside(file, "schedule.csv"))
+    states, energy = _states(_beside(file, "machine_states.csv")), _energy(_beside(file, "consumed_energy.csv"))
+    size = about["machine"] or (row["nb_computing_machines"] and int(row["nb_computing_machines"]))
+    if size is None and states is not None and len(states.counts):
+        size = int(states.counts[0].sum())
+    used = int(jobs.pieces[:, 1].max()) + 1 if len(jobs.pieces) else 1
+    if size is not None and used > size:
+        job = jobs.id[jobs.owner[int(jobs.pieces[:, 1].argmax())]]
+        raise ConfigError(str(file), f"job {job}", f"resource {used - 1} of a machine of {size}", f"up to {size - 1}")
+    joules = about["consumed_joules"] if about["consumed_joules"] is not None else row["consumed_joules"]
+    return Run(workload, about["policy"], size or used, size is not None, jobs, states, energy, joules)
+
+
+def _jobs_file(path: Path) -> Path:
+    if not path.is_dir():
+        if path.name.endswith(JOBS):
+            return path
+        raise ConfigError(str(path), "", "no such folder" if not path.exists() else "no folder", f"one with {JOBS}")
+    found = [path / JOBS] if (path / JOBS).exists() else sorted(path.glob(f"*_{JOBS}"))
+    if len(found) != 1:
+        many = ", ".join(each.name for each in found[:3]) or f"no {JOBS} in it"
+        raise ConfigError(str(path), "", many, "a folder that `simulate --out` wrote, or one of Batsim's")
+    return found[0]
+
+
+def _beside(file: Path, name: str) -> Path | None:
+    """A file of the same run: Batsim puts one prefix before all names."""
+    path = file.with_name(file.name.removesuffix(JOBS) + name)
+    return path if path.exists() else None
+
+
+def _jobs(path: Path) -> tuple[str, Jobs]:
+    """The workload's name, and its jobs."""
+    columns = read_columns(
+        path,
+        {
+            "id": Column(("job_id",), texts, "text"),
+            "workload": Column(("workload_name",), texts, "text", required=False),
+            "submit": Column(("submission_time",), numbers, _SECONDS),
+            "start": Column(("starting_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
+            "finish": Column(("finish_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
+            "size": Column(
+                ("requested_number_of_resources", "requested_number_of_processors"), amounts, "a number of resources"
+            ),
+            "success": Column(("success",), amounts, "0 or 1"),
+            "state": Column(("final_state",), texts, "a state of Batsim's", required=False),
+            "counts": Column(_SETS, interval_counts, _ALLOCATION),
+            "pieces": Column(_SETS, intervals, _ALLOCATION),
+        },
+    )
+    start, finish, counts = columns["start"], columns["finish"], columns["counts"]
+    began = ~np.isnan(start)
+    _refuse(path, began & ~(finish >= start), "finish_time", "it is not at or after starting_time", _SECONDS)
+    _refuse(path, began & (counts == 0), _SETS[0], "nothing, and the job ran", _ALLOCATION)
+    ending = _endings(began, columns["success"], columns.get("state"))
+    owner = np.repeat(np.arange(len(counts)), counts)
+    kept = began[owner]
+    names = columns.get("workload", np.empty(0, object))
+    jobs = Jobs(
+        *(columns["id"], columns["submit"], np.where(began, start, np.nan), np.where(began, finish, np.nan)),
+        *(columns["size"], ending, columns["pieces"][kept], owner[kept]),
+    )
+    return str(names[0]) if len(names) else "", jobs
+
+
+def _endings(began: Array, success: Array, state: Array | None) -> Array:
+    ending = np.where(success > 0, DONE, KILLED).astype(np.int8)
+    if state is not None:
+        ending[state == "COMPLETED_WALLTIME_REACHED"] = WALLTIME
+    ending[~began] = REJECTED
+    return ending
+
+
+def _summary(path: Path | None) -> dict[str, Any]:
+    """Who ran what, by whoever wrote summary.json."""
+    found = parse_json(path.read_text(encoding="utf-8"), str(path)) if path is not None else {}
+    if not isinstance(found, dict):
+        raise ConfigError(str(path), "", "no mapping", "the summary of a run")
+    policy, machine, joules = found.get("policy", ""), found.get("machine"), found.get("consumed_joules")
+    if not isinstance(policy, str):
+        raise ConfigError(str(path), "policy", f"found {policy!r}", "text")
+    if machine is not None and (type(machine) is not int or machine < 1):
+        raise ConfigError(str(path), "machine", f"found {machine!r}", "a number of resources, 1 or more")
+    if joules is not None and (type(joules) not in (int, float) or not 0 <= joules < float("inf")):
+        raise ConfigError(str(path), "consumed_joules", f"found {joules!r}", "a number, or null")
+    return {"policy": policy, "machine": machine, "consumed_joules": joules}
+
+
+def _schedule(path: Path | None) -> dict[str, Any]:
+    """What the row of schedule.csv says."""
+    row: dict[str, Any] = {"nb_computing_machines": None, "consumed_joules": None}
+    if path is None:
+        return row
+    wanted = {name: Column((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
+    for name, values in read_columns(path, wanted).items():
+        if len(values) and values[0] > 0:  # Batsim writes 0 joules where it measured none
+            row[name] = float(values[0])
+    return row
+
+
+def _states(path: Path | None) -> MachineStates | None:
+    if path is None:
+        return None
+    counts = {f"nb_{state}": Column((f"nb_{state}",), amounts, "a number of machines") for state in STATES}
+    columns = read_columns(path, {"time": Column(("time",), numbers, _SECONDS), **counts})
+    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "it is before the time above", _SECONDS)
+    return MachineStates(columns["time"], np.stack([columns[name] for name in counts], axis=1))
+
+
+def _energy(path: Path | None) -> Energy | None:
+    if path is None:
+        return None
+    wanted = {"time": Column(("time",), numbers, _SECONDS), "energy": Column(("energy",), numbers, "joules")}
+    columns = read_columns(path, wanted)
+    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "it is before the time above", _SECONDS)
+    return Energy(columns["time"], columns["energy"])
+
+
+def _refuse(path: Path, wrong: Array, key: str, problem: str, allowed: str) -> None:
+    """Raise the error of the first row that is wrong."""
+    if wrong.any():
+        raise ConfigError(at_row(path, int(wrong.argmax())), key, problem, allowed)

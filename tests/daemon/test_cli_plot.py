@@ -1,0 +1,87 @@
+"""`pilotfish plot`, as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+
+HEAD = (
+    "job_id,workload_name,submission_time,requested_number_of_resources,success,final_state,starting_time,finish_time,"
+    "allocated_resources\n"
+)
+ROWS = "1,w,0,4,1,COMPLETED_SUCCESSFULLY,0,10,0-3\n2,w,0,4,0,COMPLETED_KILLED,10,20,0-1 4-5\n3,w,5,99,0,REJECTED,,,\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, policy in (("run", "easy"), ("other", "strict")):
+        Path(name).mkdir()
+        Path(name, "jobs.csv").write_text(HEAD + ROWS)
+        Path(name, "summary.json").write_text(f'{{"policy": "{policy}", "machine": 8}}')
+    return Path("run")
+
+
+@pytest.mark.parametrize("kind", ["gantt", "utilisation", "queue", "compare"])
+def test_a_picture_goes_where_it_is_said_to_be(run: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", kind, "run", "other"]) == 0
+    assert capsys.readouterr() == ("", f"pilotfish: the picture is in {kind}.svg\n")
+    text = Path(f"{kind}.svg").read_text()
+    assert "w on 8 resources" in text and "strict" in text
+
+
+def test_time_title_and_names(run: Path) -> None:
+    argv = ["plot", "gantt", "run", "--from", "9", "--until", "15", "--title", "a < b", "--jobs", "-o", "x.svg"]
+    assert main(argv) == 0
+    text = Path("x.svg").read_text()
+    assert "a &lt; b" in text and "w on 8" not in text and "<text" in text and ">2</text>" in text
+
+
+def test_a_page(run: Path) -> None:
+    assert main(["plot", "gantt", "run", "-o", "x.HTML"]) == 0
+    assert "policy easy</title>" in Path("x.HTML").read_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["gnatt", "run"], 64, "did you mean 'gantt'?"),
+        (["gantt"], 64, "DIR"),
+        (["gantt", "run", "-o", "x.pdf"], 64, "no known ending (allowed: .svg, .png, .html)"),
+        (["gantt", "run", "--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
+        (["gantt", "run", "--until", "inf"], 64, "allowed: seconds"),
+        (["queue", "run", "--jobs"], 64, "allowed: with gantt"),
+        (["gantt", "run", "run"], 64, "given twice"),
+        (["compare", *map(str, range(10))], 64, "up to 9 in one picture"),
+        (["gantt", "run", "-o", "nowhere/x.svg"], 1, "no such folder"),
+        (["gantt", "nowhere"], 1, "nowhere: no such folder"),
+        (["gantt", "run/summary.json"], 1, "summary.json: no folder"),
+        (["energy", "run"], 1, "run: no consumed_energy.csv and no machine_states.csv in it"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    run: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plot", *argv]) == code
+    assert why in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_malformed_row_has_its_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run", "jobs.csv").write_text(HEAD + ROWS + "4,w,x,4,1,,0,10,0-3\n")
+    assert main(["plot", "gantt", "run"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("pilotfish: error: run/jobs.csv:5: submission_time: found 'x'") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "package"), [("x.svg", "matplotlib"), ("x.png", "matplotlib"), ("x.html", "bokeh")])
+def test_without_what_draws_it_says_what_to_do(
+    run: Path, name: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["plot", "gantt", "run", "-o", name]) == 1
+    said = capsys.readouterr().err
+    assert f"needs {package}: pip install 'pilotfish[plot]'" in said and said.count("\n") == 1
+    assert not Path(name).exists()
