@@ -20,15 +20,22 @@ if TYPE_CHECKING:
     from ...simulate.batch.machine import Machine
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
+    from ...simulate.formats.workloads import Format
+    from ...simulate.platform import Cluster
     from ...simulate.workload import Workload
 
 
 def simulate(
-    workload: Annotated[Path, typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF (also .gz).")],
+    workload: Annotated[
+        Path,
+        typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF, or Batsim's JSON (also .gz)."),
+    ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option("--cluster", "-c", metavar="FILE", help="Or the cores of these nodes. Else: as the trace says."),
+        typer.Option(
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, SimGrid's hosts. Else: as -w says."
+        ),
     ] = None,
     resource: Annotated[
         str, typer.Option("--resource", metavar="KIND", help="What jobs ask for of a cluster file: core, or node.")
@@ -51,7 +58,7 @@ def simulate(
     most: Annotated[int | None, typer.Option("--max-size", metavar="N", help="Jobs of N processors or fewer.")] = None,
     load: Annotated[float, typer.Option("--load", metavar="X", help="Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out lines that are no jobs, and count them.")
+        bool, typer.Option("--skip-invalid", help="Leave out, and count, what is no job or cannot be replayed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -74,12 +81,13 @@ def simulate(
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
     from ...simulate.batch.select import Select
-    from ...simulate.formats.swf import read_swf
+    from ...simulate.formats.workloads import format_of
 
-    inputs.load_replay([chosen])
+    kind, nodes = format_of(workload), None if cluster is None else inputs.read_machine(cluster)
+    inputs.load_replay([chosen], kind.kernels)
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
-    machine, whose = _machine(jobs, workload, procs, cluster, resource)
+    jobs = select.of(kind.read(workload, speeds=inputs.speeds(nodes), skip_invalid=skip_invalid))
+    machine, whose = _machine(jobs, workload, kind, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch import energy
@@ -134,7 +142,7 @@ def _policy(text: str) -> Policy:
 
 
 def _machine(
-    jobs: Workload, path: Path, procs: int | None, cluster: Path | None, resource: str
+    jobs: Workload, path: Path, kind: Format, procs: int | None, cluster: Cluster | None, resource: str
 ) -> tuple[Machine, str]:
     """The machine, and who says so."""
     from ...simulate.batch.machine import Machine, machine_of
@@ -142,12 +150,11 @@ def _machine(
     if procs is not None:
         return Machine(procs), "--procs"
     if cluster is not None:
-        found = machine_of(inputs.read_cluster(cluster), whole_nodes=resource == "node")
-        return found, f"the {resource}s of {cluster.name}"
+        return machine_of(cluster, whole_nodes=resource == "node"), f"the {resource}s of {Path(cluster.source).name}"
     if jobs.machine is None:
-        why = "its header does not say how large the machine is"
-        raise ConfigError(str(path), "MaxProcs", why, "such a line, or --procs, or --cluster")
-    return Machine(jobs.machine), f"the header of {path.name}"
+        why = "missing: how large the machine is"
+        raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")
+    return Machine(jobs.machine), f"{kind.size} of {path.name}"
 
 
 def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Replayed:

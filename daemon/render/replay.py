@@ -67,6 +67,8 @@ def _limit(limit: Limited) -> str:
 
 def _ends(summary: Summary) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
+    if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
+        words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if summary.nb_jobs_rejected:

@@ -59,6 +59,13 @@ def killed(replayed: Replayed) -> Array:
     return (jobs.run_time > jobs.walltime) & ~replayed.rejected
 
 
+def failed(replayed: Replayed) -> Array:
+    """Which jobs ended by themselves, and returned something else than success, where the workload says so."""
+    jobs = replayed.workload
+    wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
+    return wrong & ~killed(replayed) & ~replayed.rejected
+
+
 def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
     """The numbers of one replay. O(jobs).
 
@@ -76,7 +83,7 @@ def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
     return Summary(
         nb_jobs=len(jobs),
         nb_jobs_finished=count,
-        nb_jobs_success=count - ended,
+        nb_jobs_success=count - ended - int(failed(replayed).sum()),
         nb_jobs_killed=ended,
         nb_jobs_rejected=len(jobs) - count,
         makespan=_largest(finish),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import ConfigError
 from ..kernels.batch import tables
 from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
@@ -63,7 +64,16 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
 def conservative(
     workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
 ) -> Reserving:
-    """For conservative backfilling; `groups`: first and last resource of each cluster of the machine."""
+    """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
+
+    Raises:
+        ConfigError: a job without a walltime: behind it, no other could be promised a place.
+    """
+    endless = np.flatnonzero(np.isinf(workload.walltime))
+    if len(endless):
+        which = workload.more.get("name", workload.id)[endless[0]]
+        why = f"it has no walltime (as {len(endless):,} jobs here), so that no other has a place behind it"
+        raise ConfigError(workload.name, f"job {which}", why, "walltimes, or another policy")
     size, words = len(workload), -(-machine // 64)
     most = min(size, machine) + 1
     world = Reserving(

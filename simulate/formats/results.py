@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,12 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch.energy import STATES, Track
-from ..batch.metrics import Summary, killed
+from ..batch.metrics import Summary, failed, killed
 from ..batch.replay import Replayed
 from .writing import write_whole
 
 Array = npt.NDArray[Any]
-SUCCESS, KILLED, REJECTED = "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED"
+SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
+KILLED, REJECTED = "COMPLETED_WALLTIME_REACHED", "REJECTED"
 JOB_COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
     "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time",
@@ -75,25 +77,30 @@ def _table(names: Iterable[str], *columns: Array) -> str:
 
 
 def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
-    """A line a job, in the order of submission; `joules`: what each took. O(jobs + pieces)."""
+    """A line a job, in the order of submission; no walltime is -1, as Batsim has it. O(jobs + pieces).
+
+    Args:
+        joules: what each took.
+    """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
-    ended = killed(replayed).tolist()
+    ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
     places, name = allocations(replayed), _field(jobs.name)
     lines = [",".join(JOB_COLUMNS)]
-    columns = (jobs.id, jobs.submit_time, jobs.size, jobs.walltime, replayed.start_time, replayed.finish_time)
+    ids = _fields(jobs.more.get("name", jobs.id))
+    profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
+    walls = ["-1" if wall == math.inf else repr(wall) for wall in jobs.walltime.tolist()]
     energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
-    for i, (number, submit, size, wall, start, finish) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
-    ):
-        asked = f"{number},{name},{number},{submit!r},{size},{wall!r}"
+    columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
+    for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        asked = f"{ids[i]},{name},{profiles[i]},{submit!r},{size},{walls[i]}"
         if rejected[i]:
             lines.append(f"{asked},0,{REJECTED},,,,,,,,")
             continue
         run, wait, turnaround = finish - start, start - submit, finish - submit
         stretch = f"{turnaround / run!r}" if run > 0 else ""
-        state = KILLED if ended[i] else SUCCESS
+        state = KILLED if ended[i] else FAILED if lost[i] else SUCCESS
         lines.append(
-            f"{asked},{int(not ended[i])},{state},{start!r},{run!r},{finish!r},"
+            f"{asked},{int(state == SUCCESS)},{state},{start!r},{run!r},{finish!r},"
             f"{wait!r},{turnaround!r},{stretch},{places[i]},{energies[i]}"
         )
     return "\n".join(lines) + "\n"
@@ -116,6 +123,14 @@ def _row_csv(numbers: Mapping[str, Any]) -> str:
     writer.writerow(numbers)
     writer.writerow("" if value is None else value for value in numbers.values())
     return out.getvalue()
+
+
+def _fields(column: Array) -> list[str]:
+    """A CSV field for each row."""
+    if column.dtype != object:
+        return [str(value) for value in column.tolist()]
+    written = {text: _field(text) for text in set(column.tolist())}
+    return [written[text] for text in column.tolist()]
 
 
 def _field(text: str) -> str:
