@@ -110,7 +110,8 @@ class NodeType:
         memory_bandwidth: bytes/s of the whole node, > 0.
         sockets: processors, >= 1; the piecewise-linear model works per socket.
         frequency: Hz; only ratios between types matter.
-        speed: replaces frequency in scaling profiles between types, where given.
+        speed: replaces frequency in scaling profiles between types, where given; flop/s of a core where profiles
+            count flops (Batsim's).
         remote_access_penalty: delta_rl >= 1; 1 = threads are bound to their memory (DESiDE eq. 13-14).
         queueing: strength of the wait that sleeping threads meet when they wake under per-job sharing
             (0 = none); the default 0.58 was fitted to one core shared by a u=0.5 and a CPU-bound job.

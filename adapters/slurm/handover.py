@@ -50,9 +50,12 @@ class Selection:
     comment: bool = True
 
     @classmethod
-    def of(cls, *lists: Iterable[str], comment: bool = True) -> Selection:
-        """Of partitions, QOS, accounts and features, in this order."""
-        return cls(*map(frozenset, lists), comment=comment)
+    def of(
+        cls, partitions: Iterable[str], qos: Iterable[str], accounts: Iterable[str], features: Iterable[str],
+        *, comment: bool,
+    ) -> Selection:  # fmt: skip
+        """Of these lists."""
+        return cls(frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment)
 
     def takes(self, job: SlurmJob) -> bool:
         """Whether the job is one of them."""

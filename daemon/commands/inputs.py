@@ -27,6 +27,7 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
+    from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
     from ...simulate.stochastic import Replicated
@@ -213,11 +214,31 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
+def load_replay(policies: Iterable[BatchPolicy], reading: Iterable[str] = ("batch.swf",)) -> None:
+    """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+    from ...simulate.batch.replay import kernel_of
+
+    load_kernels(*reading, *sorted({kernel_of(policy) for policy in policies}))
+
+
 def read_cluster(path: Path) -> Cluster:
     """Read a cluster file. Raises ConfigError."""
     from ...simulate.formats.cluster import read_cluster
 
     return read_cluster(path)
+
+
+def read_machine(path: Path) -> Cluster:
+    """Read a machine to replay on: a cluster file, or a platform of SimGrid. Raises ConfigError."""
+    from ...simulate.formats.machines import read_machine
+
+    return read_machine(path)
+
+
+def speeds(cluster: Cluster | None) -> list[float]:
+    """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
+    found = [kind.speed for kind in cluster.types] if cluster is not None else []
+    return [speed for speed in found if speed is not None] if None not in found else []
 
 
 class Profiles:

@@ -8,7 +8,6 @@ import json
 import shlex
 import sys
 import time
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,21 +17,31 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...simulate.batch.machine import Machine
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
+    from ...simulate.formats.workloads import Format
     from ...simulate.platform import Cluster
     from ...simulate.workload import Workload
 
 
 def simulate(
-    workload: Annotated[Path, typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF (also .gz).")],
+    workload: Annotated[
+        Path,
+        typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF, or Batsim's JSON (also .gz)."),
+    ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option("--cluster", "-c", metavar="FILE", help="Or the cores of these nodes. Else: as the trace says."),
+        typer.Option(
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, SimGrid's hosts. Else: as -w says."
+        ),
     ] = None,
+    resource: Annotated[
+        str, typer.Option("--resource", metavar="KIND", help="What jobs ask for of a cluster file: core, or node.")
+    ] = "core",
     policy: Annotated[
-        str, typer.Option("--policy", "-p", metavar="SPEC", help="easy, easy:order=sjf, strict; see `policies`.")
+        str, typer.Option("--policy", "-p", metavar="SPEC", help="easy, easy+opportunistic, ...; see `policies`.")
     ] = "easy",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write jobs.csv, schedule.csv, summary.json.")
@@ -49,7 +58,7 @@ def simulate(
     most: Annotated[int | None, typer.Option("--max-size", metavar="N", help="Jobs of N processors or fewer.")] = None,
     load: Annotated[float, typer.Option("--load", metavar="X", help="Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out lines that are no jobs, and count them.")
+        bool, typer.Option("--skip-invalid", help="Leave out, and count, what is no job or cannot be replayed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -67,35 +76,44 @@ def simulate(
         raise inputs.bad("--procs", "not beside --cluster")
     if procs is not None and procs < 1:
         raise inputs.bad("--procs", f"{procs} (allowed: 1 or more)")
+    if resource not in ("core", "node"):
+        raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
     from ...simulate.batch.select import Select
-    from ...simulate.formats.swf import read_swf
+    from ...simulate.formats.workloads import format_of
 
-    inputs.load_kernels("batch.swf", "batch.conservative" if policy.startswith("conservative") else "batch.easy")
+    kind, nodes = format_of(workload), None if cluster is None else inputs.read_machine(cluster)
+    inputs.load_replay([chosen], kind.kernels)
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    jobs = select.of(read_swf(workload, skip_invalid=skip_invalid))
-    machine, whose, groups = _machine(jobs, workload, procs, cluster)
+    jobs = select.of(kind.read(workload, speeds=inputs.speeds(nodes), skip_invalid=skip_invalid))
+    machine, whose = _machine(jobs, workload, kind, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
+    from ...simulate.batch import energy
     from ...simulate.batch.metrics import summarise
 
-    replayed = _replay(jobs, machine, chosen, seed, groups)
-    summary = summarise(replayed)
-    about = _about(workload, cluster, chosen, seed, machine, jobs)
+    replayed, powers = _replay(jobs, machine, chosen, seed), machine.powers
+    found = energy.track(replayed, powers) if powers else None
+    summary = summarise(replayed, powers)
+    limit = energy.limited(replayed, chosen, powers, found) if powers and found else None
+    about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
+    if limit:
+        about["limit"] = dataclasses.asdict(limit)
     if out is not None:
         from ...simulate.formats.results import write_results
 
-        write_results(out, replayed, summary, about)
+        joules = energy.jobs_joules(replayed, powers) if powers else None
+        write_results(out, replayed, summary, about, found, joules)
     if as_json:
         print(json.dumps({**about, **dataclasses.asdict(summary)}, indent=1))
         return
     from ..render.replay import show
     from ..render.screen import Screen
 
-    show(Screen(), replayed, summary, str(about["policy"]), whose)
+    show(Screen(), replayed, summary, str(about["policy"]), whose, limit, assumed=cluster is None)
     if out is not None:
-        inputs.note(f"jobs.csv, schedule.csv and summary.json are in {out}")
+        inputs.note(f"the results are in {out}")
 
 
 def policies() -> None:
@@ -124,40 +142,30 @@ def _policy(text: str) -> Policy:
 
 
 def _machine(
-    jobs: Workload, path: Path, procs: int | None, cluster: Path | None
-) -> tuple[int, str, list[tuple[int, int]]]:
-    """Processors, who says so, and the first and last of each cluster."""
+    jobs: Workload, path: Path, kind: Format, procs: int | None, cluster: Cluster | None, resource: str
+) -> tuple[Machine, str]:
+    """The machine, and who says so."""
+    from ...simulate.batch.machine import Machine, machine_of
+
     if procs is not None:
-        return procs, "--procs", []
+        return Machine(procs), "--procs"
     if cluster is not None:
-        found = inputs.read_cluster(cluster)
-        return sum(node.type.cores for node in found.nodes), f"the cores of {cluster.name}", _groups(found)
+        return machine_of(cluster, whole_nodes=resource == "node"), f"the {resource}s of {Path(cluster.source).name}"
     if jobs.machine is None:
-        why = "its header does not say how large the machine is"
-        raise ConfigError(str(path), "MaxProcs", why, "such a line, or --procs, or --cluster")
-    return jobs.machine, f"the header of {path.name}", []
+        why = "missing: how large the machine is"
+        raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")
+    return Machine(jobs.machine), f"{kind.size} of {path.name}"
 
 
-def _groups(cluster: Cluster) -> list[tuple[int, int]]:
-    """First and last core of each group of nodes, cores being numbered node by node."""
-    first = [0, *accumulate(node.type.cores for node in cluster.nodes)]
-    found = []
-    for name, members in cluster.groups.items():
-        places = sorted(cluster.index[member] for member in members)
-        if places[-1] - places[0] != len(places) - 1:
-            raise ConfigError(cluster.source, f"clusters.{name}", "its nodes do not stand side by side", "neighbours")
-        found.append((first[places[0]], first[places[-1] + 1] - 1))
-    return sorted(found)
-
-
-def _replay(
-    jobs: Workload, machine: int, policy: Policy, seed: int, groups: list[tuple[int, int]]
-) -> Replayed:
+def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Replayed:
     from ...simulate.batch.replay import replay
     from ..render.replay import Progress
 
     with Progress(jobs) as progress:
-        return replay(jobs, machine, policy, seed=seed, groups=groups, progress=progress.at, clock=time.perf_counter)
+        return replay(
+            jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
+            progress=progress.at, clock=time.perf_counter,
+        )  # fmt: skip
 
 
 def _about(

@@ -5,14 +5,16 @@ Rule: what is left out of the trace is said; how far it has come only where it t
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 from .screen import Screen
-from .text import clean, count, duration, percent, seconds
+from .text import clean, count, duration, joules, percent, seconds
 
 if TYPE_CHECKING:
+    from ...simulate.batch.energy import Limited
     from ...simulate.batch.metrics import Summary
     from ...simulate.batch.replay import Replayed
     from ...simulate.workload import Workload
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 PATIENCE_S = 2.0
 
 
-def show(screen: Screen, replayed: Replayed, summary: Summary, policy: str, whose: str) -> None:
-    """Print the summary."""
+def show(
+    screen: Screen, replayed: Replayed, summary: Summary, policy: str, whose: str, limit: Limited | None,
+    *, assumed: bool,
+) -> None:  # fmt: skip
+    """Print the summary; `assumed`: what the machine draws is not its own."""
     jobs = replayed.workload
     machine = f"{replayed.machine:,} processors ({whose})"
     screen.title(f"{clean(jobs.name)}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
@@ -31,8 +36,11 @@ def show(screen: Screen, replayed: Replayed, summary: Summary, policy: str, whos
         ("slowdown", f"{_number(summary.mean_bounded_slowdown)} in the mean, bounded by 10 s"),
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
+        ("energy", _energy(summary, assumed=assumed)),
         ("jobs", _ends(summary)),
     ]
+    if limit is not None:
+        lines.insert(-1, ("limit", _limit(limit)))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
     spent = summary.simulation_time
@@ -42,8 +50,25 @@ def show(screen: Screen, replayed: Replayed, summary: Summary, policy: str, whos
         screen.put(f"{name:<12}{clean(text)}")
 
 
+def _energy(summary: Summary, *, assumed: bool) -> str:
+    if summary.consumed_joules is None:
+        return "unknown"
+    whose = " (nodes of Grid'5000 Taurus)" if assumed else ""
+    switched = f", {summary.nb_machine_switches:,} switches" if summary.nb_machine_switches else ""
+    return f"{joules(summary.consumed_joules)}{whose}{switched}"
+
+
+def _limit(limit: Limited) -> str:
+    used = f"{joules(limit.consumed)} of {joules(limit.allowed)} used in its window"
+    if limit.hopeless:
+        return f"{used}; idle machines alone take more than that: no job could start in it"
+    return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
+
+
 def _ends(summary: Summary) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
+    if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
+        words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if summary.nb_jobs_rejected:
@@ -62,21 +87,38 @@ def _number(value: float | None) -> str:
 
 
 def show_policies(screen: Screen) -> None:
-    """Print a line for each policy, and its options below."""
-    from ...simulate.batch.spec import POLICIES
+    """Print a line for each policy and each part that may be added, and their options below."""
+    from ...simulate.batch.spec import PARTS, POLICIES
 
     words: dict[str, dict[str, str]] = {}
     for name, kind in POLICIES.items():
-        screen.put(f"{name}: {(kind.__doc__ or '').splitlines()[0]}", f"  source: {kind.source}")
-        for option in fields(kind):
-            allowed = option.metadata["allowed"]
-            words.setdefault(option.name, {}).update(allowed)
-            screen.put(f"  {option.name}: {option.metadata['help']}; {', '.join(allowed)} (default {option.default})")
-    for option_name, meanings in words.items():
-        screen.put("", f"{option_name}:")
+        _show_policy(screen, name, kind, words)
+    screen.put("", "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300:", "")
+    for name, kind in PARTS.items():
+        _show_policy(screen, name, kind, words)
+    for option, meanings in words.items():
+        screen.put("", f"{option}:")
         longest = max(map(len, meanings))
         for word, what in meanings.items():
             screen.put(f"  {word:<{longest}}  {what}")
+
+
+def _show_policy(screen: Screen, name: str, kind: type[Any], words: dict[str, dict[str, str]]) -> None:
+    screen.put(f"{name}: {(kind.__doc__ or '').splitlines()[0]}", f"  source: {kind.source}")
+    for option in fields(kind):
+        told = option.metadata
+        if "words" in told:
+            words.setdefault(option.name, {}).update(told["words"])
+        default = "" if _is_infinite(option.default) else f" (default {_shown(option.default)})"
+        screen.put(f"  {option.name}: {told['help']}; {told['allowed']}{default}")
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class Progress:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .energy import consumed, switches
+from .powers import Powers
 from .replay import Replayed
 
 Array = npt.NDArray[Any]
@@ -57,8 +59,19 @@ def killed(replayed: Replayed) -> Array:
     return (jobs.run_time > jobs.walltime) & ~replayed.rejected
 
 
-def summarise(replayed: Replayed) -> Summary:
-    """The numbers of one replay. O(jobs)."""
+def failed(replayed: Replayed) -> Array:
+    """Which jobs ended by themselves, and returned something else than success, where the workload says so."""
+    jobs = replayed.workload
+    wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
+    return wrong & ~killed(replayed) & ~replayed.rejected
+
+
+def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
+    """The numbers of one replay. O(jobs).
+
+    Args:
+        powers: of a resource, where they are known.
+    """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = jobs.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
     size, ended = jobs.size[ran], int(killed(replayed).sum())
@@ -70,7 +83,7 @@ def summarise(replayed: Replayed) -> Summary:
     return Summary(
         nb_jobs=len(jobs),
         nb_jobs_finished=count,
-        nb_jobs_success=count - ended,
+        nb_jobs_success=count - ended - int(failed(replayed).sum()),
         nb_jobs_killed=ended,
         nb_jobs_rejected=len(jobs) - count,
         makespan=_largest(finish),
@@ -82,8 +95,8 @@ def summarise(replayed: Replayed) -> Summary:
         max_slowdown=_largest(slow),
         mean_bounded_slowdown=_mean(bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
-        consumed_joules=None,
-        nb_machine_switches=0,
+        consumed_joules=consumed(replayed, powers) if powers else None,
+        nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
     )

@@ -1,23 +1,20 @@
-"""Policies by name: `easy`, `easy:order=sjf`, `fcfs`.
+"""Policies by name: `easy`, `easy:order=sjf`, `easy+energybud:budget=60%+opportunistic:t_idle=300`.
 
 Rule: a policy is a frozen dataclass, its options are its fields; what is listed, checked and said of them comes from
-there alone.
+there alone. What saves energy is a part that is added to a policy with `+`; of each kind there is one at most.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
+from .options import choice, read, written
 from .orders import CHANGING, ORDERS
-
-
-def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
-    """A field that is one of these words."""
-    return field(default=default, metadata={"allowed": allowed, "help": help})
+from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +53,71 @@ class Conservative:
     allocation: str = choice("basic", ALLOCATIONS, "which resources a job takes in a hole")
 
 
-Policy = Strict | Easy | Conservative
-POLICIES: dict[str, type[Policy]] = {"easy": Easy, "conservative": Conservative, "strict": Strict}
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A policy with parts that save energy.
+
+    Args:
+        base: `order` must be one that does not change with time.
+        shutdown: of machines that are idle. limit: of power or energy. keeper: of machines that are off.
+    """
+
+    base: Easy | Strict
+    shutdown: Opportunistic | None = None
+    limit: PowerCap | EnergyBudget | None = None
+    keeper: Proportional | Inertial | None = None
+
+
+Policy = Strict | Easy | Conservative | Saving
+POLICIES: dict[str, type[Any]] = {"easy": Easy, "conservative": Conservative, "strict": Strict}
+PARTS: dict[str, type[Any]] = {
+    "opportunistic": Opportunistic,
+    "powercap": PowerCap,
+    "energybud": EnergyBudget,
+    "reducepc": ReducePC,
+    "proportional": Proportional,
+    "inertial": Inertial,
+}
+_NAMES = {kind: name for name, kind in (POLICIES | PARTS).items()}
+_PLACES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
 
 
 def parse(text: str) -> Policy:
     """The policy that a SPEC names, with its options. Raises ConfigError."""
+    first, *others = text.split("+")
+    base: Strict | Easy | Conservative = _part(first, POLICIES)
+    if not others:
+        return base
+    if not isinstance(base, Easy | Strict):
+        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
+    if base.order in CHANGING:
+        allowed = ", ".join(name for name in ORDERS if name not in CHANGING)
+        raise ConfigError("policy", f"{_NAMES[type(base)]}:order", f"{base.order!r} does not go with +", allowed)
+    found: dict[str, Any] = {}
+    for other in others:
+        part = _part(other, PARTS)
+        place = _PLACES.get(type(part), "keeper")
+        if place in found:
+            problem = f"{_NAMES[type(found[place])]!r} and {_NAMES[type(part)]!r} do not go together"
+            raise ConfigError("policy", "", problem, "one of them")
+        found[place] = part
+    return Saving(base, **found)
+
+
+def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
-    kind = POLICIES.get(name)
+    kind = kinds.get(name)
     if kind is None:
-        near = difflib.get_close_matches(name, POLICIES, n=1)
+        near = difflib.get_close_matches(name, kinds, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError("policy", "", f"{name!r} is unknown{hint}", ", ".join(POLICIES))
-    known = {each.name: each for each in fields(kind)}
-    chosen: dict[str, Any] = {}
-    for word in filter(None, rest.split(",")):
-        key, equals, value = word.partition("=")
-        if key not in known or not equals:
-            raise ConfigError("policy", name, f"{word!r}", ", ".join(f"{key}=..." for key in known))
-        if key in chosen:
-            raise ConfigError("policy", f"{name}:{key}", "given twice", "once")
-        chosen[key] = _value(f"{name}:{key}", value, known[key])
-    return kind(**chosen)
-
-
-def _value(where: str, text: str, wanted: Field[Any]) -> Any:
-    allowed = wanted.metadata["allowed"]
-    if text not in allowed:
-        raise ConfigError("policy", where, f"{text!r}", ", ".join(allowed))
-    return text
+        raise ConfigError("policy", "", f"{name!r} is unknown{hint}", ", ".join(kinds))
+    return read(kind, name, rest)
 
 
 def text_of(policy: Policy) -> str:
     """The SPEC of a policy, without what is as by default."""
-    name = next(name for name, kind in POLICIES.items() if isinstance(policy, kind))
-    words = [f"{each.name}={getattr(policy, each.name)}" for each in fields(policy)
-             if getattr(policy, each.name) != each.default]  # fmt: skip
-    return f"{name}:{','.join(words)}" if words else name
+    parts: list[Any] = [policy]
+    if isinstance(policy, Saving):
+        parts = [part for part in (policy.base, policy.shutdown, policy.limit, policy.keeper) if part is not None]
+    return "+".join(":".join(filter(None, (_NAMES[type(part)], written(part)))) for part in parts)

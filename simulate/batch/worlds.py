@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import ConfigError
 from ..kernels.batch import tables
+from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
 from ..workload import Workload
@@ -51,7 +53,7 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
     _jobs(world, workload, order)
     world.ranked[world.jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
-    world.free[:] = _all(machine)
+    world.free[:] = all_of(machine)
     world.count[tables.FREE] = world.count[tables.MACHINE] = machine
     world.count[tables.IN_TURN] = int(order is None)
     world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
@@ -62,7 +64,16 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
 def conservative(
     workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
 ) -> Reserving:
-    """For conservative backfilling; `groups`: first and last resource of each cluster of the machine."""
+    """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
+
+    Raises:
+        ConfigError: a job without a walltime: behind it, no other could be promised a place.
+    """
+    endless = np.flatnonzero(np.isinf(workload.walltime))
+    if len(endless):
+        which = workload.more.get("name", workload.id)[endless[0]]
+        why = f"it has no walltime (as {len(endless):,} jobs here), so that no other has a place behind it"
+        raise ConfigError(workload.name, f"job {which}", why, "walltimes, or another policy")
     size, words = len(workload), -(-machine // 64)
     most = min(size, machine) + 1
     world = Reserving(
@@ -86,7 +97,7 @@ def conservative(
     _jobs(world, workload, ranks(workload, policy.order, seed))
     count, variant = world.count, policy.allocation.removeprefix("best-effort-")
     world.slices[0] = (-math.inf, machine, 1)
-    world.free[:] = _all(machine)
+    world.free[:] = all_of(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
@@ -94,10 +105,12 @@ def conservative(
     return world
 
 
-def grown(world: World) -> World:
+def grown(world: Block) -> Any:
     """With twice the room in the tables that may grow."""
     fixed = dict(world.fixed)
     fixed["pieces"] = _twice(world.pieces)
+    if isinstance(world, Powered):
+        fixed["jobs"] = _twice(world.jobs)
     if isinstance(world, Reserving):
         rows = len(world.sets)
         for name in ("slices", "sets", "free_sets"):
@@ -127,7 +140,7 @@ def _pieces(size: int, machine: int) -> Array:
     return np.zeros(2 * size + 2 * machine, tables.PIECE)
 
 
-def _all(machine: int) -> Array:
+def all_of(machine: int) -> Array:
     """A bit for each resource."""
     words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
     if machine % 64:

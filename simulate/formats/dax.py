@@ -8,16 +8,15 @@ entity, is refused before it is read. Source: the DAX 2.1 to 3.6 schemas (pegasu
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..errors import ConfigError
 from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from .elements import Elements
 from .shape import from_source, inside, name, number
 from .units import bad, found
 from .wfcommons import TINY_S
 from .workflow import Interned, checked, default_warning
 
-DEEPEST = 64
 _TRACE = Provenance("given", note="a DAX file")
 _seconds = number(0, 1e15)
 _cores = number(1, 1e6)
@@ -41,12 +40,12 @@ def parse_dax(data: bytes, source: str) -> Workflow:
     return checked(from_source(source, _Reader(source).workflow, data))
 
 
-class _Reader:
-    """Takes the parser's events; `job` and `child` are the elements that are open."""
+class _Reader(Elements):
+    """`job` and `child` are the elements that are open."""
 
     def __init__(self, source: str) -> None:
+        super().__init__()
         self.source = source
-        self.depth = 0
         self.label = "workflow"
         self.jobs: list[tuple[int, dict[str, str]]] = []
         self.after: dict[str, dict[str, None]] = {}
@@ -75,48 +74,21 @@ class _Reader:
             warnings += default_warning(self.unknown)
         return Workflow(self.label, jobs, self.source, tuple(warnings))
 
-    def read(self, data: bytes) -> None:
-        from xml.parsers import expat
-
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        self.parser = parser
-        parser.StartDoctypeDeclHandler = self.refuse
-        parser.EntityDeclHandler = self.refuse
-        parser.StartElementHandler = self.start
-        parser.EndElementHandler = self.end
-        parser.CharacterDataHandler = self.characters
-        try:
-            parser.Parse(data, True)
-        except expat.ExpatError as error:
-            raise bad(f"not XML: {expat.ErrorString(error.code)}", key=f"line {error.lineno}") from None
-        except (ValueError, LookupError) as error:
-            raise bad(f"not XML: {error}") from None
-
-    def refuse(self, *_: Any) -> None:
-        raise bad("a document type or entity", "plain XML without them", key=self.here())
-
-    def here(self) -> str:
-        return f"line {self.parser.CurrentLineNumber}"
-
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.depth += 1
-        local = tag.rpartition(":")[2]
-        if self.depth == 1 and local != "adag":
-            raise bad(f"the element {local[:60]!r}", "adag, the root of a DAX", key=self.here())
-        if self.depth > DEEPEST:
-            raise bad(f"nested more than {DEEPEST} deep", key=self.here())
+        """See `Elements`."""
+        if self.depth == 1 and tag != "adag":
+            raise bad(f"the element {tag[:60]!r}", "adag, the root of a DAX", key=self.here())
         if self.depth == 1:
             self.label = _label(attributes.get("name", ""))
-        elif self.depth == 2 and local in ("job", "dag", "dax"):
+        elif self.depth == 2 and tag in ("job", "dag", "dax"):
             self.job = dict(attributes)
-            self.jobs.append((self.parser.CurrentLineNumber, self.job))
-        elif self.depth == 2 and local == "child":
+            self.jobs.append((self.line, self.job))
+        elif self.depth == 2 and tag == "child":
             self.child = self.reference(attributes)
-            self.child_lines.setdefault(self.child, self.parser.CurrentLineNumber)
-        elif self.depth == 3 and local == "parent" and self.child is not None:
+            self.child_lines.setdefault(self.child, self.line)
+        elif self.depth == 3 and tag == "parent" and self.child is not None:
             self.after.setdefault(self.child, {})[self.reference(attributes)] = None
-        elif self.depth == 3 and local == "profile" and attributes.get("namespace", "").lower() == "pegasus":
+        elif self.depth == 3 and tag == "profile" and attributes.get("namespace", "").lower() == "pegasus":
             self.profile_key, self.text = attributes.get("key", "").lower(), ""
 
     def reference(self, attributes: dict[str, str]) -> str:
@@ -125,16 +97,17 @@ class _Reader:
         return attributes["ref"]
 
     def characters(self, data: str) -> None:
+        """See `Elements`."""
         if self.profile_key is not None:
             self.text += data
 
     def end(self, tag: str) -> None:
+        """See `Elements`."""
         if self.depth == 3 and self.profile_key is not None and self.job is not None:
             self.job.setdefault(self.profile_key, self.text)
             self.profile_key = None
         if self.depth == 2:
             self.job = self.child = None
-        self.depth -= 1
 
     def as_job(self, job: dict[str, str]) -> Job:
         identity = inside("id", name, job.get("id"))

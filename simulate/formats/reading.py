@@ -6,7 +6,10 @@ that names the file.
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import pydantic
 
 LARGEST_FILE = 256 * 2**20
+#: What a file begins with that gzip packed.
+GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
@@ -40,6 +45,23 @@ def read_bytes(path: str | Path) -> bytes:
     if not data.strip():
         raise ConfigError(source, "", "the file is empty")
     return data
+
+
+def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
+    """Return what gzip packed, and other bytes as they are. Raises ConfigError: damaged, or more than `most` bytes."""
+    if not data.startswith(GZIP):
+        return data
+    pieces, size = list[bytes](), 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while size <= most and (piece := file.read(2**20)):
+                pieces.append(piece)
+                size += len(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(source, "", f"it cannot be unpacked: {error}", "gzip, whole") from None
+    if size > most:
+        raise ConfigError(source, "", "too large, unpacked", f"at most {most // 2**20} MiB")
+    return b"".join(pieces)
 
 
 def decode(data: bytes, source: str) -> str:

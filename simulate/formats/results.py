@@ -1,5 +1,6 @@
-"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv; and
-summary.json, which adds where the numbers come from.
+"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv, and, where
+it is known what the machine drew, machine_states.csv and consumed_energy.csv; and summary.json, which adds where the
+numbers come from.
 
 Rule: times keep their full precision; what is not known is an empty field in CSV, null in JSON, never 0. Each file is
 written whole or not at all.
@@ -11,20 +12,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from ..batch.metrics import Summary, killed
+from ..batch.energy import STATES, Track
+from ..batch.metrics import Summary, failed, killed
 from ..batch.replay import Replayed
+from .writing import write_whole
 
 Array = npt.NDArray[Any]
-SUCCESS, KILLED, REJECTED = "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "REJECTED"
+SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
+KILLED, REJECTED = "COMPLETED_WALLTIME_REACHED", "REJECTED"
 JOB_COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
     "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time",
@@ -32,42 +36,72 @@ JOB_COLUMNS = (
 )  # fmt: skip
 
 
-def write_results(folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any]) -> list[Path]:
+def write_results(
+    folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any],
+    found: Track | None = None, joules: Array | None = None,
+) -> list[Path]:  # fmt: skip
     """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError.
 
     Args:
         about: what summary.json says beside the numbers.
+        found, joules: what the machine and each job took, where that is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     numbers = asdict(summary)
     texts = {
-        "jobs.csv": jobs_csv(replayed),
+        "jobs.csv": jobs_csv(replayed, joules),
         "schedule.csv": _row_csv(numbers),
         "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
     }
-    return [_write(folder / name, text) for name, text in texts.items()]
+    if found is not None:
+        texts |= {"machine_states.csv": machine_states_csv(found), "consumed_energy.csv": energy_csv(found)}
+    return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
-def jobs_csv(replayed: Replayed) -> str:
-    """A line a job, in the order of submission. O(jobs + pieces)."""
+def machine_states_csv(found: Track) -> str:
+    """How many resources are in which state from each change on."""
+    names = ("time", *(f"nb_{state}" for state in STATES))
+    return _table(names, found.time, *found.counts.T)
+
+
+def energy_csv(found: Track) -> str:
+    """Joules consumed up to each change, and what is drawn from then on, watts: if nothing computed, and really."""
+    names = ("time", "energy", "event_type", "wattmin", "epower")
+    kinds = np.full(len(found.time), "p")
+    return _table(names, found.time, found.joules, kinds, found.least_watts, found.watts)
+
+
+def _table(names: Iterable[str], *columns: Array) -> str:
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return ",".join(names) + "\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows)
+
+
+def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
+    """A line a job, in the order of submission; no walltime is -1, as Batsim has it. O(jobs + pieces).
+
+    Args:
+        joules: what each took.
+    """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
-    ended = killed(replayed).tolist()
+    ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
     places, name = allocations(replayed), _field(jobs.name)
     lines = [",".join(JOB_COLUMNS)]
-    columns = (jobs.id, jobs.submit_time, jobs.size, jobs.walltime, replayed.start_time, replayed.finish_time)
-    for i, (number, submit, size, wall, start, finish) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
-    ):
-        asked = f"{number},{name},{number},{submit!r},{size},{wall!r}"
+    ids = _fields(jobs.more.get("name", jobs.id))
+    profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
+    walls = ["-1" if wall == math.inf else repr(wall) for wall in jobs.walltime.tolist()]
+    energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
+    columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
+    for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        asked = f"{ids[i]},{name},{profiles[i]},{submit!r},{size},{walls[i]}"
         if rejected[i]:
             lines.append(f"{asked},0,{REJECTED},,,,,,,,")
             continue
         run, wait, turnaround = finish - start, start - submit, finish - submit
         stretch = f"{turnaround / run!r}" if run > 0 else ""
-        state = KILLED if ended[i] else SUCCESS
+        state = KILLED if ended[i] else FAILED if lost[i] else SUCCESS
         lines.append(
-            f"{asked},{int(not ended[i])},{state},{start!r},{run!r},{finish!r},"
-            f"{wait!r},{turnaround!r},{stretch},{places[i]},"
+            f"{asked},{int(state == SUCCESS)},{state},{start!r},{run!r},{finish!r},"
+            f"{wait!r},{turnaround!r},{stretch},{places[i]},{energies[i]}"
         )
     return "\n".join(lines) + "\n"
 
@@ -91,21 +125,16 @@ def _row_csv(numbers: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
+def _fields(column: Array) -> list[str]:
+    """A CSV field for each row."""
+    if column.dtype != object:
+        return [str(value) for value in column.tolist()]
+    written = {text: _field(text) for text in set(column.tolist())}
+    return [written[text] for text in column.tolist()]
+
+
 def _field(text: str) -> str:
     """A CSV field."""
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([text])
     return out.getvalue()
-
-
-def _write(path: Path, text: str) -> Path:
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    return path

@@ -7,9 +7,7 @@ Source: Parallel Workloads Archive, "The Standard Workload Format" (version 2.2)
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.batch import text as layout
 from ..workload import Workload, in_order
+from .reading import unpacked
 
 #: Columns in the file's order.
 COLUMNS = (
@@ -29,7 +28,8 @@ COLUMNS = (
 )  # fmt: skip
 ALLOWED = f"{layout.FIELDS} numbers: {', '.join(COLUMNS)}"
 _MACHINE = re.compile(rb"^\s*;\s*Max(Procs|Nodes)\s*:\s*(\d+)", re.MULTILINE)
-_GZIP = b"\x1f\x8b"
+#: Most bytes of a trace that is packed.
+LARGEST = 16 * 2**30
 #: Most resources, jobs' numbers and seconds that are still exact.
 _MOST = 2.0**53
 
@@ -47,7 +47,7 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False) -> Workload:
         ConfigError: a line that is not a job, with its number; not an SWF file; no jobs.
         OSError: the file cannot be read.
     """
-    data = _bytes(Path(path))
+    data = unpacked(Path(path).read_bytes(), str(path), LARGEST)
     rows, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
     found = _workload(Path(path), rows)
     left_out = {"lines that are no jobs": invalid} if invalid else {}
@@ -58,16 +58,6 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False) -> Workload:
         more=found.more, machine=procs, left_out=left_out,
     )  # fmt: skip
     return in_order(_known(workload))
-
-
-def _bytes(path: Path) -> bytes:
-    data = path.read_bytes()
-    if data.startswith(_GZIP):
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ConfigError(str(path), "", f"it cannot be unpacked: {error}", "gzip, whole") from None
-    return data
 
 
 def _header(data: bytes) -> bytes:

@@ -26,7 +26,14 @@ from ..errors import ConfigError, InvariantError
 
 Kernel = Callable[..., int]
 #: Kernels (modules with `call` and `SIGNATURE`) and how many whole numbers or addresses, then reals, each takes.
-KERNELS = {"entry": (6, 1), "interval": (2, 1), "batch.easy": (2, 0), "batch.swf": (1, 0), "batch.conservative": (2, 0)}
+KERNELS = {
+    "entry": (6, 1),
+    "interval": (2, 1),
+    "batch.easy": (2, 0),
+    "batch.powered.easy": (2, 0),
+    "batch.conservative": (2, 0),
+    "batch.swf": (1, 0),
+}
 _SYMBOL = b"pilotfish_kernel"
 
 

@@ -12,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pilotfish.simulate.job import Workflow
+from pilotfish.simulate.formats.workflow_write import dump_workflow
+from pilotfish.simulate.generate.stream import stream
 from pilotfish.simulate.platform import Cluster
 
-from .instances import SHAPES, servers, stream_workflow
+from .instances import servers
 from .show import heading, number, table, timed
 
 
@@ -40,21 +41,6 @@ oversubscription: unlimited
     )
 
 
-def write_workflow(workflow: Workflow, path: Path) -> None:
-    """A workflow file of jobs with one thread group each."""
-    lines = ["schema: pilotfish/workflow/v1", f"name: {workflow.name}", "jobs:"]
-    for job in workflow.jobs:
-        (group,) = job.profile.groups
-        lines += [
-            f"  {job.id}:",
-            f"    after: [{', '.join(job.after)}]",
-            f"    profile: {{threads: {group.count}, service_demand: {group.demand!r}, "
-            f"utilisation: {group.utilisation!r}, utilisation_std: {group.utilisation_std!r}, "
-            f"bandwidth: {group.bandwidth!r}}}",
-        ]
-    path.write_text("\n".join(lines) + "\n")
-
-
 def measure(quick: bool) -> None:
     """Print the table."""
     heading("Commands as processes; targets: --help 0.3 s, plan of the STREAM input 0.9 s")
@@ -66,7 +52,7 @@ def measure(quick: bool) -> None:
         write_cluster(servers(4, paper=True), lab)
         for jobs in (50, 100):
             files[jobs] = Path(folder) / f"dag-{jobs}.yaml"
-            write_workflow(stream_workflow(SHAPES["layered"], jobs, 1), files[jobs])
+            files[jobs].write_text(dump_workflow(stream(jobs, seed=1)))
         plan = [*program, "plan", "--cluster", str(lab)]
         cases = {
             "python -c pass (baseline)": [sys.executable, "-c", "pass"],

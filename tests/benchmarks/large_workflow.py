@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 from pilotfish.simulate.engine import Simulation
+from pilotfish.simulate.generate.stream import layered, stream, stream_profiles
 from pilotfish.simulate.job import Job, Workflow
 
-from . import plain_python, workflows
-from .instances import MODELS, layered, servers, stream_profiles
+from . import plain_python
+from .instances import MODELS, servers
 from .show import heading, number, table
 
 JOBS, NODES = 10_000, 100
@@ -36,7 +37,7 @@ def level_workflow(jobs: int, levels: int) -> Workflow:
 
 
 def _workflow(kind: str, jobs: int) -> Workflow:
-    return workflows.derived("1000genome", jobs, 1) if kind == "1000genome" else level_workflow(jobs, int(kind))
+    return stream(jobs, shape="1000genome", seed=1) if kind == "1000genome" else level_workflow(jobs, int(kind))
 
 
 def _measured(kind: str, paper: bool) -> dict[str, float]:

@@ -11,10 +11,11 @@ import random
 import statistics
 
 from pilotfish.simulate.engine import Simulation, Underway
+from pilotfish.simulate.generate.stream import stream_profiles
 from pilotfish.simulate.job import Job, Workflow
 
 from . import plain_python
-from .instances import MODELS, servers, stream_profiles
+from .instances import MODELS, servers
 from .show import heading, ms, number, table, timed
 
 BASELINE_NODES = 50

@@ -9,28 +9,41 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.workflow import read_workflow
+from pilotfish.simulate.generate.published import SHAPES
+from pilotfish.simulate.generate.stream import stream
 from pilotfish.simulate.job import Workflow
 from pilotfish.simulate.plan import Plan
 from pilotfish.simulate.planner import plan
 from pilotfish.simulate.platform import Cluster
 
-from . import workflows
-from .instances import MODELS, random_wide, servers, stream_workflow
+from .instances import MODELS, servers
 from .show import heading, number, table
 
 
 def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
     """Workflows with the number of servers to plan them for, by kind."""
     count, draw = (4 if quick else 30), random.Random(7)
-    wide = [(stream_workflow(random_wide, draw.choice((50, 75, 100)), seed), 2 + seed % 4) for seed in range(count)]
-    shapes = list(workflows.SHAPES)
+    wide = [(stream(draw.choice((50, 75, 100)), shape="shallow", seed=seed), 2 + seed % 4) for seed in range(count)]
+    shapes = list(SHAPES)
     derived = [
-        (workflows.derived(shapes[seed % len(shapes)], draw.choice((50, 75, 100)), seed), 2 + seed // 4 % 4)
+        (stream(draw.choice((50, 75, 100)), shape=shapes[seed % len(shapes)], seed=seed), 2 + seed // 4 % 4)
         for seed in range(count)
     ]
     return {"random wide": wide, "WfCommons-derived": derived}
+
+
+def _traces(folder: Path, most: int = 1000) -> list[Workflow]:
+    """The WfFormat files below a folder that have at most `most` jobs; other JSON files are left alone."""
+    found = list[Workflow]()
+    for path in sorted(folder.rglob("*.json")):
+        with suppress(ConfigError):
+            found.append(read_workflow(path))
+    return [workflow for workflow in found if len(workflow.jobs) <= most]
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
@@ -38,7 +51,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     heading("lookahead against mom; targets: 10 % lower on wide DAGs (paper's model), half of the gap (ours)")
     kinds = instances(quick)
     if traces is not None:
-        kinds["WfCommons traces"] = [(workflow, 3) for workflow in workflows.traces(traces)]
+        kinds["WfCommons traces"] = [(workflow, 3) for workflow in _traces(traces)]
     rows = [_row(kind, given, paper) for paper in (True, False) for kind, given in kinds.items()]
     table(
         ("model", "DAGs", "instances", "mean reduction", "median", "least", "most", "gap closed", "mom over bound",

@@ -9,13 +9,14 @@ import dataclasses
 import statistics
 
 from pilotfish.simulate.engine import Simulation
+from pilotfish.simulate.generate.stream import SHAPES, stream
 from pilotfish.simulate.interval import rerun
 from pilotfish.simulate.job import Workflow
 from pilotfish.simulate.kernels import load
 from pilotfish.simulate.platform import Cluster
 
 from . import plain_python
-from .instances import SHAPES, servers, stream_workflow
+from .instances import servers
 from .show import heading, ms, number, table, timed
 
 #: Published seconds for LET and MOM on 2, 3, 4, 5 servers (Chahal et al., ICPE 2019, table 1).
@@ -42,8 +43,8 @@ def measure(quick: bool) -> None:
     rows = []
     load("interval")
     for jobs in (50, 100):
-        for name, shape in SHAPES.items():
-            workflow = stream_workflow(shape, jobs, 1)
+        for name in SHAPES:
+            workflow = stream(jobs, shape=name, seed=1)
             for count in (2, 5) if quick else (2, 3, 4, 5):
                 cluster = servers(count, paper=True)
                 for policy in ("let", "mom"):

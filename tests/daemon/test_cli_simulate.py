@@ -27,7 +27,8 @@ def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.Cap
     said = capsys.readouterr()
     assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: too large for the machine" in said.out
     assert max(map(len, said.out.splitlines())) <= 80
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs.csv", "schedule.csv", "summary.json"]
+    files = ["consumed_energy.csv", "jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files
 
 
 def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +93,91 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
 def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace.write_text(TRACE.split("\n", 1)[1])
     assert main(["simulate", "-w", str(trace)]) == 1
-    assert "small.swf: MaxProcs: " in capsys.readouterr().err
+    assert "small.swf: MaxProcs: missing" in capsys.readouterr().err
+
+
+BATSIM = {
+    "nb_res": 4,
+    "jobs": [
+        {"id": "w0!a", "subtime": 0, "res": 2, "walltime": 9, "profile": "wait"},
+        {"id": "w0!b", "subtime": 1, "res": 3, "profile": "compute"},
+        {"id": "w0!c", "subtime": 1, "res": 2, "profile": "talk"},
+    ],
+    "profiles": {
+        "wait": {"type": "delay", "delay": 5},
+        "compute": {"type": "parallel_homogeneous", "cpu": 8e9, "com": 0},
+        "talk": {"type": "parallel_homogeneous", "cpu": 8e9, "com": 1},
+    },
+}
+
+
+@pytest.fixture
+def batsim(tmp_path: Path) -> Path:
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(BATSIM))
+    return path
+
+
+def test_a_workload_of_batsim_on_a_cluster_that_says_its_speed(
+    batsim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, out = tmp_path / "c.yaml", tmp_path / "run"
+    cluster.write_text((CLUSTER % "n[3-4]").replace("cores: 4", "cores: 1, speed: 4.0e9"))
+    argv = ["simulate", "-w", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
+    assert main(argv) == 0
+    said = capsys.readouterr().out
+    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in said and "left out    1 jobs that cannot" in said
+    rows = list(csv.DictReader((out / "jobs.csv").open()))
+    assert [(row["job_id"], row["profile"]) for row in rows] == [("w0!a", "wait"), ("w0!b", "compute")]
+    assert [row["finish_time"] for row in rows] == ["5.0", "7.0"] and rows[1]["requested_time"] == "-1"
+
+
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+ <zone id="AS0" routing="Full">
+  <host id="master_host" speed="1Gf"/>
+  <cluster id="c" prefix="n" suffix="" radical="0-4" speed="4Gf" bw="125MBps" lat="50us"/>
+ </zone>
+</platform>
+"""
+
+
+def test_a_platform_of_simgrid_says_how_many_resources_there_are_and_how_fast(
+    batsim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform = tmp_path / "p.xml"
+    platform.write_text(PLATFORM)
+    assert main(["simulate", "-w", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["machine"] == 5 and found["makespan"] == 5.0 and found["mean_waiting_time"] == 0.0
+    platform.write_text(PLATFORM.replace("Gf", "Gz"))
+    assert main(["simulate", "-w", str(batsim), "-c", str(platform)]) == 1
+    assert "p.xml: line 5: host.speed: found '1Gz' (allowed: flop/s such as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        ([], "jobs[1]: job w0!b, profile 'compute' (parallel_homogeneous): it computes, and nobody says how fast"),
+        (["--user", "3"], "this workload does not say whose its jobs are"),
+        (["-p", "conservative"], "job w0!b: it has no walltime"),
+    ],
+)
+def test_what_a_workload_of_batsim_lacks_is_said(
+    batsim: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {**BATSIM, "profiles": {**BATSIM["profiles"], "talk": {"type": "delay", "delay": 1}}}
+    if argv:
+        data["profiles"]["compute"] = {"type": "delay", "delay": 2}
+    batsim.write_text(json.dumps(data))
+    assert main(["simulate", "-w", str(batsim), *argv]) == 1
+    assert why in capsys.readouterr().err
+    del data["nb_res"]
+    data["profiles"]["compute"] = {"type": "delay", "delay": 2}
+    batsim.write_text(json.dumps(data))
+    assert main(["simulate", "-w", str(batsim)]) == 1
+    assert "b.json: nb_res: missing" in capsys.readouterr().err
 
 
 def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,12 +12,14 @@ _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 
 
 @inner
-def take(replay, size, job):
-    """Give a job the lowest `size` free resources, of which there are enough. O(words looked at + pieces)."""
-    free, pieces, count = replay.free, replay.pieces, replay.count
-    used = count[PIECES]
-    replay.jobs[job].piece0 = used
-    word, left, last = count[LOWEST], size, np.int64(-2)
+def take_from(world, free, lowest, size):
+    """Take the lowest `size` of a set, which has as many, and write them down as pieces. O(words looked at + pieces).
+
+    Args:
+        free: a bit a resource. lowest: the cell that says before which word the set has none.
+    """
+    pieces, count = world.pieces, world.count
+    used, word, left, last = count[PIECES], count[lowest], size, np.int64(-2)
     while True:
         while free[word] == _NONE:
             word += 1
@@ -54,26 +56,37 @@ def take(replay, size, job):
         if left == 0:
             break
         word += 1
-    count[LOWEST] = word
-    replay.jobs[job].pieces = used - replay.jobs[job].piece0
-    count[PIECES] = used
+    count[lowest], count[PIECES] = word, used
 
 
 @inner
-def give_back(replay, job):
-    """Free a job's resources. O(words)."""
-    free, count = replay.free, replay.count
-    begin = replay.jobs[job].piece0
-    for i in range(begin, begin + replay.jobs[job].pieces):
-        first, last = np.int64(replay.pieces[i].first), np.int64(replay.pieces[i].last)
-        word, end = first // 64, last // 64
-        if word < count[LOWEST]:
-            count[LOWEST] = word
-        low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
-        if word == end:
-            free[word] |= low & high
-            continue
-        free[word] |= low
-        for k in range(word + 1, end):
-            free[k] = _ALL
-        free[end] |= high
+def put_into(world, free, lowest, first, last):
+    """Put the resources from `first` to `last` into a set. O(words)."""
+    word, end = first // 64, last // 64
+    if word < world.count[lowest]:
+        world.count[lowest] = word
+    low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
+    if word == end:
+        free[word] |= low & high
+        return
+    free[word] |= low
+    for k in range(word + 1, end):
+        free[k] = _ALL
+    free[end] |= high
+
+
+@inner
+def take(world, size, job):
+    """Give a job the lowest `size` free resources, of which there are enough."""
+    row = world.jobs[job]
+    row.piece0 = world.count[PIECES]
+    take_from(world, world.free, LOWEST, size)
+    row.pieces = world.count[PIECES] - row.piece0
+
+
+@inner
+def give_back(world, job):
+    """Free a job's resources."""
+    begin = world.jobs[job].piece0
+    for i in range(begin, begin + world.jobs[job].pieces):
+        put_into(world, world.free, LOWEST, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))

@@ -16,7 +16,7 @@ from pilotfish.simulate.batch import replay as module
 from pilotfish.simulate.batch import worlds
 from pilotfish.simulate.batch.orders import ORDERS
 from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import Easy, Strict
+from pilotfish.simulate.batch.spec import Conservative, Easy, Strict
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.workload import Workload
 
@@ -24,6 +24,8 @@ from pilotfish.simulate.workload import Workload
 SPANS = st.one_of(st.integers(0, 12).map(float), st.floats(0, 12, allow_subnormal=False))
 GAPS = st.one_of(st.just(0.0), st.integers(0, 6).map(float), st.floats(0, 6, allow_subnormal=False))
 JOB = st.tuples(GAPS, SPANS, SPANS, st.integers(1, 80))
+#: Some without a walltime.
+ENDLESS = st.tuples(GAPS, SPANS, st.one_of(SPANS, st.just(math.inf)), st.integers(1, 80))
 
 
 def workload(rows: list[tuple[float, float, float, int]]) -> Workload:
@@ -40,7 +42,10 @@ def places(done: Replayed, i: int) -> list[int]:
     return [number for first, last in pieces for number in range(first, last + 1)]
 
 
-@given(st.lists(JOB, max_size=40), st.integers(1, 130), st.sampled_from(list(ORDERS)), st.booleans(), st.integers(0, 3))
+@given(
+    st.one_of(st.lists(JOB, max_size=40), st.lists(ENDLESS, max_size=40)),
+    *(st.integers(1, 130), st.sampled_from(list(ORDERS)), st.booleans(), st.integers(0, 3)),
+)
 @settings(max_examples=400, deadline=None)  # the first compiles
 def test_it_is_the_schedule_of_the_definition(
     rows: list[Any], machine: int, order: str, fills: bool, seed: int
@@ -114,6 +119,14 @@ def test_it_can_be_left_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> N
 def test_machines_that_are_none(machine: int) -> None:
     with pytest.raises(ConfigError, match="1 or more"):
         replay(workload([]), machine)
+
+
+def test_what_runs_for_ever_as_far_as_is_known_delays_nobody_who_goes_first() -> None:
+    """Behind a job without a walltime no time is reserved, so that all that fit go before the first that waits."""
+    rows = [(0.0, 5.0, math.inf, 3), (0.0, 1.0, 1.0, 4), (0.0, 9.0, math.inf, 1), (0.0, 1.0, 1.0, 1)]
+    assert replay(workload(rows), 4).start_time.tolist() == [0.0, 9.0, 0.0, 5.0]
+    with pytest.raises(ConfigError, match="job 1: it has no walltime"):
+        replay(workload(rows), 4, Conservative())
 
 
 def test_an_empty_workload() -> None:

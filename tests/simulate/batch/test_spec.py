@@ -6,7 +6,9 @@ from dataclasses import fields
 
 import pytest
 
-from pilotfish.simulate.batch.spec import POLICIES, Conservative, Easy, Strict, parse, text_of
+from pilotfish.simulate.batch.options import Amount, written
+from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, ReducePC
+from pilotfish.simulate.batch.spec import PARTS, POLICIES, Conservative, Easy, Saving, Strict, parse, text_of
 from pilotfish.simulate.errors import ConfigError
 
 
@@ -18,19 +20,33 @@ from pilotfish.simulate.errors import ConfigError
         ("strict:order=random", Strict("random")),
         ("easy:", Easy()),
         ("conservative:allocation=local,order=sjf", Conservative("sjf", "local")),
+        ("easy+opportunistic:t_idle=300", Saving(Easy(), Opportunistic(300.0))),
+        (
+            "strict:order=f1+energybud:budget=62.5%,begin=10,end=20+opportunistic",
+            Saving(Strict("f1"), Opportunistic(), EnergyBudget(10.0, 20.0, Amount(0.625, share=True))),
+        ),
+        (
+            "easy+inertial:v_ub=1e5+reducepc:budget=1e9",
+            Saving(Easy(), None, ReducePC(budget=Amount(1e9)), Inertial(1e5)),
+        ),
     ],
 )
 def test_specs(text: str, policy: object) -> None:
     assert parse(text) == policy
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", POLICIES | PARTS)
 def test_what_is_written_is_read(name: str) -> None:
-    kind = POLICIES[name]
+    kind = (POLICIES | PARTS)[name]
     for option in fields(kind):
-        for word in option.metadata["allowed"]:
-            policy = kind(**{option.name: word})
-            assert parse(text_of(policy)) == policy
+        words = option.metadata.get("words") or {"0.5": "", "12": "", "40%": ""}
+        for word in words:
+            value = option.metadata["read"](word)
+            if value is not None:
+                part = kind(**{option.name: value})
+                policy = part if name in POLICIES else parse(f"easy+{name}:{written(part)}")
+                assert parse(text_of(policy)) == policy
+
 
 
 @pytest.mark.parametrize(
@@ -44,6 +60,18 @@ def test_what_is_written_is_read(name: str) -> None:
         ("easy:size=3", "order=..."),
         ("conservative:order=wfp3", "fcfs, sjf"),
         ("conservative:allocation=left", "best-effort-local"),
+        ("conservative+opportunistic", "does not go with 'opportunistic'"),
+        ("easy:order=wfp3+opportunistic", "does not go with"),
+        ("easy+oportunistic", "did you mean opportunistic"),
+        ("easy+easy", "'easy' is unknown"),
+        ("easy+", "unknown"),
+        ("easy+inertial+proportional", "do not go together"),
+        ("easy+powercap+energybud", "do not go together"),
+        ("easy+opportunistic:t_idle=-1", "0 or more"),
+        ("easy+opportunistic:t_idle=nan", "0 or more"),
+        ("easy+energybud:budget=half", "percentage"),
+        ("easy+proportional:rho=1.5", "0 to 1"),
+        ("easy+inertial:growth=fast", "plus-one, double"),
     ],
 )
 def test_what_is_no_policy_is_said(text: str, why: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from pilotfish.simulate.batch.metrics import summarise
 from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.formats.results import JOB_COLUMNS, write_results
+from pilotfish.simulate.formats.results import JOB_COLUMNS, jobs_csv, write_results
 from pilotfish.simulate.workload import Workload
 
 
@@ -35,3 +36,24 @@ def test_the_files(tmp_path: Path) -> None:
     assert row["nb_jobs_killed"] == "1" and row["consumed_joules"] == "" and document["consumed_joules"] is None
     assert float(row["makespan"]) == document["makespan"] == 0.1 + 7.5 and document["policy"] == "easy"
     assert document["nb_jobs_rejected"] == 1 and 0 < document["utilisation"] <= 1
+
+
+def test_ids_and_profiles_of_the_workload_and_jobs_that_fail() -> None:
+    times = {"submit_time": [0.0, 0.0, 1.0], "run_time": [5.0, 9.0, 1.0], "walltime": [np.inf, 7.5, 1.0]}
+    columns = {name: np.array(values) for name, values in times.items()}
+    more = {
+        "name": np.array(["w0!1", "a,b", "x"], object),
+        "profile": np.array(["delay", "delay", 'say "5"'], object),
+        "returns": np.array([0, 1, 2]),
+    }
+    done = replay(Workload("w", np.array([1, 2, 3]), **columns, size=np.array([1, 1, 1]), more=more), 4)
+    rows = list(csv.DictReader(io.StringIO(jobs_csv(done))))
+    assert [row["job_id"] for row in rows] == ["w0!1", "a,b", "x"]
+    assert [row["profile"] for row in rows] == ["delay", "delay", 'say "5"']
+    assert [row["requested_time"] for row in rows] == ["-1", "7.5", "1.0"]
+    assert [row["final_state"] for row in rows] == [
+        "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED", "COMPLETED_FAILED"
+    ]  # fmt: skip
+    assert [row["success"] for row in rows] == ["1", "0", "0"]
+    summary = summarise(done)
+    assert (summary.nb_jobs_finished, summary.nb_jobs_success, summary.nb_jobs_killed) == (3, 1, 1)

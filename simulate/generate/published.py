@@ -1,19 +1,12 @@
-"""Workflows of the shapes that WfCommons publishes (Coleman et al., FGCS 2022), and its own trace files.
+"""Shapes of workflows of real applications, as WfCommons publishes them.
 
-Rule: structure as published, sizes and profiles drawn from a seed; all tasks of a category share one profile, which
-is one of the STREAM jobs, so that there is something to contend for.
+Rule: structure as published, for about as many jobs as wanted: what comes in wholes (a chromosome, a lane) comes whole.
+Source: Coleman et al., "WfCommons: a framework for enabling scientific workflow research and development", FGCS 2022.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from pathlib import Path
-
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.job import Job, Profile, Workflow
-
-from .instances import stream_profiles
 
 #: (category, indices of the tasks it waits for) of every task, in order.
 Tasks = list[tuple[str, list[int]]]
@@ -58,7 +51,7 @@ def blast(jobs: int) -> Tasks:
 def epigenomics(jobs: int) -> Tasks:
     """Epigenomics: for each lane a split, chains of four steps, a merge; then a merge of all, an index, a pileup."""
     tasks: Tasks = []
-    chains, merges = 5, []
+    chains, merges = 5, list[int]()
     while len(tasks) + 4 * chains + 2 + 3 <= jobs or not merges:
         split = len(tasks)
         tasks.append(("fastqSplit", []))
@@ -83,24 +76,3 @@ SHAPES: dict[str, Callable[[int], Tasks]] = {
     "blast": blast,
     "epigenomics": epigenomics,
 }
-
-
-def derived(shape: str, jobs: int, seed: int) -> Workflow:
-    """A workflow of that shape with about that many jobs, one STREAM profile for each category."""
-    draw, profiles, of = random.Random(seed), stream_profiles(), dict[str, Profile]()
-    tasks = SHAPES[shape](jobs)
-    for category, _ in tasks:
-        of.setdefault(category, draw.choice(profiles))
-    return Workflow(
-        f"{shape}-{len(tasks)}-{seed}",
-        tuple(
-            Job(f"{category}_{i}", of[category], tuple(f"{tasks[p][0]}_{p}" for p in before))
-            for i, (category, before) in enumerate(tasks)
-        ),
-    )
-
-
-def traces(folder: Path, most: int = 1000) -> list[Workflow]:
-    """The WfFormat files below a folder that have at most `most` jobs."""
-    found = (read_workflow(path) for path in sorted(folder.rglob("*.json")))
-    return [workflow for workflow in found if len(workflow.jobs) <= most]

@@ -1,0 +1,81 @@
+"""`pilotfish generate communication`: the jobs of a trace, with amounts that they compute and communicate."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..render.text import count
+from . import inputs, made_up
+
+MOST_FACTOR = 1e15
+
+
+def communication(
+    workload: Annotated[Path, typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF (also .gz).")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="A .json file; - = stdout.")],
+    jobs: Annotated[int, typer.Option(min=1, max=made_up.MOST_JOBS, metavar="N", help="How many to pick.")] = 300,
+    bounds: Annotated[str, typer.Option(metavar="A:B", help="Of jobs that ran A to B seconds.")] = "3600:86400",
+    largest: Annotated[int, typer.Option(min=1, metavar="N", help="On at most N processors (a cluster's).")] = 16,
+    procs: made_up.Procs = 128,
+    f_comp: Annotated[float, typer.Option(metavar="X", help="Operations of a processor for each second.")] = 1e6,
+    f_comm: Annotated[float, typer.Option(metavar="X", help="Bytes between two processors for each second.")] = 1e7,
+    f_w: Annotated[float, typer.Option(metavar="X", help="Walltime for each second, if above what was asked.")] = 1e3,
+    arrivals: Annotated[bool, typer.Option("--arrivals", help="Jobs come when the trace says; else all at 0.")] = False,
+    matrices: Annotated[
+        bool, typer.Option("--matrices", help="Write the amount of each processor and pair (type parallel).")
+    ] = False,
+    skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Leave out lines that are no jobs.")] = False,
+    seed: made_up.Seed = 0,
+) -> None:
+    """A trace's jobs, made to compute and communicate.
+
+    As in chapter 5 of Poquet's thesis (2017): of jobs that ran neither short nor long and fit a cluster some are
+    picked; amounts follow from how long they ran. The result is a workload for Batsim.
+
+    \b
+    Examples:
+      pilotfish generate communication -w trace.swf.gz -o comm.json
+      pilotfish generate communication -w trace.swf --f-comm 2e8 -o comm.json
+    """
+    from ...simulate.formats.batsim_write import dump_batsim
+    from ...simulate.formats.shape import from_source
+    from ...simulate.formats.swf import read_swf
+    from ...simulate.generate.communication import Factors, Pick, communicating
+
+    made_up.check_ending(out, (".json",))
+    least, most = _checked(bounds, largest, procs, {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w})
+    inputs.load_kernels("batch.swf")
+    trace = read_swf(workload, skip_invalid=skip_invalid)
+    picked = from_source(str(workload), Pick(jobs, least, most, largest).of, trace, seed)
+    made = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
+    options = {
+        "workload": shlex.quote(str(workload)), "jobs": jobs, "bounds": bounds, "largest": largest, "procs": procs,
+        "f_comp": f_comp, "f_comm": f_comm, "f_w": f_w, "arrivals": arrivals, "matrices": matrices,
+        "skip_invalid": skip_invalid, "seed": seed,
+    }  # fmt: skip
+    about = {
+        "description": made_up.origin("communication", options),
+        "input": f"sha256:{hashlib.sha256(workload.read_bytes()).hexdigest()}",
+    }
+    text = from_source(str(workload), dump_batsim, made, about, matrices)
+    made_up.write(out, text, f"{len(made):,} of {count(len(trace), 'job')} for {procs:,} processors")
+
+
+def _checked(bounds: str, largest: int, procs: int, factors: dict[str, float]) -> tuple[float, float]:
+    """The bounds of run times. Raises typer.BadParameter for any of these."""
+    for option, factor in factors.items():
+        if not 0.0 <= factor <= MOST_FACTOR:
+            raise inputs.bad(option, f"{factor:g} (allowed: 0 to {MOST_FACTOR:g})")
+    least, most = made_up.pair("--bounds", bounds)
+    if not 0.0 <= least <= most < math.inf:
+        raise inputs.bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
+    if largest > procs:
+        raise inputs.bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
+    return least, most

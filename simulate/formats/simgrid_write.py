@@ -1,0 +1,114 @@
+"""A cluster as a SimGrid platform, the counterpart of `simgrid_cluster`: what Batsim would see of it.
+
+Rule: each core is a host, as it is a resource of a replay, and has its share of the node's power; a node of one core
+keeps its states. All hosts are in one zone that knows no links: for workloads that wait or compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from xml.sax.saxutils import quoteattr
+
+from ..batch.powers import powers_of
+from ..errors import ConfigError
+from ..platform import Cluster, NodeType, Power, Transition
+from .hostlist import MOST_NODES
+from .simgrid_cluster import MASTER
+
+_HEAD = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<zone id="AS0" routing="Vivaldi">
+"""
+_TAIL = "</zone>\n</platform>\n"
+#: Flop/s of a state in which nothing is computed; and the most, for a switch that takes no time.
+_ASLEEP, _AT_ONCE = 1e-3, 1e18
+
+
+def platform_text(cluster: Cluster) -> str:
+    """The XML of a platform file. O(cores). Raises ConfigError: too many cores."""
+    cores = sum(node.type.cores for node in cluster.nodes)
+    if cores > MOST_NODES:
+        raise ConfigError(cluster.source, "nodes", f"{cores} cores are as many hosts", f"at most {MOST_NODES}")
+    hosts = [_host(MASTER, f"{speed_of(cluster.nodes[0].type)!r}f", {"role": "master"})]
+    kinds = {kind: _properties(kind) for kind in cluster.types}
+    for node in cluster.nodes:
+        speeds, properties = kinds[node.type]
+        hosts += [_host(name, speeds, properties) for name in host_names(node.name, node.type.cores)]
+    return _HEAD + "".join(hosts) + _TAIL
+
+
+def host_names(node: str, cores: int) -> list[str]:
+    """The hosts that a node becomes."""
+    return [node] if cores == 1 else [f"{node}_{core}" for core in range(cores)]
+
+
+def speed_of(kind: NodeType) -> float:
+    """Flop/s of a core; where that is not known, a flop a cycle."""
+    return kind.frequency if kind.speed is None else kind.speed
+
+
+def _host(name: str, speeds: str, properties: dict[str, str]) -> str:
+    start = f' <host id={quoteattr(name)} coordinates="0 0 0" speed={quoteattr(speeds)}'
+    parts = "".join(f'  <prop id="{key}" value={quoteattr(value)}/>\n' for key, value in properties.items())
+    return f"{start}>\n{parts} </host>\n" if parts else f"{start}/>\n"
+
+
+def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
+    """The speeds of a host's performance states, and what it says of its power."""
+    speed, powers = speed_of(kind), powers_of(kind, kind.cores)
+    if powers is None or kind.power is None:
+        return f"{speed!r}f", {}
+    states = _Performance()
+    states.add(speed, powers.idle, powers.computing)
+    if kind.cores == 1:
+        for state in kind.power.states:
+            if state.frequency is not None and state.full_watts is not None:
+                states.add(state.frequency * (speed / kind.frequency), state.watts, state.full_watts)
+        for watts, enter, leave in _sleeps(kind.power):
+            states.sleep(watts, enter, leave)
+    properties = {"wattage_per_state": ", ".join(states.watts)}
+    if kind.cores == 1 and kind.power.off is not None:
+        properties["wattage_off"] = repr(kind.power.off)
+    if states.triples:
+        properties["sleep_pstates"] = ", ".join(states.triples)
+    return ", ".join(states.speeds), properties
+
+
+def _sleeps(power: Power) -> Iterator[tuple[float, Transition, Transition]]:
+    """What it draws asleep, and the ways there and back; off is the first."""
+    asleep = [(state.watts, state.enter, state.leave) for state in power.states if state.frequency is None]
+    for watts, enter, leave in [(power.off, power.switch_off, power.switch_on), *asleep]:
+        if watts is not None and enter is not None and leave is not None:
+            yield watts, enter, leave
+
+
+class _Performance:
+    """Performance states, one after the other."""
+
+    def __init__(self) -> None:
+        self.speeds: list[str] = []
+        self.watts: list[str] = []
+        self.triples: list[str] = []
+
+    def add(self, speed: float, idle: float, full: float) -> int:
+        """Returns its number."""
+        self.speeds.append(f"{speed!r}f")
+        self.watts.append(f"{idle!r}:{full!r}")
+        return len(self.speeds) - 1
+
+    def sleep(self, watts: float, enter: Transition, leave: Transition) -> None:
+        """A state to sleep in, and those to get there and back."""
+        triple = [self.add(_ASLEEP, watts, watts)]
+        triple += [self.add(inverse(way.seconds), way.watts, way.watts) for way in (enter, leave)]
+        self.triples.append(":".join(map(str, triple)))
+
+
+def inverse(seconds: float) -> float:
+    """The speed at which a flop takes so long; of neighbours the one that says it exactly, if one does."""
+    if seconds < 1 / _AT_ONCE:
+        return _AT_ONCE
+    speed = 1.0 / seconds
+    near = (speed, math.nextafter(speed, 0.0), math.nextafter(speed, math.inf))
+    return next((each for each in near if 1.0 / each == seconds), speed)

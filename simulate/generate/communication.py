@@ -1,0 +1,73 @@
+"""Jobs that compute and communicate, made of a trace that only knows how long jobs ran.
+
+Rule: of a job that ran rp seconds on q processors, each processor computes rp * F_comp and sends rp * F_comm to each
+(also to itself, over no link); its walltime is max(what its user asked for, rp * F_w), so large that no placement makes
+it fail. Jobs that are tiny, so long that one decides the makespan, or wider than a cluster, are left out; of the others
+some are picked.
+Source: M. Poquet, "Simulation approach for resource management", 2017, 5.5.1: comp = R_q * rp * F_comp with R_q a row
+of q ones, comm = S_q * rp * F_comm with S_q a square of ones, wall = max(rwall, rp * F_w), all released at 0; 300 jobs
+of 1 hour to 1 day (in 5.5.3 and 5.5.4: 1 to 4 hours) on at most 16 of 128 processors; F_comp 1e6, F_w 1e3, F_comm from
+0 on in 40 steps of 1e7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..workload import Workload
+from .draws import generator
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a second of run time is worth: operations of a processor, bytes between two, seconds of walltime."""
+
+    computation: float = 1e6
+    communication: float = 1e7
+    walltime: float = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which jobs of a trace: so many of those that ran `least` to `most` seconds on at most `largest` processors."""
+
+    jobs: int = 300
+    least: float = 3600.0
+    most: float = 86400.0
+    largest: int = 16
+
+    def of(self, workload: Workload, seed: int) -> Workload:
+        """They, in the trace's order, all choices alike likely. Raises ConfigError: there are not so many."""
+        run_time = workload.run_time
+        fits = (run_time >= self.least) & (run_time <= self.most) & (workload.size <= self.largest)
+        found = np.flatnonzero(fits)
+        if len(found) < self.jobs:
+            what = f"{self.least:g} to {self.most:g} s on at most {self.largest} processors"
+            raise ConfigError(
+                workload.name, "", f"{len(found):,} of its jobs ran {what}", f"a trace with at least {self.jobs:,}"
+            )
+        chosen = np.sort(found[np.argsort(generator(seed).random(len(found)), kind="stable")[: self.jobs]])
+        return workload.take(chosen, "jobs that were not picked")
+
+
+def communicating(workload: Workload, factors: Factors = Factors(), *, arrivals: bool = False) -> Workload:
+    """The same jobs with `computation` (of each processor) and `communication` (of each pair) among their columns.
+
+    Args:
+        factors: each 0 or more.
+        arrivals: jobs come when the trace says; else all at 0.
+    """
+    run_time = workload.run_time
+    return replace(
+        workload,
+        submit_time=workload.submit_time if arrivals else np.zeros(len(workload)),
+        walltime=np.maximum(workload.walltime, run_time * factors.walltime),
+        more={
+            **workload.more,
+            "computation": run_time * factors.computation,
+            "communication": run_time * factors.communication,
+        },
+    )

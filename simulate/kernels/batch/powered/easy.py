@@ -1,0 +1,232 @@
+"""EASY backfilling on machines that are switched off and on, under a limit of power or energy.
+
+Rule: at each instant all ends, then what is decided about machines, then all submissions, then one pass, then idle
+machines are switched off. An instant at which only that is due has no pass. While nothing but the time changes, and no
+energy is limited, the head's reservation stands and who was refused stays refused.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba.core import types
+
+from ...jit import inner
+from ...native import BlockType, register
+from ..running import pop
+from ..tables import (
+    DONE,
+    FILLS,
+    FREE,
+    GROW,
+    HEAD,
+    IN_TURN,
+    INSTANTS,
+    MACHINE,
+    NEXT,
+    NOBODY,
+    NOW,
+    PAUSED,
+    PIECES,
+    REJECTED,
+    RESERVATION,
+    RESERVED,
+    RUNNING,
+    SPARE,
+    WAITING,
+)
+from ..waiting import insert, nothing, remove, search
+from .balance import was_refused
+from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
+from .horizon import decide, next_period, see, watch
+from .machines import at_first, begin, block, boot_time, finish, shut_down, usable
+from .outlook import when_free
+from .tables import CAP, NOTHING, Clock, Count, Powered
+
+#: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
+ROOM = 6
+
+
+class PoweredType(BlockType):
+    """Numba's type of Powered."""
+
+
+register(Powered, PoweredType)
+
+
+@inner
+def _load(world, rank):
+    row = world.jobs[world.ranked[rank]]
+    return row.size * row.wall
+
+
+@inner
+def _begin(world, rank, now):
+    """Start a job that waits."""
+    begin(world, world.ranked[rank], now)
+    remove(world, rank)
+    world.count[WAITING] -= 1
+    world.count[Count.LAID] = NOTHING
+    world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
+
+
+@inner
+def _heads(world, now, limited):
+    """Start from the queue's head while it fits."""
+    count = world.count
+    while count[WAITING] > 0:
+        row = world.least[count[HEAD]]
+        if row.size > usable(world, row.size):
+            return
+        if limited and not may_begin(world, now, row.size, row.wall):
+            return
+        _begin(world, count[HEAD], now)
+        count[RESERVED] = 0
+        if count[WAITING] > 0:
+            count[HEAD] = search(world, count[HEAD] + 1, NOBODY - 1, NOBODY - 1, 0.0, 0.0, nothing)
+
+
+@inner
+def _fill(world, rank, now, limited):
+    """Start a job behind the head, which fits but for its boot and for energy, if it delays nothing."""
+    count, row = world.count, world.least[rank]
+    size, wall, boot = row.size, row.wall, boot_time(world, row.size)
+    late = now + boot + wall > world.clock[RESERVATION]
+    if late and size > count[SPARE]:
+        return
+    if limited and not may_go_before(world, now, size, wall):
+        return
+    _begin(world, rank, now)
+    if late:
+        count[SPARE] -= size
+
+
+@inner
+def _pass(world, now):
+    """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
+    count, limited = world.count, in_window(world, now)
+    if limited:
+        count[Count.LAID], world.refused[:] = NOTHING, math.inf
+    _heads(world, now, limited)
+    if count[WAITING] == 0:
+        return
+    head, held = count[HEAD], count[RESERVED] == 1 and not limited
+    if count[FILLS] == 1 and not held:
+        wanted = world.least[head].size
+        time, free = when_free(world, wanted, now)
+        world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
+        if limited:
+            hold(world, now, wanted, world.least[head].wall)
+    count[RESERVED] = 1
+    if count[FILLS] == 0:
+        return
+    rank = head
+    while count[FREE] > 0 and count[WAITING] > 1:
+        reservation = world.clock[RESERVATION]
+        if limited:
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, was_refused)
+        else:
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
+        if rank < 0:
+            break
+        _fill(world, rank, now, limited)
+
+
+@inner
+def _submit(world, job, now, direct):
+    """Take a job in; True if a pass has to look at it. `direct`: it may be judged before others of this instant."""
+    row, count = world.jobs[job], world.count
+    size = row.size
+    if size > count[MACHINE]:
+        row.state = REJECTED
+        return False
+    waits = count[WAITING] > 0
+    if waits and row.rank > count[HEAD]:
+        direct = direct and count[RESERVED] == 1
+        if direct and count[FILLS] == 1 and size <= count[FREE]:
+            late = now + boot_time(world, size) + row.wall > world.clock[RESERVATION]
+            if not late or size <= count[SPARE]:
+                begin(world, job, now)
+                if late:
+                    count[SPARE] -= size
+                return False
+    else:
+        if not waits and direct and size <= count[FREE]:
+            begin(world, job, now)
+            return False
+        count[HEAD], count[RESERVED], direct = row.rank, 0, False
+    insert(world, row.rank, size, row.wall)
+    count[WAITING] += 1
+    world.clock[Clock.LOAD] += size * row.wall
+    return not direct
+
+
+@inner
+def _next_instant(world):
+    count, jobs = world.count, world.jobs
+    now = jobs[count[NEXT]].submit if count[NEXT] < count[Count.TOTAL] else math.inf
+    if count[RUNNING] > 0:
+        now = min(now, world.heap_time[0])
+    now = min(now, next_stage(world), next_period(world))
+    if count[Count.FIRST_IDLE] >= 0:
+        now = min(now, jobs[count[Count.FIRST_IDLE]].finish + world.clock[Clock.IDLE_FOR])
+    if count[Count.LIMIT] == CAP and world.clock[Clock.BEGIN] > world.clock[NOW]:
+        now = min(now, world.clock[Clock.BEGIN])
+    return now
+
+
+@inner
+def _instant(world, now):
+    """All that happens at an instant."""
+    count, clock, total = world.count, world.clock, world.count[Count.TOTAL]
+    watch(world, now)
+    before = clock[NOW]
+    clock[NOW] = now
+    unsettled = account(world, now)
+    if unsettled:
+        count[RESERVED] = 0
+    if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
+        block(world, now, clock[Clock.END])
+        unsettled = True
+    while count[RUNNING] > 0 and world.heap_time[0] == now:
+        finish(world, pop(world))
+        count[RESERVED], unsettled = 0, True
+    limited = in_window(world, now)
+    if decide(world, now) and count[Count.PASSES] == 1:
+        unsettled = True
+    first = count[NEXT]
+    while count[NEXT] < total and world.jobs[count[NEXT]].submit == now:
+        job = count[NEXT]
+        count[NEXT] = job + 1
+        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
+        direct = (count[IN_TURN] == 1 or alone) and not limited
+        if _submit(world, job, now, direct):
+            unsettled = True
+    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
+    if unsettled and count[WAITING] > 0:
+        _pass(world, now)
+    if count[Count.SHUTS] == 1:
+        shut_down(world, now)
+    see(world, now)
+
+
+@inner
+def call(world, instants):
+    """Go on for so many instants; DONE, GROW or PAUSED."""
+    count, capacity = world.count, len(world.pieces) - 4 * world.count[MACHINE]
+    while True:
+        if count[NEXT] >= count[Count.TOTAL] and count[Count.ACTIVE] == 0 and count[WAITING] == 0:
+            return DONE
+        if count[PIECES] > capacity or count[Count.ROWS] + ROOM > len(world.jobs):
+            return GROW
+        if instants == 0:
+            return PAUSED
+        instants -= 1
+        count[INSTANTS] += 1
+        now = _next_instant(world)
+        if count[Count.ROWS] == count[Count.TOTAL]:
+            at_first(world, now)
+        _instant(world, now)
+
+
+SIGNATURE = (PoweredType(), types.int64)

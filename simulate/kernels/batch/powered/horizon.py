@@ -1,0 +1,112 @@
+"""How many machines are kept off: proportional and inertial shutdown (thesis of Poquet, 2017, 7.4).
+
+Rule: it is decided at periods only; what is due is switched at once where it can be, and later where that is allowed.
+The liquid load horizon is looked at after each instant and before the next; between them it counts as a straight line.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...jit import inner
+from ..tables import FIRST_END, FREE, MACHINE, RUNNING, WAITING
+from .machines import give_up, keep_off
+from .tables import BLOCKED, INERTIAL, NOBODY, PROPORTIONAL, SWITCH_OFF, SWITCH_ON, TO_KEPT, Clock, Count
+
+
+@inner
+def next_period(world):
+    """When is decided next."""
+    if world.count[Count.KEEPER] == NOBODY:
+        return math.inf
+    return world.clock[Clock.FIRST] + world.count[Count.PERIOD] * world.clock[Clock.PERIOD_S]
+
+
+@inner
+def liquid_load_horizon(world, now):
+    """In how long all that waits would be done, if it could be spread freely over the machines. O(rows)."""
+    count, left = world.count, world.clock[Clock.LOAD]
+    if count[WAITING] == 0 or left <= 0.0:
+        return 0.0
+    i, time, free = count[FIRST_END], now, max(count[FREE], 0)
+    for i in range(count[FIRST_END], count[FIRST_END] + count[RUNNING]):
+        row = world.ends[i]
+        state = world.jobs[row.job].state
+        if state == TO_KEPT or state == BLOCKED:
+            continue
+        if free * (row.time - time) >= left:
+            break
+        left -= free * (row.time - time)
+        time, free = row.time, free + row.size
+    return math.inf if free == 0 else time + left / free - now
+
+
+@inner
+def watch(world, now):
+    """Before an instant: the horizon has been going down until now."""
+    clock = world.clock
+    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SINCE]:
+        before = liquid_load_horizon(world, now)
+        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SINCE])
+        clock[Clock.SINCE] = now
+
+
+@inner
+def see(world, now):
+    """After an instant."""
+    if world.count[Count.KEEPER] == INERTIAL:
+        world.clock[Clock.HORIZON] = liquid_load_horizon(world, now)
+
+
+@inner
+def _decide(world):
+    """What inertial shutdown does next (algorithm 3)."""
+    count, clock = world.count, world.clock
+    mean, before = clock[Clock.SUMMED] / clock[Clock.PERIOD_S], clock[Clock.MEAN]
+    if mean >= clock[Clock.BOUND]:
+        if count[Count.KIND] == SWITCH_OFF:
+            count[Count.KIND], count[Count.SWITCHED] = SWITCH_ON, 0
+        before = 0.0
+    on = count[Count.KIND] == SWITCH_ON
+    clock[Clock.MEAN], clock[Clock.SUMMED] = mean, 0.0
+    if (mean > before) == on:
+        last = count[Count.SWITCHED]
+        most = _switchable(world, on)
+        count[Count.DUE] = min(max(2 * last if count[Count.DOUBLES] == 1 else last + 1, 1), most)
+    else:
+        count[Count.KIND], count[Count.DUE] = SWITCH_OFF if on else SWITCH_ON, 0
+    count[Count.SWITCHED] = 0
+
+
+@inner
+def _switchable(world, on):
+    """How many machines could be switched: now, or, where that is allowed, at some time."""
+    count = world.count
+    if count[Count.LATER] == 0:
+        return count[Count.KEPT] if on else count[Count.OFF] + count[Count.IDLE]
+    kept = count[Count.KEPT] + count[Count.KEEPING]
+    return kept if on else count[MACHINE] - kept
+
+
+@inner
+def decide(world, now):
+    """Decide where a period ends, and switch what is due. True: it was decided."""
+    count = world.count
+    if count[Count.KEEPER] == NOBODY:
+        return False
+    decides = next_period(world) <= now
+    if decides:
+        count[Count.PERIOD] += 1
+        if count[Count.KEEPER] == PROPORTIONAL:
+            kept = count[Count.KEPT] + count[Count.KEEPING]
+            count[Count.DUE] = max(count[MACHINE] - count[Count.USABLE] - kept, 0)
+        else:
+            _decide(world)
+    if count[Count.DUE] > 0:
+        if count[Count.KIND] == SWITCH_OFF:
+            keep_off(world, now)
+        else:
+            give_up(world, now)
+        if count[Count.LATER] == 0:
+            count[Count.DUE] = 0
+    return decides

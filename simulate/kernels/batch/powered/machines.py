@@ -1,0 +1,289 @@
+"""Which machines are idle, off or kept off, who is given which, and the changes between them.
+
+Rule: a change is a row like a job's: it has its machines for as long as it takes. Given out first is what is idle, then
+what is off, then, to who cannot do without, what is kept off; of each the lowest numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import inner
+from ..free import put_into, take_from
+from ..running import add
+from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RESERVED, RUNS
+from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
+
+_ONE, _NONE = np.uint64(1), np.uint64(0)
+
+
+@inner
+def boot_time(world, size):
+    """How long a job that is given so many machines now waits for them."""
+    return world.clock[Clock.ON_S] if size > world.count[Count.IDLE] else 0.0
+
+
+@inner
+def is_wide(world, size):
+    """Whether a job cannot do without machines that are kept off."""
+    count = world.count
+    return size > count[MACHINE] - count[Count.KEPT] - count[Count.KEEPING]
+
+
+@inner
+def usable(world, size):
+    """Machines that a job of that size may be given now; under a power cap it may be less than none."""
+    count = world.count
+    return count[FREE] + (count[Count.KEPT] if is_wide(world, size) else 0)
+
+
+@inner
+def begin(world, job, now):
+    """Give a job its machines."""
+    row, count = world.jobs[job], world.count
+    size = row.size
+    idle = min(size, count[Count.IDLE])
+    off = min(size - idle, count[Count.OFF])
+    row.taken, row.piece0 = now, count[PIECES]
+    if idle > 0:
+        take_from(world, world.free, LOWEST, idle)
+    row.booted = count[PIECES]
+    if off > 0:
+        take_from(world, world.off, Count.LOWEST_OFF, off)
+    if size > idle + off:
+        take_from(world, world.kept, Count.LOWEST_KEPT, size - idle - off)
+    row.pieces = count[PIECES] - row.piece0
+    row.start = now + (world.clock[Clock.ON_S] if size > idle else 0.0)
+    row.finish, row.state = row.start + row.run, RUNS
+    count[Count.IDLE] -= idle
+    count[Count.OFF] -= off
+    count[Count.KEPT] -= size - idle - off
+    count[FREE] -= idle + off
+    count[Count.ACTIVE] += 1
+    count[Count.ALLOCATED] += size
+    if size > idle:
+        count[Count.BOOTING] += size - idle
+        _append(world, job, Count.FIRST_BOOT, Count.LAST_BOOT)
+    else:
+        count[Count.COMPUTING] += size
+    add(world, job, row.finish, row.start + row.wall)
+
+
+@inner
+def _append(world, job, first, last):
+    """To one of the two lists; nobody is in both at a time."""
+    count = world.count
+    if count[first] < 0:
+        count[first] = job
+    else:
+        world.jobs[count[last]].next = job
+    count[last], world.jobs[job].next = job, -1
+
+
+@inner
+def booted(world):
+    """The next job has booted its machines: it computes."""
+    count = world.count
+    job = count[Count.FIRST_BOOT]
+    row = world.jobs[job]
+    for i in range(row.booted, row.piece0 + row.pieces):
+        count[Count.BOOTING] -= world.pieces[i].last - world.pieces[i].first + 1
+    count[Count.COMPUTING] += row.size
+    count[Count.FIRST_BOOT] = row.next
+
+
+@inner
+def become_idle(world, job):
+    """The machines of a row are on and have nothing to do."""
+    count, row = world.count, world.jobs[job]
+    for i in range(row.piece0, row.piece0 + row.pieces):
+        first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+        put_into(world, world.free, LOWEST, first, last)
+        if count[Count.SHUTS] == 1:
+            world.since[first : last + 1] = job
+    count[Count.IDLE] += row.size
+    count[FREE] += row.size
+    if count[Count.SHUTS] == 1:
+        _append(world, job, Count.FIRST_IDLE, Count.LAST_IDLE)
+
+
+@inner
+def finish(world, job):
+    """A row has come to its end. True: it was a job."""
+    count, row = world.count, world.jobs[job]
+    if row.state == BLOCKED:
+        count[FREE] += row.size
+        return False
+    if row.state == TO_OFF or row.state == TO_KEPT:
+        to_off = row.state == TO_OFF
+        for i in range(row.piece0, row.piece0 + row.pieces):
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            if to_off:
+                put_into(world, world.off, Count.LOWEST_OFF, first, last)
+            else:
+                put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
+        count[Count.ENDING] -= row.size
+        if to_off:
+            count[Count.OFF] += row.size
+            count[FREE] += row.size
+        else:
+            count[Count.KEPT] += row.size
+            count[Count.KEEPING] -= row.size
+        return False
+    if row.state == TO_IDLE:
+        count[Count.BOOTING] -= row.size
+        become_idle(world, job)
+        return False
+    row.state = ENDED
+    count[Count.ACTIVE] -= 1
+    count[Count.ALLOCATED] -= row.size
+    count[Count.COMPUTING] -= row.size
+    become_idle(world, job)
+    return True
+
+
+@inner
+def change(world, kind, now, lasts, first_piece, size):
+    """Machines, written down from `first_piece` on, begin to change."""
+    count = world.count
+    job = count[Count.ROWS]
+    count[Count.ROWS] = job + 1
+    row = world.jobs[job]
+    row.state, row.size, row.taken, row.start, row.run, row.wall = kind, size, now, now, lasts, lasts
+    row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
+    row.booted = count[PIECES]
+    add(world, job, row.finish, now + lasts)
+    count[RESERVED] = 0
+    return job
+
+
+@inner
+def take_highest(world, free, size):
+    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words of the machine)."""
+    word, left = len(free) - 1, size
+    while left > 0:
+        while free[word] == _NONE:
+            word -= 1
+        bit = 63
+        while left > 0 and free[word] != _NONE:
+            while free[word] & (_ONE << np.uint64(bit)) == _NONE:
+                bit -= 1
+            free[word] &= ~(_ONE << np.uint64(bit))
+            number = word * 64 + bit
+            used = world.count[PIECES]
+            last_piece = world.pieces[used - 1]
+            if left < size and last_piece.first == number + 1:
+                last_piece.first = number
+            else:
+                world.pieces[used].first, world.pieces[used].last = number, number
+                world.count[PIECES] = used + 1
+            left -= 1
+
+
+@inner
+def shut_down(world, now):
+    """Switch off what has been idle for long enough. O(machines that became idle then)."""
+    count, jobs, pieces = world.count, world.jobs, world.pieces
+    begin_piece, size = count[PIECES], 0
+    while count[Count.FIRST_IDLE] >= 0:
+        row = jobs[count[Count.FIRST_IDLE]]
+        if row.finish + world.clock[Clock.IDLE_FOR] > now:
+            break
+        for i in range(row.piece0, row.piece0 + row.pieces):
+            size += _shut_piece(world, count[Count.FIRST_IDLE], pieces[i].first, pieces[i].last)
+        count[Count.FIRST_IDLE] = row.next
+    if size > 0:
+        count[Count.IDLE] -= size
+        count[FREE] -= size
+        count[Count.ENDING] += size
+        change(world, TO_OFF, now, world.clock[Clock.OFF_S], begin_piece, size)
+
+
+@inner
+def _shut_piece(world, since, first, last):
+    """Take out of `free` what has been idle since that row; returns how many."""
+    free, pieces, count = world.free, world.pieces, world.count
+    used, taken, end = count[PIECES], 0, np.int64(-2)
+    for number in range(np.int64(first), np.int64(last) + 1):
+        mask = _ONE << np.uint64(number % 64)
+        if world.since[number] != since or free[number // 64] & mask == _NONE:
+            continue
+        free[number // 64] &= ~mask
+        if number == end + 1:
+            pieces[used - 1].last = number
+        else:
+            pieces[used].first, pieces[used].last = number, number
+            used += 1
+        end = number
+        taken += 1
+    count[PIECES] = used
+    return taken
+
+
+@inner
+def keep_off(world, now):
+    """Keep machines off that are due: those that are off, then the highest that are idle."""
+    count = world.count
+    off = min(count[Count.DUE], count[Count.OFF])
+    if off > 0:
+        begin_piece = count[PIECES]
+        take_highest(world, world.off, off)
+        for i in range(begin_piece, count[PIECES]):
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
+        count[PIECES] = begin_piece
+        count[Count.OFF] -= off
+        count[Count.KEPT] += off
+        count[RESERVED] = 0
+    idle = min(count[Count.DUE] - off, count[Count.IDLE])
+    if idle > 0:
+        begin_piece = count[PIECES]
+        take_highest(world, world.free, idle)
+        count[Count.IDLE] -= idle
+        count[Count.ENDING] += idle
+        count[Count.KEEPING] += idle
+        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, idle)
+    count[FREE] -= off + idle
+    count[Count.DUE] -= off + idle
+    count[Count.SWITCHED] += off + idle
+
+
+@inner
+def give_up(world, now):
+    """Switch kept machines on that are due, the lowest."""
+    count = world.count
+    size = min(count[Count.DUE], count[Count.KEPT])
+    if size > 0:
+        begin_piece = count[PIECES]
+        take_from(world, world.kept, Count.LOWEST_KEPT, size)
+        count[Count.KEPT] -= size
+        count[Count.BOOTING] += size
+        change(world, TO_IDLE, now, world.clock[Clock.ON_S], begin_piece, size)
+        count[Count.DUE] -= size
+        count[Count.SWITCHED] += size
+
+
+@inner
+def at_first(world, now):
+    """All machines are idle from now on."""
+    count = world.count
+    job = count[Count.ROWS]
+    count[Count.ROWS] = job + 1
+    row = world.jobs[job]
+    row.state, row.taken, row.start, row.finish, row.size = AT_FIRST, now, now, now, 0
+    row.piece0, row.pieces, row.booted = count[PIECES], 1, count[PIECES] + 1
+    world.pieces[count[PIECES]].first, world.pieces[count[PIECES]].last = 0, count[MACHINE] - 1
+    count[PIECES] += 1
+    world.since[:] = job
+    if count[Count.SHUTS] == 1:
+        _append(world, job, Count.FIRST_IDLE, Count.LAST_IDLE)
+
+
+@inner
+def block(world, now, until):
+    """A power cap leaves machines unused from now on."""
+    count = world.count
+    size = count[MACHINE] - count[Count.ALLOWED]
+    if size > 0:
+        change(world, BLOCKED, now, until - now, count[PIECES], size)
+        count[FREE] -= size

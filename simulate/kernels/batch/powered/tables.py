@@ -1,0 +1,125 @@
+"""Tables of a replay on machines that can be switched off, or whose energy or power is limited (NumPy alone).
+
+Words: a machine is *idle*, *off* (for having been idle; it may be used, after a boot) or *kept* (off, and used only by
+a job that cannot start without it); changing between them takes time. Rows behind the jobs' are such changes.
+Units: seconds, watts, joules.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import ClassVar
+
+import numpy as np
+
+from ...block import Block
+from ...layout import FLOAT, INT
+from .. import tables
+
+#: States of rows that are no jobs: machines change to off, to kept, to idle; a number that a power cap leaves unused
+#: until its end; the machines that were idle at the beginning.
+TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
+#: Limits; who decides how many machines are kept off; kinds of decisions.
+NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
+NOBODY, PROPORTIONAL, INERTIAL = range(3)
+SWITCH_OFF, SWITCH_ON = range(2)
+#: What the balance to come is laid out of: nothing, what runs, that and the first that waits.
+NOTHING, ALONE, WITH_HEAD = range(3)
+
+#: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
+ROW = np.dtype(
+    [(name, tables.JOB.fields[name][0]) for name in tables.JOB.names or ()]
+    + [("taken", FLOAT), ("booted", INT), ("next", INT)],
+    align=True,
+)
+
+#: From `time` on the balance changes by `rise` joules a second.
+AHEAD = np.dtype([(name, FLOAT) for name in ("time", "balance", "rise")], align=True)
+
+
+class Count(IntEnum):
+    """Further cells of `count`."""
+
+    TOTAL = tables.CELLS  #: jobs; rows from here on are changes of machines
+    ROWS = auto()  #: in use
+    ACTIVE = auto()  #: jobs that have machines
+    IDLE = auto()
+    OFF = auto()
+    KEPT = auto()
+    KEEPING = auto()  #: machines on their way to being kept off
+    ALLOCATED = auto()  #: machines that jobs have
+    COMPUTING = auto()  #: of these, those whose jobs have begun
+    BOOTING = auto()  #: machines being switched on
+    ENDING = auto()  #: machines being switched off
+    LOWEST_OFF = auto()
+    LOWEST_KEPT = auto()
+    FIRST_IDLE = auto()  #: the list of rows whose machines became idle and may still be, -1: none
+    LAST_IDLE = auto()
+    FIRST_BOOT = auto()  #: the list of jobs that boot
+    LAST_BOOT = auto()
+    SHUTS = auto()  #: 1: idle machines are switched off
+    LIMIT = auto()
+    ALLOWED = auto()  #: machines that a power cap allows jobs to have
+    STAGE = auto()  #: the next monitoring stage of a budget
+    LAID = auto()  #: whether the balance to come is laid out, and of whom
+    AHEAD = auto()  #: its rows
+    TURN = auto()  #: the row at which it turns down
+    KEEPER = auto()  #: who decides how many are kept off
+    USABLE = auto()  #: machines that are not to be kept off (proportional)
+    PERIOD = auto()  #: the next period at which is decided
+    KIND = auto()  #: of the last decision
+    DUE = auto()  #: machines still to be switched by it
+    SWITCHED = auto()  #: machines that were, since it was taken
+    DOUBLES = auto()  #: 1: twice as many as last time, 0: one more
+    LATER = auto()  #: 1: what cannot be switched at once is switched later
+    PASSES = auto()  #: 1: jobs are started at periods, too
+    CELLS = auto()
+
+
+class Clock(IntEnum):
+    """Further cells of `clock`."""
+
+    IDLE_FOR = tables.CLOCKS  #: after which idle machines are switched off
+    ON_S = auto()
+    OFF_S = auto()
+    WATTS_IDLE = auto()
+    WATTS_COMPUTING = auto()
+    WATTS_OFF = auto()
+    WATTS_ON = auto()
+    WATTS_ENDING = auto()
+    BEGIN = auto()  #: of the window in which power or energy is limited
+    END = auto()
+    RATE = auto()  #: joules a second that are made available
+    BASE = auto()  #: estimated watts of all machines when idle
+    EXTRA = auto()  #: estimated watts that a machine takes more when it computes
+    STAGE_S = auto()
+    CREDIT = auto()  #: joules available
+    CREDITED = auto()  #: when that was so
+    ENERGY = auto()  #: joules consumed in the window
+    MEASURED = auto()  #: when that was so
+    HELD = auto()  #: joules kept for the first that waits
+    LASTS = auto()  #: until when anybody runs in the balance to come
+    FIRST = auto()  #: the first instant
+    PERIOD_S = auto()
+    BOUND = auto()  #: of the mean liquid load horizon
+    LOAD = auto()  #: size x walltime of all that wait
+    HORIZON = auto()  #: liquid load horizon after the last instant
+    SUMMED = auto()  #: its integral since the last decision
+    SINCE = auto()  #: when the last instant, or decision, was
+    MEAN = auto()  #: mean before the last decision
+    CELLS = auto()
+
+
+class Powered(Block):
+    """All that such a replay knows."""
+
+    layout: ClassVar = {
+        **{name: kind for name, kind in tables.Replay.layout.items() if name not in ("queue", "scores")},
+        "jobs": (ROW, 1),
+        "off": (np.dtype("u8"), 1),  # a bit a machine
+        "kept": (np.dtype("u8"), 1),
+        "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
+        "ahead": (AHEAD, 1),
+        "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
+        "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
+    }

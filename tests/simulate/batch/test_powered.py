@@ -1,0 +1,87 @@
+"""Machines that are switched off, limits of power and energy: the compiled replay is the definition's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_powered import Machine
+from test_replay import places, workload
+
+from pilotfish.simulate.batch.options import Amount
+from pilotfish.simulate.batch.orders import CHANGING, ORDERS
+from pilotfish.simulate.batch.powers import Powers
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+from pilotfish.simulate.batch.spec import Easy, Saving, Strict
+
+#: Numbers of which sums and products are exact, so that no order of adding matters.
+EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
+WHOLE = st.integers(0, 12).map(float)
+TIMES = st.one_of(WHOLE, EIGHTHS)
+GAPS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0])
+JOB = st.tuples(GAPS, TIMES, TIMES, st.integers(1, 9))
+MACHINES = st.sampled_from([2, 3, 4, 5, 6, 8, 9, 70])  # small ones, so that jobs are in each other's way
+POWERS = st.builds(
+    lambda idle, more, over, off, on_s, off_s: Powers(
+        idle, idle + more, idle + over, idle + more + over, off, idle + 1, on_s, idle / 2, off_s
+    ),
+    st.integers(1, 8).map(float), st.integers(1, 8).map(float), st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from([0.0, 0.25]), st.sampled_from([0.0, 1.0, 2.5]), st.sampled_from([0.0, 0.5, 3.0]),
+)  # fmt: skip
+SHARES = st.integers(0, 16).map(lambda n: Amount(n / 16, share=True))
+SPAN = st.tuples(st.sampled_from([-np.inf, 0.0, 2.0, 5.0]), st.sampled_from([np.inf, 8.0, 16.0]))
+SHUTDOWNS = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 4.0]).map(Opportunistic))
+CAPS = st.builds(lambda cap, span: PowerCap(*span, cap), SHARES, SPAN)
+STAGES = st.sampled_from([1.0, 2.0, 600.0])
+BUDGETS = st.builds(lambda kind, share, span, stage: kind(*span, share, stage),
+                    st.sampled_from([EnergyBudget, ReducePC]), SHARES, SPAN, STAGES)  # fmt: skip
+LATER, PASSES = st.sampled_from(["later", "now"]), st.sampled_from(["event", "period"])
+KEEPERS = st.one_of(
+    st.none(),
+    st.builds(Proportional, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), st.sampled_from([1.0, 4.0]), LATER, PASSES),
+    st.builds(Inertial, st.sampled_from([0.0, 2.0, 1e4]), st.sampled_from([1.0, 2.0]),
+              st.sampled_from(["double", "plus-one"]), LATER, PASSES),
+)  # fmt: skip
+BASES = st.builds(lambda kind, order: kind(order), st.sampled_from([Easy, Easy, Strict]),
+                  st.sampled_from([name for name in ORDERS if name not in CHANGING]))  # fmt: skip
+POLICIES = st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), KEEPERS)
+KINDS = {4: "to off", 5: "to kept", 6: "to idle"}
+
+
+TIGHT = st.builds(
+    lambda kind, share, off: Saving(Easy(), off, kind(budget=Amount(share / 32, share=True), stage=1.0)),
+    st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
+)  # fmt: skip
+DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
+
+
+def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
+    """The compiled replay does what the definition says, to the last bit."""
+    jobs = workload(rows)
+    done = replay(jobs, machine, policy, seed=seed, powers=powers)
+    drawn = np.random.default_rng(seed).permutation(len(jobs)).tolist()
+    plain = Machine(jobs, machine, policy, powers, drawn)
+    start, finish, where, changes = plain.run()
+    assert np.array_equal(done.start_time, start, equal_nan=True)
+    assert np.array_equal(done.finish_time, finish, equal_nan=True)
+    assert [places(done, i) for i in range(len(jobs))] == where
+    found = [(KINDS[each["kind"]], each["time"], each["size"]) for each in done.changes]
+    assert found == [(kind, time, len(changed)) for kind, time, changed in changes]
+    assert done.booted.sum() == sum(booted for _, booted in plain.booting)
+
+
+@given(st.lists(JOB, min_size=1, max_size=24), MACHINES, POLICIES, POWERS, st.integers(0, 2))
+@settings(max_examples=600, deadline=None)
+def test_it_is_the_schedule_of_the_definition(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int
+) -> None:
+    same(rows, machine, policy, powers, seed)
+
+
+@given(st.lists(DENSE, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT, POWERS)
+@settings(max_examples=600, deadline=None)
+def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+    same(rows, machine, policy, powers, 0)

@@ -1,0 +1,210 @@
+"""Batsim's workloads: all types under all their names, the run times they stand for, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batsim_files import PROFILES, SPEED, document, job, written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.batsim import dump_batsim, parse_batsim
+from pilotfish.simulate.formats.batsim_jobs import DEEPEST, read_batsim
+from pilotfish.simulate.formats.batsim_types import TYPES
+from pilotfish.simulate.workload import Workload
+
+
+def read(folder: Path, data: Any, **options: Any) -> Workload:
+    """The jobs of this document."""
+    return read_batsim(written(folder, data), **{"speeds": [SPEED], **options})
+
+
+def test_every_type_is_read_and_written_back_as_it_was() -> None:
+    assert {profile["type"] for profile, _ in PROFILES.values()} == set(TYPES) - {"msg_par_hg_pfs"}
+    data = document(job("w0!12", "seq", user="a"), job(3, "mpi", walltime=0.5), description="of a test")
+    assert dump_batsim(parse_batsim(copy.deepcopy(data), "w.json")) == data
+
+
+@pytest.mark.parametrize("name", [name for name, (_, seconds) in PROFILES.items() if seconds is not None])
+def test_run_times_that_computing_decides(tmp_path: Path, name: str) -> None:
+    jobs = read(tmp_path, document(job(7, name)))
+    assert jobs.run_time.tolist() == [PROFILES[name][1]] and jobs.more["profile"].tolist() == [name]
+    waits = ("wait", "wait5", "seq5b", "seq2", "pfs_idle")
+    assert jobs.more["computes"].tolist() == [name not in waits]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, seconds) in PROFILES.items() if seconds is None])
+def test_what_needs_more_than_computing_is_refused_or_counted(tmp_path: Path, name: str) -> None:
+    data, type_ = document(job(1), job("j2", name)), PROFILES[name][0]["type"]
+    with pytest.raises(ConfigError, match=rf"w.json: jobs\[1\]: job j2, profile '{name}' \({type_}\): "):
+        read(tmp_path, data)
+    jobs = read(tmp_path, data, skip_invalid=True)
+    assert jobs.more["name"].tolist() == ["1"] and jobs.left_out == {"jobs that cannot be replayed": 1}
+
+
+def test_one_resource_sends_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, document(job(1, "hg_talks", res=1))).run_time.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(("speeds", "why"), [((), "nobody says how fast"), ((1.0, 2.0), "differ in speed")])
+def test_flops_need_a_speed_and_seconds_do_not(tmp_path: Path, speeds: tuple[float, ...], why: str) -> None:
+    assert read(tmp_path, document(job(1), job(2, "nothing")), speeds=speeds).run_time.tolist() == [20.25, 0.0]
+    with pytest.raises(ConfigError, match=f"'hg'.*{why}"):
+        read(tmp_path, document(job(1, "hg")), speeds=speeds)
+
+
+def test_columns(tmp_path: Path) -> None:
+    data = document(
+        job(5, subtime=9.5), job(4, subtime=1), job(6, subtime=1, walltime=-1), job(7, walltime=2.5), job(8, res=0)
+    )
+    del data["jobs"][2]["walltime"]
+    jobs = read(tmp_path, data)
+    assert jobs.id.tolist() == [7, 4, 6, 5] and jobs.submit_time.tolist() == [0.0, 1.0, 1.0, 9.5]
+    assert jobs.walltime.tolist() == [2.5, 100.0, math.inf, 100.0] and jobs.size.tolist() == [2, 2, 2, 2]
+    assert jobs.machine == 4 and jobs.name == "w" and "name" not in jobs.more
+    assert jobs.left_out == {"jobs that ask for no resources": 1}
+
+
+def test_ids_are_kept_as_they_are(tmp_path: Path) -> None:
+    jobs = read(tmp_path, document(job("w0!2"), job(7), job("b,c")))
+    assert jobs.more["name"].tolist() == ["w0!2", "7", "b,c"] and jobs.id.tolist() == [1, 2, 3]
+
+
+def test_a_part_that_fails_ends_its_sequence(tmp_path: Path) -> None:
+    profiles = {
+        "one": {"type": "delay", "delay": 1, "ret": 0},
+        "fails": {"type": "delay", "delay": 2, "ret": 3},
+        "all": {"type": "composed", "repeat": 5, "seq": ["one", "fails", "one"], "ret": 1},
+    }
+    jobs = read(tmp_path, document(job(1, "all"), job(2, "one"), profiles=profiles))
+    assert jobs.run_time.tolist() == [3.0, 1.0] and jobs.more["returns"].tolist() == [3, 0]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(document(job(1))).encode()))
+    assert len(read_batsim(path)) == 1 and read_batsim(path).name == "a"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ConfigError, match="cannot be unpacked"):
+        read_batsim(path)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Sequences within each other."""
+    chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"]} for i in range(levels)}
+    return document(job(1, "s0"), profiles={**chain, f"s{levels}": {"type": "delay", "delay": 1}})
+
+
+def test_sequences_within_each_other(tmp_path: Path) -> None:
+    assert read(tmp_path, nested(DEEPEST - 1)).run_time.tolist() == [1.0]
+    with pytest.raises(ConfigError, match="a sequence within itself, or more than"):
+        read(tmp_path, nested(DEEPEST))
+
+
+def of(**profile: Any) -> dict[str, Any]:
+    """A workload with this profile."""
+    return document(job(1, "p"), profiles={"p": profile})
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        ({}, "jobs: missing"),
+        ({"jobs": []}, "profiles: missing"),
+        ([], "found a list"),
+        ({"jobs": {}, "profiles": {}}, "jobs: found a mapping"),
+        ({"jobs": [], "profiles": []}, "profiles: found a list"),
+        (document(nb_res=0), "nb_res: found 0"),
+        (document(nb_res=2.5), "nb_res: found 2.5"),
+        (document(5), r"jobs\[0\]: found 5"),
+        (document({"id": 1}), r"jobs\[0\].subtime: missing"),
+        (document(job(), job(1.5)), r"jobs\[1\].id: found 1.5"),
+        (document(job(True)), r"jobs\[0\].id: found true"),
+        (document(job("")), r"jobs\[0\].id: found ''"),
+        (document(job(2**63)), r"jobs\[0\].id: found"),
+        (document(job(1), job("1")), "the id '1' is given to 2 jobs"),
+        (document(job(subtime=-1)), r"jobs\[0\].subtime: found -1"),
+        (document(job(subtime="0")), r"jobs\[0\].subtime: found '0'"),
+        (document(job(subtime=math.nan)), r"jobs\[0\].subtime: found nan"),
+        (document(job(res=1.5)), r"jobs\[0\].res: found 1.5"),
+        (document(job(res=-1)), r"jobs\[0\].res: found -1"),
+        (document(job(res=2**31)), r"jobs\[0\].res: found"),
+        (document(job(walltime=0)), r"jobs\[0\].walltime: found 0 .*-1 for none"),
+        (document(job(walltime=-2)), r"jobs\[0\].walltime: found -2"),
+        (document(job(walltime=None)), r"jobs\[0\].walltime: found nothing"),
+        (document(job(walltime=math.inf)), r"jobs\[0\].walltime: found inf"),
+        (document(job(profile="wiat")), r"jobs\[0\].profile: found 'wiat'; did you mean 'wait'"),
+        (document(job(profile=3)), r"jobs\[0\].profile: found 3"),
+        (of(), "profiles.p.type: missing"),
+        (of(type=3), "profiles.p.type: found 3"),
+        (of(type="paralel"), "profiles.p.type: found 'paralel'; did you mean 'parallel'"),
+        (of(type="delay"), "profiles.p.delay: missing"),
+        (of(type="delay", delay=-1), "profiles.p.delay: found -1"),
+        (of(type="delay", delay="1s"), "profiles.p.delay: found '1s'"),
+        (of(type="delay", delay=1, ret=0.5), "profiles.p.ret: found 0.5"),
+        (of(type="parallel", cpu=5, com=[]), "profiles.p.cpu: found 5"),
+        (of(type="parallel", cpu=[1, -1], com=[0] * 4), r"profiles.p.cpu\[1\]: found -1"),
+        (of(type="parallel", cpu=[1, 1], com=[0] * 3), "profiles.p.com: 3 amounts"),
+        (of(type="ParallelTaskProfile", com=[0] * 3), "profiles.p.com: 3 amounts"),
+        (of(type="parallel_homogeneous", cpu=1), "profiles.p.com: missing"),
+        (of(type="parallel_homogeneous", cpu=math.inf, com=0), "profiles.p.cpu: found inf"),
+        (of(type="ptask_homogeneous", cpu=1, com=0, generation_strategy="x"), "profiles.p.generation_strategy: "),
+        (of(type="composed"), "profiles.p.seq: missing"),
+        (of(type="composed", seq=[]), "profiles.p.seq: found a list that is empty"),
+        (of(type="composed", seq=["p"], repeat=0), "profiles.p.repeat: found 0"),
+        (of(type="composed", seq=["q"]), "'q' is no profile of this file"),
+        (of(type="composed", seq=["p"]), "a sequence within itself"),
+        (of(type="data_staging", nb_bytes=1, to="b"), "profiles.p.from: missing"),
+        (of(type="trace_replay", trace_file="x"), "profiles.p.trace_type: missing"),
+        (of(type="trace_replay", trace_type="tape", trace_file="x"), "profiles.p.trace_type: found 'tape'"),
+        (of(type="usage_trace", trace="nowhere.txt"), r"jobs\[0\]: job 1, .*nowhere.txt: cannot be read"),
+        (of(type="usage_trace", trace="w.json"), r"jobs\[0\]: job 1, "),
+        (of(type="usage_trace", trace="usage/a.txt"), "cannot be read"),
+        ('{"jobs": [], "jobs": [], "profiles": {}}', "'jobs' is given twice"),
+        ('{"jobs": [], "profiles": {', "line 1: not JSON"),
+        ("[" * 100_000, "nested too deep"),
+        ("", "empty"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, data: Any, where: str) -> None:
+    with pytest.raises(ConfigError, match=f"w.json: .*{where}"):
+        read(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    "line", ["0 m_usage 0.5", "0 compute 0.5 5", "0 m_usage 1.5 5", "0 m_usage 1 -5", "0 m_usage 1 nan"]
+)
+def test_lines_of_usage_traces_that_are_none(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, document(job(1, "usage")))
+    (tmp_path / "usage" / "a.txt").write_text(f"0 m_usage 1 5\n{line}\n")
+    with pytest.raises(ConfigError, match=f"found '{line}' in .*a.txt"):
+        read_batsim(path, speeds=[1.0])
+
+
+def test_a_trace_of_more_ranks_than_resources(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="2 ranks, and the job asks for 1"):
+        read(tmp_path, document(job(1, "usage", res=1)))
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_truncated_or_damaged_file_is_one_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = json.dumps(document(job(1), job("a", "seq"), job(3, "usage")))
+    at = data.draw(st.integers(0, len(text)))
+    damage = data.draw(st.sampled_from(["", "0", '"', "-", "null", "{", "\0", "é"]))
+    cut = data.draw(st.booleans())
+    text = text[:at] + damage + ("" if cut else text[at + 1 :])
+    path = written(tmp_path_factory.mktemp("batsim"), text)
+    try:
+        read_batsim(path, speeds=[1.0])
+    except ConfigError as error:
+        assert str(path) in str(error)

@@ -1,0 +1,49 @@
+"""Batsim's workloads, written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.batsim_write import dump_batsim
+from pilotfish.simulate.generate.communication import communicating
+from pilotfish.simulate.workload import Workload
+
+
+def made(run: list[float], machine: int | None = 128) -> Workload:
+    """Jobs of 1, 2, ... processors."""
+    numbers, times = np.arange(1, len(run) + 1), np.array(run)
+    return communicating(Workload("t", numbers + 6, numbers * 1.0, times, times, numbers, machine=machine))
+
+
+@given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=6), st.booleans())
+def test_numbers_are_written_to_the_last_bit(run: list[float], matrices: bool) -> None:
+    data = json.loads(dump_batsim(made(run), {"description": 'a "note"'}, matrices))
+    assert data["nb_res"] == 128 and data["description"] == 'a "note"'
+    for i, job in enumerate(data["jobs"]):
+        assert (job["id"], job["subtime"], job["res"]) == (i + 7, 0.0, i + 1)
+        assert job["walltime"] == max(run[i], run[i] * 1e3)
+        computation, communication = run[i] * 1e6, run[i] * 1e7
+        assert data["profiles"][job["profile"]] == (
+            {"type": "parallel", "cpu": [computation] * (i + 1), "com": [communication] * (i + 1) ** 2}
+            if matrices
+            else {"type": "parallel_homogeneous", "cpu": computation, "com": communication}
+        )
+
+
+def test_a_job_and_a_profile_a_line() -> None:
+    text = dump_batsim(made([5.0, 6.0], None), {})
+    assert len(text.splitlines()) == 10 and "nb_res" not in text
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    with pytest.raises(ConfigError, match="job 7: given twice"):
+        dump_batsim(replace(made([1.0, 2.0, 3.0]), id=np.array([7, 8, 7])), {})
+    with pytest.raises(ConfigError, match="matrices of 16,000,000 numbers"):
+        dump_batsim(replace(made([1.0]), size=np.array([4000])), {}, True)

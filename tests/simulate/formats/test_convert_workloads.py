@@ -1,0 +1,143 @@
+"""Workloads from one format to the other: the same replay, and what is lost is counted."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from batsim_files import SPEED, document, job, written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.batch.orders import CHANGING, ORDERS
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.spec import Conservative, Easy
+from pilotfish.simulate.formats.batsim_jobs import SHORTEST_S, load_batsim, read_batsim, workload_of
+from pilotfish.simulate.formats.convert_workloads import batsim_to_swf, swf_to_batsim
+from pilotfish.simulate.formats.swf import read_swf
+from pilotfish.simulate.formats.swf_write import dump_swf
+from pilotfish.simulate.workload import Workload
+
+ODD = st.one_of(st.floats(0, 1e9, allow_subnormal=False), st.sampled_from([0.1, 1 / 3]))
+TIMES = st.one_of(st.integers(0, 12).map(float), ODD)
+WALLS = st.one_of(st.just(-1.0), TIMES.filter(bool))
+ROWS = st.lists(st.tuples(TIMES, TIMES, WALLS, st.integers(1, 9), st.integers(-1, 3)), min_size=1, max_size=30)
+
+
+def trace(folder: Path, rows: list[Any]) -> Path:
+    """An SWF file of (submit time, run time, requested time, size, user)."""
+    lines = [
+        f"{i} {submit!r} -1 {run!r} {size} -1 -1 {size} {wall!r} -1 1 {user} -1 -1 -1 -1 -1 -1"
+        for i, (submit, run, wall, size, user) in enumerate(rows, 7)
+    ]
+    path = folder / "t.swf"
+    path.write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def same(one: Workload, other: Workload) -> None:
+    """All that decides a replay, and who the users are."""
+    for name in ("id", "submit_time", "run_time", "size"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+    shortest = [wall or SHORTEST_S for wall in one.walltime.tolist()]
+    assert shortest == [wall or SHORTEST_S for wall in other.walltime.tolist()]
+    assert one.machine == other.machine
+    unknown = np.full(len(one), -1.0)
+    assert one.more.get("user", unknown).tolist() == other.more.get("user", unknown).tolist()
+
+
+def alike(one: Workload, other: Workload, order: str) -> None:
+    """The same schedule, resources included."""
+    for policy in (Easy(order), *([] if order in CHANGING else [Conservative(order)])):
+        a, b = (replay(jobs, 8, policy, seed=1) for jobs in (one, other))
+        assert np.array_equal(a.start_time, b.start_time, equal_nan=True)
+        assert np.array_equal(a.finish_time, b.finish_time, equal_nan=True)
+        assert np.array_equal(a.pieces, b.pieces) and np.array_equal(a.piece0, b.piece0)
+
+
+@given(ROWS, st.sampled_from(list(ORDERS)))
+@settings(max_examples=150, deadline=None)
+def test_there_and_back_it_is_the_same_replay(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], order: str
+) -> None:
+    folder = tmp_path_factory.mktemp("convert")
+    first = read_swf(trace(folder, rows))
+    (folder / "t.json").write_text(swf_to_batsim(first, "a test").text)
+    second = read_batsim(folder / "t.json")
+    (folder / "u.swf").write_text(batsim_to_swf(load_batsim(folder / "t.json"), second, "a test").text)
+    third = read_swf(folder / "u.swf")
+    for other in (second, third):
+        same(first, other)
+        alike(first, other, order)
+    assert not np.isinf(second.walltime).any()
+
+
+@given(ROWS)
+@settings(max_examples=50, deadline=None)
+def test_there_and_back_a_second_time_it_is_the_same_file(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any]
+) -> None:
+    folder = tmp_path_factory.mktemp("convert")
+    text = swf_to_batsim(read_swf(trace(folder, rows)), "a test").text
+    (folder / "t.json").write_text(text)
+    swf = batsim_to_swf(load_batsim(folder / "t.json"), read_batsim(folder / "t.json"), "a test").text
+    (folder / "u.swf").write_text(swf)
+    assert swf_to_batsim(read_swf(folder / "u.swf"), "a test").text == text
+
+
+def test_batsim_gets_what_batsim_takes(tmp_path: Path) -> None:
+    """No delay and no walltime of 0, and the profiles that it knows."""
+    jobs = read_swf(trace(tmp_path, [(0, 0.0, -1.0, 1, -1), (1.5, 2.0, 9.0, 2, 5)]))
+    data = json.loads(swf_to_batsim(jobs, "x").text)
+    assert data["nb_res"] == 8 and data["description"] == "x"
+    assert data["jobs"] == [
+        {"id": 7, "subtime": 0, "res": 1, "profile": "nothing", "walltime": math.ulp(0.0), "status": 1},
+        {"id": 8, "subtime": 1.5, "res": 2, "profile": "delay_2", "walltime": 9, "status": 1, "user": 5},
+    ]
+    assert data["profiles"] == {
+        "nothing": {"type": "parallel_homogeneous", "cpu": 0, "com": 0},
+        "delay_2": {"type": "delay", "delay": 2},
+    }
+
+
+def test_what_swf_cannot_say_is_counted(tmp_path: Path) -> None:
+    jobs = [job("a", "hg", walltime=-1), job(2, "wait", queue="fast", user=3), job(3, "par"), job(4, "nothing")]
+    path = written(tmp_path, document(*jobs))
+    given = load_batsim(path)
+    made = batsim_to_swf(given, workload_of(given, path, speeds=[SPEED]), "a test")
+    assert made.lost == {
+        "names of profiles": 4,
+        "flops: now the time that they take": 2,
+        "ids that are no numbers: now counted": 4,
+        "jobs without a walltime: now the time that they take": 1,
+        "fields of users": 1,
+    }
+    assert made.what == "4 jobs for 4 resources" and "; Note: a test\n" in made.text
+    (tmp_path / "t.swf").write_text(made.text)
+    jobs = read_swf(tmp_path / "t.swf")
+    assert jobs.run_time.tolist() == [3.0, 20.25, 2.0, 0.0] and jobs.walltime.tolist() == [3.0, 100.0, 100.0, 100.0]
+    assert jobs.id.tolist() == [1, 2, 3, 4] and jobs.more["user"].tolist() == [-1, 3, -1, -1]
+
+
+def test_jobs_that_fail_have_their_status_in_swf(tmp_path: Path) -> None:
+    profiles = {"bad": {"type": "delay", "delay": 1, "ret": 1}, "good": {"type": "delay", "delay": 1}}
+    path = written(tmp_path, document(job(1, "bad"), job(2, "good"), profiles=profiles))
+    text = batsim_to_swf(load_batsim(path), read_batsim(path), "").text
+    (tmp_path / "t.swf").write_text(text)
+    assert read_swf(tmp_path / "t.swf").more["status"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("value", ["fast", True, None, 10**400, [1]])
+def test_only_numbers_are_taken_for_what_swf_knows(tmp_path: Path, value: Any) -> None:
+    jobs = read_batsim(written(tmp_path, document(job(1, user=2, group=4), job(2, user=value))))
+    assert "user" not in jobs.more and jobs.more["group"].tolist() == [4.0, -1.0]
+
+
+def test_a_machine_that_nobody_tells_stays_so(tmp_path: Path) -> None:
+    jobs = replace(read_swf(trace(tmp_path, [(0, 1.0, 2.0, 1, -1)])), machine=None)
+    assert "MaxProcs" not in dump_swf(jobs) and swf_to_batsim(jobs, "").what == "1 jobs"

@@ -1,0 +1,50 @@
+"""Files are there whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pilotfish.simulate.formats import writing
+from pilotfish.simulate.formats.writing import write_whole
+
+
+def test_what_was_there_stays_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.swf"
+    path.write_text("before")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/some/where")
+
+    monkeypatch.setattr(writing.os, "replace", full)
+    with pytest.raises(OSError, match=r"No space left.*a\.swf"):
+        write_whole(path, "after")
+    assert path.read_text() == "before" and os.listdir(tmp_path) == ["a.swf"]
+
+
+def test_packed_by_its_name_and_the_same_each_time(tmp_path: Path) -> None:
+    first, second = (write_whole(tmp_path / name, "text\n" * 99).read_bytes() for name in ("a.swf.gz", "b.swf.gz"))
+    assert first == second and gzip.decompress(first) == b"text\n" * 99
+
+
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("target")
+    write_whole(tmp_path / "link", "here")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "here"
+    os.mkfifo(tmp_path / "pipe")
+    heard: list[str] = []
+    reader = threading.Thread(target=lambda: heard.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write_whole(tmp_path / "pipe", "through")
+    reader.join(10)
+    assert heard == ["through"] and (tmp_path / "pipe").is_fifo()
+
+
+def test_no_folder_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(tmp_path / "gone" / "a.swf", "")
+    assert caught.value.filename == str(tmp_path / "gone" / "a.swf")
