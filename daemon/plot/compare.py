@@ -9,21 +9,38 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...simulate.batch.metrics import TAU_S
 from ...simulate.series.figures import Figures, distribution, figures
-from ..render.text import joules
+from ..render.text import fit, joules
 from .panels import Array, Bars, Curve, Panel, Part, Picture
-from .units import of_time
+from .units import of_times
 from .views import Shown, View, headline
 
+#: Cells of a name beside its bar.
+_LONGEST = 26
 _TICKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
           (86400.0, "1 d"), (864000.0, "10 d"), (8640000.0, "100 d"))  # fmt: skip
-#: Title, number, and how such numbers are written: (value, the largest of them) to words.
-_METRICS: tuple[tuple[str, Callable[[Figures], float | None], Callable[[float, float], str]], ...] = (
-    ("mean waiting", lambda found: found.mean_waiting, lambda value, most: spell(value, most)),
-    ("mean bounded slowdown", lambda found: found.mean_bounded_slowdown, lambda value, _: digits(value)),
-    ("utilisation", lambda found: found.utilisation, lambda value, _: f"{100 * value:.1f} %"),
-    ("energy", lambda found: found.joules, lambda value, _: joules(value)),
-    ("makespan", lambda found: found.makespan, lambda value, most: spell(value, most)),
+Words = Callable[[Sequence[float]], list[str]]
+
+
+def spell(values: Sequence[float]) -> list[str]:
+    """Times in one unit: `1.19 hours`, `432 hours`."""
+    unit = of_times(values)
+    return [f"{digits(value / unit.size)} {unit.name}" for value in values]
+
+
+def digits(value: float) -> str:
+    """Three digits, and never fewer than are before the point: `4.25`, `66,502`."""
+    return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+#: Title, number, and how such numbers are written.
+_METRICS: tuple[tuple[str, Callable[[Figures], float | None], Words], ...] = (
+    ("mean waiting", lambda found: found.mean_waiting, spell),
+    ("mean slowdown", lambda found: found.mean_bounded_slowdown, lambda values: list(map(digits, values))),
+    ("utilisation", lambda found: found.utilisation, lambda values: [f"{100 * value:.1f} %" for value in values]),
+    ("energy", lambda found: found.joules, lambda values: list(map(joules, values))),
+    ("makespan", lambda found: found.makespan, spell),
 )
 
 
@@ -36,31 +53,20 @@ def compare(view: View) -> Picture:
     high = 0.34 * len(view.shown) + 0.3
     rows = [[panel for panel in bars if panel is not None], [_distribution(view.shown, waited)]]
     rows = [row for row in rows if row]
-    return Picture(headline("Comparison", view.shown), rows, shared=False, height=6.0 + high)
+    notes = f"slowdown: bounded by {TAU_S:g} s"
+    return Picture(headline("Comparison", view.shown), rows, notes, shared=False, height=6.0 + high)
 
 
-def spell(value: float, most: float) -> str:
-    """A time in the unit of the longest: `0.4 hours`."""
-    unit = of_time(most)
-    return f"{digits(value / unit.size)} {unit.name}"
-
-
-def digits(value: float) -> str:
-    """Three digits, and never fewer than are before the point: `4.25`, `66,502`."""
-    return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
-
-
-def _bars(
-    title: str, shown: Sequence[Shown], values: Sequence[float | None], words: Callable[[float, float], str]
-) -> Panel | None:
+def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], words: Words) -> Panel | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
+    said = iter(words(known))
     part = Bars(
-        [each.label for each in shown],
+        [fit(each.label, _LONGEST) for each in shown],
         [each.colour for each in shown],
         [float("nan") if value is None else value for value in values],
-        ["unknown" if value is None else words(value, max(known)) for value in values],
+        ["unknown" if value is None else next(said) for value in values],
     )
     return Panel(title, "", [part], (0.0, max(known) or 1.0), height=0.34 * len(shown) + 0.3)
 

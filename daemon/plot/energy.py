@@ -6,6 +6,7 @@ Rule: only what the files of a run say is shown; a run that says nothing of eith
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ...simulate.series import steps
 from ...simulate.series.figures import figures
 from ...simulate.series.power import joules_at, watts_over
 from ...simulate.series.run import STATES as NAMES
+from ...simulate.series.run import span
 from ..render.text import joules as joules_of
 from .load import edges
 from .palette import STATES
@@ -21,6 +23,8 @@ from .panels import Array, Curve, Panel, Part, Picture, Stack
 from .panels import Steps as Drawn
 from .units import of_amount
 from .views import Shown, View, headline
+
+_WORDS = tuple(name.replace("_", " ") for name in NAMES)
 
 
 def energy(view: View) -> Picture:
@@ -77,11 +81,13 @@ def _since(joules: Array) -> Array:
 def _states(shown: Shown, view: View, *, titled: bool) -> Panel:
     assert shown.run.states is not None
     found = steps.states(shown.run.states)
-    columns = edges(found[0].times, view)
-    layers = [
-        (name.replace("_", " "), colour, function.mean_over(columns))
-        for name, colour, function in zip(NAMES, STATES, found, strict=True)
-    ]
-    layers = [layer for layer in layers[::-1] if layer[2].any()]
-    title = shown.label if titled else ""
-    return Panel(title, "machines", [Stack(columns, layers)], view.x, view.x_title, (0.0, None), view.unit, whole=True)
+    until = min(view.end, max(span([shown.run])[1], shown.run.states.time.max(initial=view.begin)))
+    layers, columns = [], np.array(view.x)
+    if until > view.begin:
+        columns = edges(found[0].times, replace(view, end=until))
+        means = [function.mean_over(columns) for function in found]
+        layers = [layer for layer in zip(_WORDS, STATES, means, strict=True) if layer[2].any()][::-1]
+    return Panel(
+        shown.label if titled else "", "machines", [Stack(columns, layers)], view.x, view.x_title, (0.0, None),
+        view.unit, whole=True, empty="" if layers else "nothing is known of this time",
+    )  # fmt: skip

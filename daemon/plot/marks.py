@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = npt.NDArray[Any]
+#: Pixels of a character of the words beside a bar.
+_WORD_PX = 12.0
 
 
 def draw(axes: Axes, panel: Panel, part: Part, wide: int, high: int, *, first: bool) -> None:
@@ -43,7 +45,7 @@ def draw(axes: Axes, panel: Panel, part: Part, wide: int, high: int, *, first: b
     elif isinstance(part, Rug):
         _rug(axes, part, unit)
     else:
-        _bars(axes, part, named=first)
+        _bars(axes, part, wide, named=first)
 
 
 def _steps(axes: Axes, part: Steps, unit: float) -> None:
@@ -114,7 +116,7 @@ def _rug(axes: Axes, part: Rug, unit: float) -> None:
               clip_on=False, markeredgewidth=0)  # fmt: skip
 
 
-def _bars(axes: Axes, part: Bars, *, named: bool) -> None:
+def _bars(axes: Axes, part: Bars, wide: int, *, named: bool) -> None:
     places = np.arange(len(part.names))[::-1]
     axes.barh(places, np.nan_to_num(part.values), color=part.colours, height=0.62)
     for place, value, words in zip(places, part.values, part.words, strict=True):
@@ -122,7 +124,8 @@ def _bars(axes: Axes, part: Bars, *, named: bool) -> None:
                       va="center", fontsize=9, color=INK)  # fmt: skip
     axes.set_yticks(places, part.names if named else [""] * len(places))
     axes.set_ylim(-0.6, len(places) - 0.4)
-    axes.set_xlim(0, axes.get_xlim()[1] * 1.45)
+    beside = _WORD_PX * (max(map(width, part.words)) + 1)
+    axes.set_xlim(0, max(np.nanmax(part.values), 1e-9) * wide / max(wide - beside, 0.3 * wide))
     axes.set_xticks([])
     axes.grid(False)
     axes.spines["bottom"].set_visible(False)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 #: Columns of a function of time: what is seen when a picture is made eight times as wide.
 COLUMNS = 8000
-#: Pixels an inch of a picture's height, and its width where nothing is said.
+#: Pixels an inch of a picture's height, and of its width where nothing else is said.
 _INCH, _WIDE = 96, 1200
+#: Pixels of a panel of bars, half of them for words.
+_BARS = 180
 _STYLE = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 
@@ -43,7 +45,7 @@ def html(picture: Picture) -> str:
         high = max(130, round((picture.height - 1.0) * _INCH * shares[i] / sum(shares)))
         figures = [_figure(panel, picture.x_title(i), high, first, named=n == 0) for n, panel in enumerate(panels)]
         first = first or (figures[0] if picture.shared else None)
-        rows.append(figures[0] if len(figures) == 1 else row(*figures, sizing_mode="stretch_width"))
+        rows.append(figures[0] if len(figures) == 1 else row(*figures))
     return str(file_html(column(*rows, sizing_mode="stretch_width"), INLINE, title=picture.title))
 
 
@@ -69,7 +71,8 @@ def _figure(panel: Panel, x_title: str, high: int, first: Figure | None, *, name
     bars = next((part for part in panel.parts if isinstance(part, Bars)), None)
     chart = next((part for part in panel.parts if isinstance(part, Rectangles)), None)
     made = figure(
-        height=high, width=_WIDE, sizing_mode="stretch_width", toolbar_location="right",
+        height=high, width=None if bars else _WIDE, frame_width=_BARS if bars else None, toolbar_location="right",
+        sizing_mode=None if bars else "stretch_width",
         output_backend="webgl" if chart and len(chart) > FEW else "canvas",
         tools="" if bars else "pan,box_zoom,reset,save", x_axis_type="log" if panel.log else "linear",
         x_range=first.x_range if first else Range1d(panel.x[0] / unit, panel.x[1] / unit),

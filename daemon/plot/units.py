@@ -5,6 +5,7 @@ Rule: an axis has one unit, named once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _TIMES = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
@@ -22,6 +23,13 @@ class Unit:
 def of_time(span: float) -> Unit:
     """The largest unit of which there are three or more in a span of seconds."""
     return next((Unit(name, size) for name, size in _TIMES if span >= 3 * size), Unit("seconds", 1.0))
+
+
+def of_times(times: Sequence[float]) -> Unit:
+    """A unit for times that are compared: fit for the shortest that is not 0, and of the longest not more than 2000."""
+    fit = of_time(min((time for time in times if time > 0), default=0.0))
+    enough = [Unit(name, size) for name, size in _TIMES if max(times, default=0.0) <= 2000 * size]
+    return max(fit, enough[-1] if enough else Unit(*_TIMES[0]), key=lambda unit: unit.size)
 
 
 def of_amount(largest: float, base: str) -> Unit:

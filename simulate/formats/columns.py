@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
-from .units import found
+from .units import LARGEST, found
 
 Array = npt.NDArray[Any]
 Convert = Callable[[Sequence[str]], Array]
@@ -131,17 +131,17 @@ def texts(values: Sequence[str]) -> Array:
 
 
 def numbers(values: Iterable[str]) -> Array:
-    """Finite numbers."""
+    """Numbers that are not absurd."""
     column = np.array(list(map(float, values)), float)
-    if not np.isfinite(column).all():
+    if not (np.abs(column) <= LARGEST).all():
         raise ValueError
     return column
 
 
 def numbers_or_nothing(values: Sequence[str]) -> Array:
-    """Finite numbers; nan where the field is empty."""
+    """Numbers that are not absurd; nan where the field is empty."""
     column = np.array([float(text or "nan") for text in values], float)
-    if np.count_nonzero(~np.isfinite(column)) != sum(not text for text in values):
+    if np.count_nonzero(~(np.abs(column) <= LARGEST)) != sum(not text for text in values):
         raise ValueError
     return column
 

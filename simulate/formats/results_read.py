@@ -28,6 +28,7 @@ from .columns import (
     texts,
 )
 from .documents import parse_json
+from .reading import decode, read_bytes
 
 Array = npt.NDArray[Any]
 JOBS = "jobs.csv"
@@ -120,7 +121,7 @@ def _endings(began: Array, success: Array, state: Array | None) -> Array:
 
 def _summary(path: Path | None) -> dict[str, Any]:
     """Who ran what, by whoever wrote summary.json."""
-    found = parse_json(path.read_text(encoding="utf-8"), str(path)) if path is not None else {}
+    found = parse_json(decode(read_bytes(path), str(path)), str(path)) if path is not None else {}
     if not isinstance(found, dict):
         raise ConfigError(str(path), "", "no mapping", "the summary of a run")
     policy, machine, joules = found.get("policy", ""), found.get("machine"), found.get("consumed_joules")

@@ -155,13 +155,36 @@ def test_a_comparison_has_a_bar_for_each_number_that_is_known() -> None:
     runs = powered(run_of(50), asleep=False), run_of(80, policy="strict")
     picture = compare.compare(seen(*runs))
     assert [panel.title for panel in picture.rows[0]] == [
-        "mean waiting", "mean bounded slowdown", "utilisation", "energy", "makespan"
+        "mean waiting", "mean slowdown", "utilisation", "energy", "makespan"
     ]  # fmt: skip
     bars = parts_of(picture, Bars)
     assert all(bar.names == ["easy", "strict"] for bar in bars) and list(bars[3].words) == ["4.00 GJ", "unknown"]
     assert bars[0].values[0] == pytest.approx((runs[0].jobs.start - runs[0].jobs.submit).mean())
     for curve in parts_of(picture, Curve):
         assert (np.diff(curve.x) >= 0).all() and (np.diff(curve.y) >= 0).all() and curve.y[-1] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([4285.7, 1_554_193.0], ["1.19 hours", "432 hours"]),
+        ([0.0, 0.0], ["0.00 seconds", "0.00 seconds"]),
+        ([0.0, 7200.0], ["0.00 minutes", "120 minutes"]),
+        ([1.0, 100 * DAY], ["0.00 days", "100 days"]),
+        ([100 * DAY, 145 * DAY], ["100 days", "145 days"]),
+    ],
+)
+def test_times_are_compared_in_one_unit(values: list[float], words: list[str]) -> None:
+    assert compare.spell(values) == words
+
+
+def test_what_is_not_known_of_a_run_that_is_over_is_not_drawn() -> None:
+    short, long = powered(run_of(3, days=1.0), asleep=False), powered(run_of(3, days=90.0, policy="b"), asleep=False)
+    picture = energy.energy(seen(short, long, begin=0.0))
+    ends = [stack.edges[-1] for stack in parts_of(picture, Stack)]
+    assert ends == [2 * DAY, pytest.approx(long.jobs.finish.max())]
+    late = energy.energy(seen(short, begin=50 * DAY)).rows[-1][0]
+    assert late.empty == "nothing is known of this time" and parts_of(Picture("", [[late]]), Stack)[0].layers == []
 
 
 def test_runs_go_by_policy_and_where_two_have_the_same_by_folder_too() -> None:

@@ -80,6 +80,7 @@ def spoil(old: str, new: str) -> str:
         ({"jobs": spoil("a!2,", "a!2,1,")}, "jobs.csv:3: submission_time: found 'de,lay'"),
         ({"jobs": spoil(',12.500000,""', "")}, "jobs.csv:2: found 15 fields (allowed: 17"),
         ({"jobs": spoil("10.000000,5.000000,15", "nan,5.000000,15")}, "jobs.csv:3: starting_time: found 'nan'"),
+        ({"jobs": spoil("0.000000,4", "1e19,4")}, "jobs.csv:2: submission_time: found '1e19'"),
         ({"jobs": spoil("15.000000", "9.0")}, "jobs.csv:3: finish_time: it is not at or after starting_time"),
         ({"jobs": spoil("0-1 3-4", "0-1 3-")}, "jobs.csv:2: allocated_resources: found '0-1 3-'"),
         ({"jobs": spoil("0-1 3-4", "4-3")}, "jobs.csv:2: allocated_resources: found '4-3'"),
@@ -111,11 +112,13 @@ def test_what_is_malformed_is_said(tmp_path: Path, files: dict[str, str], said: 
         ('{"machine": true}', "machine: found True"),
         ('{"consumed_joules": "x"}', "consumed_joules: found 'x'"),
         ("{", "line 1: not JSON"),
+        ("", "the file is empty"),
+        ("\udcff", "line 1: not UTF-8"),
     ],
 )
 def test_a_summary_that_is_malformed(tmp_path: Path, text: str, said: str) -> None:
     written(tmp_path, jobs=BATSIM)
-    (tmp_path / "summary.json").write_text(text)
+    (tmp_path / "summary.json").write_text(text, errors="surrogateescape")
     with pytest.raises(ConfigError, match=r"summary\.json") as caught:
         read_run(tmp_path)
     assert said in str(caught.value)
