@@ -150,7 +150,9 @@ def _machine(
     if procs is not None:
         return Machine(procs), "--procs"
     if cluster is not None:
-        return machine_of(cluster, whole_nodes=resource == "node"), f"the {resource}s of {Path(cluster.source).name}"
+        found = machine_of(cluster, whole_nodes=resource == "node")
+        what = "nodes" if found.processors == len(cluster.nodes) else "cores"
+        return found, f"the {what} of {Path(cluster.source).name}"
     if jobs.machine is None:
         why = "missing: how large the machine is"
         raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")

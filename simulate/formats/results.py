@@ -65,10 +65,11 @@ def machine_states_csv(found: Track) -> str:
 
 
 def energy_csv(found: Track) -> str:
-    """Joules consumed up to each change, and what is drawn from then on, watts: if nothing computed, and really."""
+    """Joules consumed up to each change; watts: then if nothing computed, and since the row before."""
     names = ("time", "energy", "event_type", "wattmin", "epower")
-    kinds = np.full(len(found.time), "p")
-    return _table(names, found.time, found.joules, kinds, found.least_watts, found.watts)
+    rows = len(found.time)
+    before = np.array(["NA", *found.watts[:-1].tolist()], object)[:rows]
+    return _table(names, found.time, found.joules, np.full(rows, "p"), found.least_watts, before)
 
 
 def _table(names: Iterable[str], *columns: Array) -> str:

@@ -100,7 +100,7 @@ def test_json_says_what_is_best_by_the_numbers_of_runs(folder: Path, capsys: pyt
         here = [row for row in found["runs"] if all(row[name] == case[name] for name in ("workload", "load"))]
         best = min(row["mean_waiting_time"] for row in here)
         assert found["runs"][case["best"]["mean_waiting_time"]]["mean_waiting_time"] == best
-        assert case["pareto"]["of"] == ["utilisation", "mean_waiting_time"] and case["pareto"]["runs"]
+        assert case["pareto"]["of"] == ["consumed_joules", "mean_waiting_time"] and case["pareto"]["runs"]
 
 
 def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
