@@ -51,6 +51,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "free": (words,),
             "off": (words,),
             "kept": (words,),
+            "tired": (words,),
             "since": (machine,),
             "heap_time": (most,),
             "heap_job": (most,),

@@ -9,6 +9,8 @@ from ..jit import inner
 from .tables import LOWEST, PIECES
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
+_PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 @inner
@@ -73,6 +75,29 @@ def put_into(world, free, lowest, first, last):
     for k in range(word + 1, end):
         free[k] = _ALL
     free[end] |= high
+
+
+@inner
+def take_out(free, first, last):
+    """Take the resources from `first` to `last` out of a set. O(words)."""
+    word, end = first // 64, last // 64
+    low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
+    if word == end:
+        free[word] &= ~(low & high)
+        return
+    free[word] &= ~low
+    for k in range(word + 1, end):
+        free[k] = _NONE
+    free[end] &= ~high
+
+
+@inner
+def popcount(bits):
+    """How many bits are set, counted in ever larger groups at once."""
+    bits -= (bits >> _ONE) & _PAIRS
+    bits = (bits & _FOURS) + ((bits >> np.uint64(2)) & _FOURS)
+    bits = (bits + (bits >> np.uint64(4))) & _EIGHTS
+    return np.int64((bits * _BYTES) >> np.uint64(56))
 
 
 @inner

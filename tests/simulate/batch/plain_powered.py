@@ -52,13 +52,13 @@ class Machine:
         self.rows: list[Row] = []
         self.booting: list[tuple[float, int]] = []
         self.queue: list[int] = []
-        self.upcoming, self.cap = 0, 0
+        self.upcoming, self.cap, self.started = 0, 0, False
         self.credit = self.energy = 0.0
         self.seen = self.measured = self.submit[0] if count else 0.0
         self.kind, self.due, self.switched, self.mean, self.summed = "off", 0, 0, 0.0, 0.0
         self.horizon, self.period = 0.0, 1 if isinstance(self.policy.keeper, Inertial) else 0
         self.limit = self._window()
-        self.stage, self.begun = 0, False
+        self.stage, self.begun, self.stale = 0, False, True
         while self.upcoming < count or self.queue or any(row.kind == "job" for row in self.rows):
             self._instant(self._next())
         return self.start, self.finish, self.places, self.changes
@@ -93,7 +93,8 @@ class Machine:
             times.append(self.submit[0] + self.period * self.policy.keeper.period)
         if self.policy.shutdown:
             wait = self.policy.shutdown.t_idle
-            times += [s + wait for s, state in zip(self.since, self.state, strict=True) if state == "idle"]
+            tired = [s + wait for s, state in zip(self.since, self.state, strict=True) if state == "idle"]
+            times += [time for time in tired if time > self.seen or not self.started]
         return min(times)
 
     # -- what is there -------------------------------------------------------------------------------------------
@@ -120,6 +121,7 @@ class Machine:
     # -- what happens --------------------------------------------------------------------------------------------
     def _instant(self, now: float) -> None:
         passes = self._account(now)
+        self.started = True
         if isinstance(self.limit, PowerCap) and not self.begun and now == self.begin:
             self._cap(now)
             passes = self.begun = True
@@ -131,7 +133,9 @@ class Machine:
                 self.state[place], self.since[place] = becomes, now
             if row.kind == "cap":
                 self.cap = 0
-        passes = self._decide(now) or passes
+        keeper = self.policy.keeper
+        decides = keeper is not None and self.submit[0] + self.period * keeper.period <= now
+        passes = passes or (decides and keeper is not None and keeper.passes == "period")
         while self.upcoming < len(self.submit) and self.submit[self.upcoming] == now:
             if self.size[self.upcoming] <= self.machine:
                 self.queue.append(self.upcoming)
@@ -139,9 +143,11 @@ class Machine:
             passes = True
         if passes:
             self._pass(now)
+        self._decide(decides)
         if self.policy.shutdown:
             wait = self.policy.shutdown.t_idle
-            self._switch("to off", [i for i in self._all("idle") if self.since[i] + wait <= now], now)
+            tired = [i for i in self._all("idle") if self.since[i] + wait <= now]
+            self._switch("to off", tired[len(tired) - self._spared(len(tired), now + self.powers.off_s) :], now)
         if isinstance(self.policy.keeper, Inertial):
             self.horizon = self._llh(now)
 
@@ -194,7 +200,7 @@ class Machine:
                 reservation, spare = self._reserve(now, size, wall, limited)
                 head = size, reservation, reservation + wall
             left.append(i)
-        self.queue = left
+        self.queue, self.reservation, self.spare, self.stale = left, reservation, spare, False
 
     def _reserve(self, now: float, size: int, wall: float, limited: bool) -> tuple[float, int]:
         time = min(t for t in (now, *(row.until for row in self.rows)) if t >= now and self._then(t, size) >= size)
@@ -285,11 +291,22 @@ class Machine:
             time, free = row.until, free + row.size
         return time + left / free - now if free else math.inf
 
-    def _decide(self, now: float) -> bool:
-        keeper = self.policy.keeper
+    def _spared(self, number: int, until: float) -> int:
+        """How many machines may be taken away without delay to the first that waits."""
+        if not self.queue:
+            return number
+        if self.stale:
+            return 0
+        if until <= self.reservation:
+            return number
+        number = min(number, self.spare)
+        self.spare -= number
+        return number
+
+    def _decide(self, decides: bool) -> None:
+        keeper, now = self.policy.keeper, self.seen
         if keeper is None:
-            return False
-        decides = self.submit[0] + self.period * keeper.period <= now
+            return
         if decides:
             self.period += 1
             if isinstance(keeper, Proportional):
@@ -297,19 +314,21 @@ class Machine:
             else:
                 self._turn(keeper)
         if self.due and self.kind == "off":
-            stolen = self._all("off")[::-1][: self.due]
+            number = min(self.due, len(self._all("off")) + len(self._all("idle")))
+            number = self._spared(number, math.inf)
+            stolen = self._all("off")[::-1][:number]
             for place in stolen:
                 self.state[place] = "kept"
-            chosen = self._all("idle")[::-1][: self.due - len(stolen)]
+            chosen = self._all("idle")[::-1][: number - len(stolen)]
             self._switch("to kept", chosen, now)
             self._switched(len(stolen) + len(chosen))
         elif self.due:
             chosen = self._all("kept")[: self.due]
             self._switch("to idle", chosen, now)
             self._switched(len(chosen))
+            self.stale = self.stale or bool(chosen)
         if keeper.switches == "now":
             self.due = 0
-        return decides and keeper.passes == "period"
 
     def _switched(self, number: int) -> None:
         self.due, self.switched = self.due - number, self.switched + number

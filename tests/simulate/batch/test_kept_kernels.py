@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pilotfish.simulate.batch.replay import kernel_of
 from pilotfish.simulate.batch.spec import parse
 from pilotfish.simulate.kernels import load
 
@@ -26,9 +27,10 @@ print(int(np.isfinite(done.start_time).sum()))
 
 
 @pytest.mark.parametrize(
-    "text", ["easy", "easy:order=unicep", "strict:order=wfp3", "conservative", "conservative:allocation=contiguous"]
+    "text", ["easy", "easy:order=unicep", "strict:order=wfp3", "conservative", "conservative:allocation=contiguous",
+     "easy+opportunistic+energybud:budget=70%+inertial", "easy+reducepc:budget=80%+proportional", "easy+powercap:cap=60%"]
 )
 def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
-    load("batch.conservative" if type(parse(text)).__name__ == "Conservative" else "batch.easy")
+    load(kernel_of(parse(text)))
     done = subprocess.run([sys.executable, "-c", RUN, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr

@@ -1,7 +1,7 @@
 """EASY backfilling on machines that are switched off and on, under a limit of power or energy.
 
-Rule: at each instant all ends, then what is decided about machines, then all submissions, then one pass, then idle
-machines are switched off. An instant at which only that is due has no pass. While nothing but the time changes, and no
+Rule: at each instant all ends, then all submissions, then one pass, then machines are switched, so that the first that
+waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes, and no
 energy is limited, the head's reservation stands and who was refused stays refused.
 """
 
@@ -111,7 +111,7 @@ def _pass(world, now):
     if count[WAITING] == 0:
         return
     head, held = count[HEAD], count[RESERVED] == 1 and not limited
-    if count[FILLS] == 1 and not held:
+    if not held:
         wanted = world.least[head].size
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
@@ -192,7 +192,8 @@ def _instant(world, now):
         finish(world, pop(world))
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
-    if decide(world, now) and count[Count.PASSES] == 1:
+    decides = next_period(world) <= now
+    if decides and count[Count.PASSES] == 1:
         unsettled = True
     first = count[NEXT]
     while count[NEXT] < total and world.jobs[count[NEXT]].submit == now:
@@ -205,6 +206,7 @@ def _instant(world, now):
     unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
     if unsettled and count[WAITING] > 0:
         _pass(world, now)
+    decide(world, now, decides)
     if count[Count.SHUTS] == 1:
         shut_down(world, now)
     see(world, now)

@@ -89,12 +89,11 @@ def _switchable(world, on):
 
 
 @inner
-def decide(world, now):
-    """Decide where a period ends, and switch what is due. True: it was decided."""
+def decide(world, now, decides):
+    """Decide where a period ends, and switch what is due."""
     count = world.count
     if count[Count.KEEPER] == NOBODY:
-        return False
-    decides = next_period(world) <= now
+        return
     if decides:
         count[Count.PERIOD] += 1
         if count[Count.KEEPER] == PROPORTIONAL:
@@ -109,4 +108,3 @@ def decide(world, now):
             give_up(world, now)
         if count[Count.LATER] == 0:
             count[Count.DUE] = 0
-    return decides

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import inner
-from ..free import put_into, take_from
+from ..free import popcount, put_into, take_from, take_out
 from ..running import add
-from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RESERVED, RUNS
+from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RESERVATION, RESERVED, RUNS, SPARE, WAITING
 from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
 _ONE, _NONE = np.uint64(1), np.uint64(0)
@@ -101,6 +101,8 @@ def become_idle(world, job):
         put_into(world, world.free, LOWEST, first, last)
         if count[Count.SHUTS] == 1:
             world.since[first : last + 1] = job
+            if count[Count.TIRED] > 0:
+                take_out(world.tired, first, last)
     count[Count.IDLE] += row.size
     count[FREE] += row.size
     if count[Count.SHUTS] == 1:
@@ -153,8 +155,6 @@ def change(world, kind, now, lasts, first_piece, size):
     row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
     row.booted = count[PIECES]
     add(world, job, row.finish, now + lasts)
-    count[RESERVED] = 0
-    return job
 
 
 @inner
@@ -181,50 +181,76 @@ def take_highest(world, free, size):
 
 
 @inner
-def shut_down(world, now):
-    """Switch off what has been idle for long enough. O(machines that became idle then)."""
-    count, jobs, pieces = world.count, world.jobs, world.pieces
-    begin_piece, size = count[PIECES], 0
+def _note_tired(world, now):
+    """Mark the machines that have been idle for long enough. O(machines that became idle then)."""
+    count, jobs = world.count, world.jobs
     while count[Count.FIRST_IDLE] >= 0:
-        row = jobs[count[Count.FIRST_IDLE]]
+        since = count[Count.FIRST_IDLE]
+        row = jobs[since]
         if row.finish + world.clock[Clock.IDLE_FOR] > now:
             break
         for i in range(row.piece0, row.piece0 + row.pieces):
-            size += _shut_piece(world, count[Count.FIRST_IDLE], pieces[i].first, pieces[i].last)
+            for number in range(np.int64(world.pieces[i].first), np.int64(world.pieces[i].last) + 1):
+                mask = _ONE << np.uint64(number % 64)
+                if world.since[number] == since and world.free[number // 64] & mask != _NONE:
+                    world.tired[number // 64] |= mask
+                    count[Count.TIRED] += 1
         count[Count.FIRST_IDLE] = row.next
-    if size > 0:
-        count[Count.IDLE] -= size
-        count[FREE] -= size
-        count[Count.ENDING] += size
-        change(world, TO_OFF, now, world.clock[Clock.OFF_S], begin_piece, size)
 
 
 @inner
-def _shut_piece(world, since, first, last):
-    """Take out of `free` what has been idle since that row; returns how many."""
-    free, pieces, count = world.free, world.pieces, world.count
-    used, taken, end = count[PIECES], 0, np.int64(-2)
-    for number in range(np.int64(first), np.int64(last) + 1):
-        mask = _ONE << np.uint64(number % 64)
-        if world.since[number] != since or free[number // 64] & mask == _NONE:
-            continue
-        free[number // 64] &= ~mask
-        if number == end + 1:
-            pieces[used - 1].last = number
-        else:
-            pieces[used].first, pieces[used].last = number, number
-            used += 1
-        end = number
-        taken += 1
-    count[PIECES] = used
-    return taken
+def _forget_used(world):
+    """Take those out of the tired that are idle no more."""
+    count, tired = world.count, world.tired
+    count[Count.TIRED] = 0
+    for word in range(len(tired)):
+        if tired[word] != _NONE:
+            tired[word] &= world.free[word]
+            count[Count.TIRED] += popcount(tired[word])
+
+
+@inner
+def _spared(world, size, late):
+    """How many of `size` machines may be taken away: those that the first that waits can spare, all if it need not."""
+    count = world.count
+    if count[WAITING] == 0:
+        return size
+    if count[RESERVED] == 0:
+        return 0
+    if not late:
+        return size
+    size = min(size, count[SPARE])
+    count[SPARE] -= size
+    return size
+
+
+@inner
+def shut_down(world, now):
+    """Switch off what has been idle for long enough, the highest first; the first that waits is not delayed by it."""
+    count, clock, pieces = world.count, world.clock, world.pieces
+    if count[Count.TIRED] > 0:
+        _forget_used(world)
+    _note_tired(world, now)
+    size = _spared(world, count[Count.TIRED], now + clock[Clock.OFF_S] > clock[RESERVATION])
+    if size == 0:
+        return
+    begin_piece = count[PIECES]
+    take_highest(world, world.tired, size)
+    for i in range(begin_piece, count[PIECES]):
+        take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
+    count[Count.TIRED] -= size
+    count[Count.IDLE] -= size
+    count[FREE] -= size
+    count[Count.ENDING] += size
+    change(world, TO_OFF, now, clock[Clock.OFF_S], begin_piece, size)
 
 
 @inner
 def keep_off(world, now):
-    """Keep machines off that are due: those that are off, then the highest that are idle."""
+    """Keep machines off that are due: those that are off, then the highest that are idle; nobody is delayed by it."""
     count = world.count
-    off = min(count[Count.DUE], count[Count.OFF])
+    size = _spared(world, min(count[Count.DUE], count[Count.OFF] + count[Count.IDLE]), True)
+    off = min(size, count[Count.OFF])
     if off > 0:
         begin_piece = count[PIECES]
         take_highest(world, world.off, off)
@@ -234,18 +260,16 @@ def keep_off(world, now):
         count[PIECES] = begin_piece
         count[Count.OFF] -= off
         count[Count.KEPT] += off
-        count[RESERVED] = 0
-    idle = min(count[Count.DUE] - off, count[Count.IDLE])
-    if idle > 0:
+    if size > off:
         begin_piece = count[PIECES]
-        take_highest(world, world.free, idle)
-        count[Count.IDLE] -= idle
-        count[Count.ENDING] += idle
-        count[Count.KEEPING] += idle
-        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, idle)
-    count[FREE] -= off + idle
-    count[Count.DUE] -= off + idle
-    count[Count.SWITCHED] += off + idle
+        take_highest(world, world.free, size - off)
+        count[Count.IDLE] -= size - off
+        count[Count.ENDING] += size - off
+        count[Count.KEEPING] += size - off
+        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, size - off)
+    count[FREE] -= size
+    count[Count.DUE] -= size
+    count[Count.SWITCHED] += size
 
 
 @inner
@@ -259,6 +283,7 @@ def give_up(world, now):
         count[Count.KEPT] -= size
         count[Count.BOOTING] += size
         change(world, TO_IDLE, now, world.clock[Clock.ON_S], begin_piece, size)
+        count[RESERVED] = 0
         count[Count.DUE] -= size
         count[Count.SWITCHED] += size
 
@@ -287,3 +312,4 @@ def block(world, now, until):
     if size > 0:
         change(world, BLOCKED, now, until - now, count[PIECES], size)
         count[FREE] -= size
+        count[RESERVED] = 0

@@ -58,6 +58,7 @@ class Count(IntEnum):
     FIRST_BOOT = auto()  #: the list of jobs that boot
     LAST_BOOT = auto()
     SHUTS = auto()  #: 1: idle machines are switched off
+    TIRED = auto()  #: machines that have been idle for long enough, and some that no longer are
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
@@ -118,6 +119,7 @@ class Powered(Block):
         "jobs": (ROW, 1),
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
+        "tired": (np.dtype("u8"), 1),
         "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
         "ahead": (AHEAD, 1),
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are

@@ -1,0 +1,147 @@
+"""The laws of energy: it is the integral of the machine's states, budgets hold, and without limits all is EASY."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_powered import DENSE, JOB, MACHINES, POLICIES, POWERS
+from test_replay import places, workload
+
+from pilotfish.simulate.batch.energy import STATES, consumed, jobs_joules, limited, track
+from pilotfish.simulate.batch.machine import machine_of
+from pilotfish.simulate.batch.metrics import summarise
+from pilotfish.simulate.batch.options import Amount
+from pilotfish.simulate.batch.powers import TAURUS, Powers, powers_of
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.saving import EnergyBudget, Opportunistic, Proportional, ReducePC
+from pilotfish.simulate.batch.spec import Easy, Saving, parse
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.platform import Cluster, Node, NodeType, Power, Transition
+
+ROWS = st.lists(JOB, min_size=1, max_size=24)
+
+
+@given(ROWS, MACHINES, POLICIES, POWERS)
+def test_energy_is_the_integral_of_the_states(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+    done = replay(workload(rows), machine, policy, powers=powers)
+    found = track(done, powers)
+    assert (found.counts >= 0).all() and (found.counts.sum(axis=1) == machine).all()
+    assert (np.diff(found.time) > 0).all() and (np.diff(found.joules) >= 0).all()
+    by_state = (powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.computing)
+    spent = sum(float(watts) * np.diff(found.time) @ found.counts[:-1, i] for i, watts in enumerate(by_state))
+    assert found.joules[-1] == pytest.approx(spent) and consumed(done, powers) == pytest.approx(spent)
+    computing = found.counts[:-1, STATES.index("computing")] @ np.diff(found.time)
+    assert np.nansum(jobs_joules(done, powers)) == pytest.approx(powers.computing * computing)
+    assert summarise(done, powers).consumed_joules == consumed(done, powers)
+
+
+@given(ROWS, MACHINES, POLICIES, POWERS)
+def test_no_machine_is_used_twice_nor_while_it_is_switched(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
+    done = replay(workload(rows), machine, policy, powers=powers)
+    for i in np.flatnonzero(~done.rejected).tolist():
+        mine = places(done, i)
+        assert len(set(mine)) == done.workload.size[i] and 0 <= min(mine) and max(mine) < machine
+        boots = done.start_time[i] - done.taken_time[i]
+        assert boots == (powers.on_s if done.booted[i] else 0.0) and done.taken_time[i] >= done.workload.submit_time[i]
+        for k in range(i):
+            if not done.rejected[k] and max(done.taken_time[i], done.taken_time[k]) < min(
+                done.finish_time[i], done.finish_time[k]
+            ):
+                assert not set(mine) & set(places(done, k))
+
+
+@pytest.mark.parametrize("kind", [EnergyBudget, ReducePC])
+@given(rows=st.lists(DENSE, min_size=4, max_size=24), machine=st.sampled_from([3, 4, 5]), powers=POWERS, data=st.data())
+@settings(deadline=None)
+def test_a_budget_is_never_exceeded(
+    kind: type[EnergyBudget], rows: list[Any], machine: int, powers: Powers, data: st.DataObject
+) -> None:
+    """Where it is at least what all take when they are idle; else nothing starts, and that is said."""
+    idle = powers.budget_idle / powers.budget_computing
+    share = data.draw(st.floats(0.0, 1.0))
+    policy = Saving(Easy(), limit=kind(budget=Amount(share, share=True), stage=1.0))
+    done = replay(workload(rows), machine, policy, powers=powers)
+    told = limited(done, policy, powers, track(done, powers))
+    if told is None:  # all were submitted at once
+        return
+    assert told.hopeless == (share < idle and told.allowed < powers.budget_idle * machine * (told.end - told.begin))
+    if share >= idle:
+        assert told.consumed <= told.allowed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "text", ["opportunistic:t_idle=inf", "proportional:rho=1", "powercap", "energybud:budget=1e12"]
+)
+@given(rows=ROWS, machine=MACHINES, powers=POWERS)
+def test_without_a_limit_it_is_easy(text: str, rows: list[Any], machine: int, powers: Powers) -> None:
+    jobs = workload(rows)
+    easy, done = replay(jobs, machine), replay(jobs, machine, parse(f"easy+{text}"), powers=powers)
+    assert np.array_equal(easy.start_time, done.start_time, equal_nan=True)
+    assert [places(easy, i) for i in range(len(jobs))] == [places(done, i) for i in range(len(jobs))]
+    assert not len(done.changes) and not done.booted.any()
+
+
+@given(st.lists(DENSE, min_size=2, max_size=24), POLICIES, POWERS, st.data())
+def test_what_is_yet_to_come_decides_nothing(
+    rows: list[Any], policy: Saving, powers: Powers, data: st.DataObject
+) -> None:
+    jobs = workload(rows)
+    done = replay(jobs, 4, policy, powers=powers)
+    then = data.draw(st.sampled_from(sorted(set(jobs.submit_time.tolist()))))
+    other = np.where(done.finish_time <= then, jobs.run_time, jobs.run_time + 1.0)
+    again = replay(replace(jobs, run_time=other), 4, policy, powers=powers)
+    began = done.taken_time <= then
+    assert np.array_equal(again.start_time[began], done.start_time[began])
+
+
+def test_who_needs_every_machine_is_not_kept_waiting_by_switching() -> None:
+    """Machines that are switched all the time, for longer than a period, once kept a wide job waiting for ever."""
+    powers = Powers(1.0, 2.0, 1.0, 2.0, 0.0, 1.0, 5.0, 1.0, 3.0)
+    rows = [(0.5, 0.5, 1.0, 1 + i % 2) for i in range(40)] + [(0.0, 1.0, 1.0, 4)] + [(0.5, 0.5, 1.0, 1)] * 40
+    done = replay(workload(rows), 4, parse("easy+inertial:v_ub=0,period=1+opportunistic:t_idle=0"), powers=powers)
+    assert np.isfinite(done.start_time).all()
+
+
+def _cluster(*kinds: NodeType) -> Cluster:
+    return Cluster("c", tuple(Node(f"n{i}", kind) for i, kind in enumerate(kinds)))
+
+
+def test_a_machine_of_a_cluster_file() -> None:
+    switch = Transition(125.0, 150.0)
+    power = Power(95.0, computing=190.0, off=9.0, switch_on=switch, switch_off=Transition(100.0, 6.0), budget_idle=100.0)
+    kind = NodeType("k", 4, 1e9, 1e9, power=power)
+    cores, nodes = machine_of(_cluster(kind, kind)), machine_of(_cluster(kind, kind), whole_nodes=True)
+    assert (cores.processors, nodes.processors) == (8, 2)
+    assert cores.powers == Powers(95 / 4, 190 / 4, 100 / 4, 190 / 4)
+    assert nodes.powers == Powers(95.0, 190.0, 100.0, 190.0, 9.0, 125.0, 150.0, 100.0, 6.0)
+    assert machine_of(_cluster(kind, NodeType("other", 4, 1e9, 1e9))).powers is None
+    assert powers_of(NodeType("by core", 4, 1e9, 1e9, sockets=2, power=Power(50.0, 3.0, 5.0)), 4) == Powers(
+        15.0, 18.0, 15.0, 18.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "powers", "why"),
+    [
+        (Saving(Easy(), Opportunistic()), None, "not known"),
+        (Saving(Easy(), Opportunistic()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
+        (Saving(Easy(), keeper=Proportional()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
+    ],
+)
+def test_machines_that_cannot_do_what_is_wanted(policy: Saving, powers: Powers | None, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        replay(workload([(0.0, 1.0, 1.0, 1)]), 2, policy, powers=powers)
+
+
+def test_an_empty_workload_takes_nothing() -> None:
+    done = replay(workload([]), 4, parse("easy+opportunistic+energybud+inertial"))
+    assert consumed(done, TAURUS) == 0.0 and track(done, TAURUS).between(0.0, 9.0) == 0.0
+    assert math.isclose(summarise(done, TAURUS).consumed_joules or 0.0, 0.0)
