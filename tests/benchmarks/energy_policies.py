@@ -1,7 +1,7 @@
 """What saving energy does: the thesis's chapters 6 (budgets) and 7 (machines that are off), and what it costs.
 
-Rule: every row is beside plain EASY on the same jobs; a week with a limit for three days in its middle, and a long trace
-of moderate load. Without traces from outside the jobs are made up.
+Rule: every row is beside plain EASY on the same jobs; a week with a limit for three days in its middle, and a trace of
+moderate load. Without traces from outside the jobs are made up.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def test_no_machine_is_used_twice_nor_while_it_is_switched(
     done = replay(workload(rows), machine, policy, powers=powers)
     for i in np.flatnonzero(~done.rejected).tolist():
         mine = places(done, i)
-        assert len(set(mine)) == done.workload.size[i] and 0 <= min(mine) and max(mine) < machine
+        assert len(set(mine)) == done.workload.size[i] and min(mine) >= 0 and max(mine) < machine
         boots = done.start_time[i] - done.taken_time[i]
         assert boots == (powers.on_s if done.booted[i] else 0.0) and done.taken_time[i] >= done.workload.submit_time[i]
         for k in range(i):
@@ -116,7 +116,8 @@ def _cluster(*kinds: NodeType) -> Cluster:
 
 def test_a_machine_of_a_cluster_file() -> None:
     switch = Transition(125.0, 150.0)
-    power = Power(95.0, computing=190.0, off=9.0, switch_on=switch, switch_off=Transition(100.0, 6.0), budget_idle=100.0)
+    off = Transition(100.0, 6.0)
+    power = Power(95.0, computing=190.0, off=9.0, switch_on=switch, switch_off=off, budget_idle=100.0)
     kind = NodeType("k", 4, 1e9, 1e9, power=power)
     cores, nodes = machine_of(_cluster(kind, kind)), machine_of(_cluster(kind, kind), whole_nodes=True)
     assert (cores.processors, nodes.processors) == (8, 2)

@@ -28,7 +28,7 @@ print(int(np.isfinite(done.start_time).sum()))
 
 @pytest.mark.parametrize(
     "text", ["easy", "easy:order=unicep", "strict:order=wfp3", "conservative", "conservative:allocation=contiguous",
-     "easy+opportunistic+energybud:budget=70%+inertial", "easy+reducepc:budget=80%+proportional", "easy+powercap:cap=60%"]
+     "easy+opportunistic+energybud:budget=70%+inertial", "easy+reducepc+proportional", "easy+powercap:cap=60%"]
 )
 def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
     load(kernel_of(parse(text)))
