@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pilotfish.simulate.batch import worlds
 from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import parse
+from pilotfish.simulate.batch.spec import Easy, parse
 from pilotfish.simulate.formats.swf import read_swf
 from pilotfish.simulate.formats.swf_write import dump_swf
 from pilotfish.simulate.generate.lublin import lublin
@@ -96,7 +97,23 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     table(("trace", "jobs", "processors", "jobs/s", "mean queue", "plain Python", "ratio", "same"), rows)
     for jobs, machine in loads:
         _policies(jobs.take(np.arange(min(len(jobs), 50_000))), machine)
+    _growth(quick)
     _files(100_000 if quick else 1_000_000)
+
+
+def _growth(quick: bool) -> None:
+    """From 10,000 to 1,000,000 jobs, on 100 to 100,000 processors, at the same load."""
+    rows = []
+    for machine in (100, 1_000, 10_000, 100_000):
+        for count in (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000):
+            jobs = lublin(count, machine, kind="untyped", load=0.8)
+            results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3)]
+            best = min(result.simulation_time for result in results)
+            world = worlds.easy(jobs, machine, Easy(), 0)
+            held = world.buffer.nbytes + sum(each.nbytes for each in world.fixed.values())
+            speed = number(count / best), number(best / count * 1e9)
+            rows.append([f"{machine:,}", f"{count:,}", *speed, f"{held / count:,.0f}"])
+    table(("processors", "jobs", "jobs/s", "ns a job", "bytes a job"), rows)
 
 
 def _mean_queue(result: Replayed) -> float:
