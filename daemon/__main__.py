@@ -41,6 +41,7 @@ class Pilotfish(LazyGroup):
         "simulate": Lazy(".commands.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
         "convert": Lazy(".commands.convert", "convert", "Write a workload or a machine in another format."),
         "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),
+        "sweep": Lazy(".commands.sweep", "sweep", "Replay traces under many policies, machines and loads."),
         "policies": Lazy(".commands.simulate", "policies", "List the queue policies and their options."),
         "plot": Lazy(".commands.plot", "plot", "Draw what a replay was like: gantt, queue, energy, ..."),
         "daemon": Lazy(

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ..render.text import count
 from . import inputs, made_up
 
 MOST_FACTOR = 1e15
@@ -64,7 +65,7 @@ def communication(
         "input": f"sha256:{hashlib.sha256(workload.read_bytes()).hexdigest()}",
     }
     text = from_source(str(workload), dump_batsim, made, about, matrices)
-    made_up.write(out, text, f"{len(made):,} jobs of {len(trace):,} for {procs:,} processors")
+    made_up.write(out, text, f"{len(made):,} of {count(len(trace), 'job')} for {procs:,} processors")
 
 
 def _checked(bounds: str, largest: int, procs: int, factors: dict[str, float]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...simulate.errors import ConfigError
+from ..render.text import count
 from . import inputs
 from .communication import communication
 from .made_up import Jobs, Procs, Seed, check_ending, origin, pair, write
@@ -153,7 +154,7 @@ def stream(
     check_ending(out, (".yaml", ".yml"))
     made = model(jobs, shape=shape, seed=seed)
     text = dump_workflow(made, (origin("stream", {"jobs": jobs, "shape": shape, "seed": seed}),))
-    write(out, text, f"{len(made.jobs):,} jobs")
+    write(out, text, count(len(made.jobs), "job"))
 
 
 app.command()(communication)
@@ -179,4 +180,4 @@ def _write_trace(out: Path, made: Workload, model: str, **options: Any) -> None:
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
     load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""
     text = dump_swf(made, [origin(model, options)])
-    write(out, text, f"{len(made):,} jobs in {format_duration(last)} for {made.machine:,} processors{load}")
+    write(out, text, f"{count(len(made), 'job')} in {format_duration(last)} for {made.machine:,} processors{load}")

@@ -27,6 +27,7 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
+    from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
     from ...simulate.stochastic import Replicated
@@ -211,6 +212,13 @@ def load_kernels(*kernels: str) -> None:
         if not is_warm(kernel):
             note(f"compiling the {names.get(kernel, 'replay')} for this machine, once; this takes some seconds")
         load(kernel)
+
+
+def load_replay(policies: Iterable[BatchPolicy], reading: Iterable[str] = ("batch.swf",)) -> None:
+    """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+    from ...simulate.batch.replay import kernel_of
+
+    load_kernels(*reading, *sorted({kernel_of(policy) for policy in policies}))
 
 
 def read_cluster(path: Path) -> Cluster:

@@ -80,12 +80,11 @@ def simulate(
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
-    from ...simulate.batch.replay import kernel_of
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
 
     kind, nodes = format_of(workload), None if cluster is None else inputs.read_machine(cluster)
-    inputs.load_kernels(*kind.kernels, kernel_of(chosen))
+    inputs.load_replay([chosen], kind.kernels)
     select = Select(begin, end, tuple(user or ()), least, most, load)
     jobs = select.of(kind.read(workload, speeds=inputs.speeds(nodes), skip_invalid=skip_invalid))
     machine, whose = _machine(jobs, workload, kind, procs, nodes, resource)
@@ -96,7 +95,7 @@ def simulate(
 
     replayed, powers = _replay(jobs, machine, chosen, seed), machine.powers
     found = energy.track(replayed, powers) if powers else None
-    summary = summarise(replayed, found)
+    summary = summarise(replayed, powers)
     limit = energy.limited(replayed, chosen, powers, found) if powers and found else None
     about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
     if limit:

@@ -60,6 +60,24 @@ def track(replayed: Replayed, powers: Powers) -> Track:
     return Track(moments, counts, watts, least, joules)
 
 
+def consumed(replayed: Replayed, powers: Powers) -> float:
+    """Joules of all resources from the first submission to the last end, as in `track`. O(jobs + changes)."""
+    begin, end = span(replayed)
+    off, on_w, ran, on = powers.off or 0.0, powers.on_w, ~replayed.rejected, replayed.changes["kind"] == TO_IDLE
+    draws = np.where(_computes(replayed), powers.computing - powers.idle, 0.0) * replayed.workload.size
+    boots = replayed.booted[ran]
+    begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
+    parts = (  # from each time on, by so many watts more
+        (begun, np.where(on, on_w - off, powers.off_w - powers.idle) * many),
+        (done, np.where(on, powers.idle - on_w, off - powers.off_w) * many),
+        (replayed.taken_time[ran], (on_w - off) * boots),
+        (replayed.start_time[ran], (powers.idle - on_w) * boots),
+    )
+    switched = sum(float((watts * np.maximum(end - times, 0.0)).sum()) for times, watts in parts)
+    computing = float((draws * (replayed.finish_time - replayed.start_time))[ran].sum())
+    return replayed.machine * powers.idle * (end - begin) + computing + switched
+
+
 def jobs_joules(replayed: Replayed, powers: Powers) -> Array:
     """What the resources of each job drew while it ran, joules; nan where it was rejected."""
     watts = np.where(_computes(replayed), powers.computing, powers.idle)

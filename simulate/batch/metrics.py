@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .energy import Track, switches
+from .energy import consumed, switches
+from .powers import Powers
 from .replay import Replayed
 
 Array = npt.NDArray[Any]
@@ -65,11 +66,11 @@ def failed(replayed: Replayed) -> Array:
     return wrong & ~killed(replayed) & ~replayed.rejected
 
 
-def summarise(replayed: Replayed, found: Track | None = None) -> Summary:
+def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
     """The numbers of one replay. O(jobs).
 
     Args:
-        found: what the machine drew, where that is known.
+        powers: of a resource, where they are known.
     """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = jobs.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
@@ -94,7 +95,7 @@ def summarise(replayed: Replayed, found: Track | None = None) -> Summary:
         max_slowdown=_largest(slow),
         mean_bounded_slowdown=_mean(bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
-        consumed_joules=float(found.joules[-1]) if found else None,
+        consumed_joules=consumed(replayed, powers) if powers else None,
         nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,

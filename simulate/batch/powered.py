@@ -41,12 +41,13 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
         problem = "it is not known what resources of this machine draw when they are off, and how they get there"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
     size, words = len(workload), -(-machine // 64)
-    levels, most = tables.tree_levels(max(size, 1)), machine + 4
+    levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
     world = Powered(
         {
             "jobs": np.zeros(2 * size + FEW, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
+            "classes": np.searchsorted(sizes, np.arange(machine + 1)),
         },
         {
             "ranked": (size,),
@@ -57,6 +58,8 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "heap_time": (most,),
             "heap_job": (most,),
             "ends": (2 * most + 2,),
+            "ahead": (most + 4,),
+            "refused": (len(sizes),),
             "least": (levels[-1],),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),

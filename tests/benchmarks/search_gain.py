@@ -9,8 +9,10 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.workflow import read_workflow
 from pilotfish.simulate.generate.published import SHAPES
 from pilotfish.simulate.generate.stream import stream
@@ -36,8 +38,11 @@ def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
 
 
 def _traces(folder: Path, most: int = 1000) -> list[Workflow]:
-    """The WfFormat files below a folder that have at most `most` jobs."""
-    found = (read_workflow(path) for path in sorted(folder.rglob("*.json")))
+    """The WfFormat files below a folder that have at most `most` jobs; other JSON files are left alone."""
+    found = list[Workflow]()
+    for path in sorted(folder.rglob("*.json")):
+        with suppress(ConfigError):
+            found.append(read_workflow(path))
     return [workflow for workflow in found if len(workflow.jobs) <= most]
 
 

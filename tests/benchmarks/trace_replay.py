@@ -1,7 +1,8 @@
 """Traces replayed under EASY, exact resources: jobs a second in the engine, against plain Python with the same result.
 
-Rule: the time is the engine's alone, the least of several runs; reading is measured by itself. The plain one keeps its
-queue and its ends in lists and re-reserves in each pass; both schedules are compared to the last bit.
+Rule: workloads are made up, so that nothing from outside is needed; given traces are measured as well. The time is the
+engine's alone, the least of several runs; drawing, writing and reading are measured by themselves. The plain one keeps
+its queue and its ends in lists and re-reserves in each pass; both schedules are compared to the last bit.
 """
 
 from __future__ import annotations
@@ -19,24 +20,22 @@ import numpy as np
 from pilotfish.simulate.batch.replay import Replayed, replay
 from pilotfish.simulate.batch.spec import parse
 from pilotfish.simulate.formats.swf import read_swf
+from pilotfish.simulate.formats.swf_write import dump_swf
+from pilotfish.simulate.generate.lublin import lublin
 from pilotfish.simulate.workload import Workload
 
-from .show import heading, number, table
+from .show import heading, number, table, timed
 
 POLICIES = (
     "easy", "easy:order=sjf", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous",
 )  # fmt: skip
 
 
-def saturated(jobs: int, seed: int = 3) -> tuple[Workload, int]:
-    """A trace under which thousands wait: arrivals a little faster than the machine can serve, in bursts."""
-    draw, machine = np.random.default_rng(seed), 1024
-    size = np.minimum(2 ** draw.integers(0, 9, jobs), machine)
-    run = np.ceil(draw.lognormal(6.0, 1.5, jobs))
-    wall = np.ceil(run * draw.uniform(1.0, 4.0, jobs))
-    span = float((size * run).sum()) / machine
-    submit = np.sort(np.floor(draw.uniform(0.0, span * 0.99, jobs)))
-    return Workload("saturated", np.arange(1, jobs + 1), submit, run, wall, size.astype(np.int64)), machine
+def made(jobs: int) -> tuple[Workload, int]:
+    """A workload of Lublin and Feitelson's, like the archive's sample; 1,000,000 jobs of it are 5,000 waiting ones."""
+    machine, load = (256, 1.06) if jobs <= 10_000 else (1024, 1.02)
+    workload = lublin(jobs, machine, kind="untyped", load=load)
+    return replace(workload, name=f"lublin-{jobs:,}"), machine
 
 
 def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
@@ -80,11 +79,10 @@ def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
     heading("Traces replayed under EASY, lowest processors first; jobs/s in the engine")
-    found = [(path, read_swf(path)) for path in sorted(traces.glob("*.swf*"))] if traces else []
-    loads = [(jobs, jobs.machine or int(jobs.size.max())) for _, jobs in found]
-    loads += [saturated(20_000 if quick else 100_000), saturated(100_000 if quick else 1_000_000)]
+    real = [read_swf(path) for path in sorted(traces.glob("*.swf*"))] if traces else []
+    loads = [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
     rows = []
-    for jobs, machine in loads:
+    for jobs, machine in (*loads, made(100_000 if quick else 1_000_000)):
         results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3 if len(jobs) > 500_000 else 15)]
         best = min(result.simulation_time for result in results)
         row = [jobs.name, f"{len(jobs):,}", f"{machine:,}", number(len(jobs) / best), f"{_mean_queue(results[0]):,.0f}"]
@@ -96,9 +94,9 @@ def measure(quick: bool, traces: Path | None = None) -> None:
             row += ["-"] * 3
         rows.append(row)
     table(("trace", "jobs", "processors", "jobs/s", "mean queue", "plain Python", "ratio", "same"), rows)
-    for load in loads[: max(1, len(found))]:
-        _policies(load if len(load[0]) <= 50_000 else saturated(5_000))
-    _reading([path for path, _ in found])
+    for jobs, machine in loads:
+        _policies(jobs.take(np.arange(min(len(jobs), 50_000))), machine)
+    _files(100_000 if quick else 1_000_000)
 
 
 def _mean_queue(result: Replayed) -> float:
@@ -108,9 +106,8 @@ def _mean_queue(result: Replayed) -> float:
     return float(np.nansum(waits) / span)
 
 
-def _policies(load: tuple[Workload, int]) -> None:
+def _policies(jobs: Workload, machine: int) -> None:
     """Walltimes are the trace's; where it knows none (they are the run times), drawn: up to ten times as long."""
-    jobs, machine = load
     if np.array_equal(jobs.walltime, jobs.run_time):
         jobs = replace(jobs, walltime=jobs.walltime * np.random.default_rng(0).uniform(1, 10, len(jobs)))
     rows = []
@@ -123,21 +120,18 @@ def _policies(load: tuple[Workload, int]) -> None:
     table((f"policy, on {jobs.name}", "jobs/s"), rows)
 
 
-def _reading(paths: list[Path]) -> None:
-    """Lines a second of SWF, as one large file."""
-    text = gzip.decompress(paths[0].read_bytes()) if paths and paths[0].suffix == ".gz" else None
-    line = b"17 1234 -1 5678 16 -1 -1 16 7200 -1 1 42 7 -1 1 1 -1 -1\n"
-    data = text * (64_000_000 // len(text)) if text else line * 1_000_000
-    rows = []
+def _files(jobs: int) -> None:
+    """How fast a workload is drawn, written, and read."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("trace.swf", data), ("trace.swf.gz", gzip.compress(data, 6))):
-            path = Path(folder) / name
-            path.write_bytes(content)
-            spent = []
-            for _ in range(3):
-                began = time.perf_counter()
-                read_swf(path)
-                spent.append(time.perf_counter() - began)
-            lines = data.count(b"\n")
-            rows.append([name, f"{lines:,}", number(lines / min(spent))])
-    table(("reading", "lines", "lines/s"), rows)
+        plain, packed = Path(folder) / "trace.swf", Path(folder) / "trace.swf.gz"
+        text = dump_swf(lublin(jobs, 1024))
+        plain.write_text(text)
+        packed.write_bytes(gzip.compress(text.encode(), 6))
+        calls = {
+            "drawn, lublin": lambda: lublin(jobs, 1024),
+            "made text": lambda workload=lublin(jobs, 1024): dump_swf(workload),
+            "read, .swf": lambda: read_swf(plain),
+            "read, .swf.gz": lambda: read_swf(packed),
+        }
+        rows = [[name, number(jobs / min(timed(call, 3)))] for name, call in calls.items()]
+    table((f"{jobs:,} jobs", "jobs/s"), rows)

@@ -55,7 +55,7 @@ def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str
     assert main(["generate", "lublin", "--jobs", "500", "--kind", "batch", "-o", "a.swf"]) == 0
     argv = ["generate", "communication", "-w", "a.swf", "--jobs", "20", "--f-comm", "2e7", "--matrices", "-o", "c.json"]
     assert main(argv) == 0
-    assert "c.json: 20 jobs of 500 for 128 processors" in capsys.readouterr().err
+    assert "c.json: 20 of 500 jobs for 128 processors" in capsys.readouterr().err
     text = Path("c.json").read_text()
     data = json.loads(text)
     assert data["nb_res"] == 128 and len(data["jobs"]) == len(data["profiles"]) == 20

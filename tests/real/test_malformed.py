@@ -43,7 +43,7 @@ AS_CLUSTER = {
     "plan cluster": "plan good.yaml --cluster FILE --policy slf",
     "run cluster": "run good.yaml --cluster FILE --policy slf --no-live",
 }
-AS_OTHER = {"daemon": "daemon --config FILE", "import": "profile import FILE"}
+AS_OTHER = {"daemon": "daemon --config FILE", "import": "profile import FILE", "sweep": "sweep FILE"}
 ANYWHERE = AS_WORKFLOW | AS_CLUSTER | AS_OTHER
 
 

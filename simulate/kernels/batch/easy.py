@@ -42,7 +42,7 @@ from .tables import (
     WAITING,
     Replay,
 )
-from .waiting import insert, remove, search
+from .waiting import insert, nothing, remove, search
 
 
 class ReplayType(BlockType):
@@ -71,7 +71,7 @@ def _start_waiting(replay, rank, now):
 @inner
 def _next_head(replay, rank):
     """The first that waits from `rank` on."""
-    return search(replay, rank, NOBODY - 1, NOBODY - 1, 0.0, 0.0)
+    return search(replay, rank, NOBODY - 1, NOBODY - 1, 0.0, 0.0, nothing)
 
 
 @inner
@@ -97,7 +97,7 @@ def _pass(replay, now):
         count[RESERVED] = 1
     reservation, rank = replay.clock[RESERVATION], head
     while count[FREE] > 0 and count[WAITING] > 1:
-        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation)
+        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
         if rank < 0:
             break
         _start_waiting(replay, rank, now)

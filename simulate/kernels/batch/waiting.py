@@ -41,10 +41,19 @@ def remove(replay, rank):
 
 
 @inner
-def search(replay, rank, free, spare, now, reservation):
+def nothing(replay, size, wall):
+    """What is refused beside what does not fit."""
+    return False
+
+
+@inner
+def search(replay, rank, free, spare, now, reservation, refused):
     """The first job from `rank` on that fits `free`, and ends by the reservation or fits `spare`; -1: none.
 
     O(levels x width) where sizes and walltimes of neighbours go together.
+
+    Args:
+        refused: whether a job of that size and walltime is for another reason, and so all that are larger and longer.
     """
     least, levels = replay.least, replay.levels
     top = len(levels) - 2
@@ -56,7 +65,8 @@ def search(replay, rank, free, spare, now, reservation):
         base = levels[level]
         while i < stop:
             cell = least[base + i]
-            if cell.size <= free and (now + cell.wall <= reservation or cell.size <= spare):
+            fits = cell.size <= free and (now + cell.wall <= reservation or cell.size <= spare)
+            if fits and not refused(replay, cell.size, cell.wall):
                 break
             i += 1
         if i < stop:

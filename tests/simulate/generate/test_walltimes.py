@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
@@ -33,6 +33,9 @@ def test_round_values_hold_the_run_time_and_are_what_people_type() -> None:
 
 
 @given(st.floats(0.0, 1e7))
+@example(300.0)
+@example(86400.0)
+@example(172800.0)
 def test_rounding_goes_up_to_the_next(time: float) -> None:
     (up,) = rounded(np.array([time]))
     below = [value for value in (*USUAL, *(86400.0 * np.arange(2, 120))) if value >= time]

@@ -3,7 +3,6 @@
 Rule: by the over-estimates of a machine's power and the walltimes of all that run, no start lets the balance fall below
 0 before all that then runs has ended: there is never a debt. Who goes before the first that waits must leave it the
 energy for its reservation: in energyBud by that same balance, in reducePC out of what is made available until then.
-Cost of a question: O(jobs that run).
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import FIRST_END, MACHINE, RESERVATION, RUNNING, SPARE
-from .machines import booted
+from ..tables import HEAD, MACHINE, RESERVATION, SPARE
+from .balance import affords, lay_out, refuse
+from .machines import boot_time, booted
 from .outlook import free_at
-from .tables import BUDGET, REDUCED, Clock, Count
+from .tables import ALONE, BUDGET, WITH_HEAD, Clock, Count
 
 
 @inner
@@ -82,53 +82,23 @@ def account(world, now):
 
 
 @inner
-def affords(world, now, size, begins, ends, head, less, until):
-    """Whether the balance stays at 0 or above once a job of that size has started at `begins`.
-
-    Args:
-        ends: when it ends at the latest.
-        head: size of the first that waits, which starts at its reservation as well; 0: it is not looked at.
-        less: watts that are not made available before `until`.
-    """
-    clock, rows = world.clock, world.ends
-    i = world.count[FIRST_END]
-    last = i + world.count[RUNNING]
-    balance, time, used = clock[Clock.CREDIT], now, world.count[Count.ALLOCATED]
-    head_begins, head_ends = (clock[RESERVATION], clock[Clock.HEAD_ENDS]) if head > 0 else (now, now)
-    while last > i and rows[last - 1].job >= world.count[Count.TOTAL]:
-        last -= 1
-    end = min(clock[Clock.END], max(rows[last - 1].time if last > i else ends, ends, head_ends))
-    firm = max(begins, head_begins)
-    while True:
-        while i < last and rows[i].time <= time:
-            used -= rows[i].size if rows[i].job < world.count[Count.TOTAL] else 0
-            i += 1
-        if time >= begins and balance < 0.0:
-            return False
-        if time >= end:
-            return True
-        mine = (size if begins <= time < ends else 0) + (head if head_begins <= time < head_ends else 0)
-        rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * (used + mine))
-        rise -= less if time < until else 0.0
-        if time >= firm and rise >= 0.0:  # from here on it rises ever faster
-            return True
-        then = min(end, rows[i].time if i < last else math.inf)
-        then = min(then, begins if begins > time else math.inf, ends if ends > time else math.inf)
-        then = min(then, head_begins if head_begins > time else math.inf, head_ends if head_ends > time else math.inf)
-        then = min(then, until if until > time else math.inf)
-        balance += rise * (then - time)
-        time = then
+def may_begin(world, now, size, wall):
+    """Whether there is energy for the first that waits to start now."""
+    if world.count[Count.LAID] != ALONE:
+        lay_out(world, now, 0, 0.0)
+    return affords(world, now, size, now + boot_time(world, size) + wall)
 
 
 @inner
-def may_begin(world, now, size, wall, boot, head):
-    """Whether there is energy for a job that starts now; `head`: size of the first that waits, before which it goes."""
-    clock, ends = world.clock, now + boot + wall
-    if head > 0 and world.count[Count.LIMIT] == REDUCED:
-        ahead = clock[RESERVATION] - now
-        less = clock[Clock.HELD] / ahead if ahead > 0.0 else 0.0
-        return affords(world, now, size, now, ends, 0, less, clock[RESERVATION])
-    return affords(world, now, size, now, ends, head, 0.0, 0.0)
+def may_go_before(world, now, size, wall):
+    """Whether there is energy for a job to start now that leaves the first that waits its own."""
+    if world.count[Count.LAID] != WITH_HEAD:
+        head = world.least[world.count[HEAD]]
+        lay_out(world, now, head.size, head.wall)
+    if affords(world, now, size, now + boot_time(world, size) + wall):
+        return True
+    refuse(world, size, wall)
+    return False
 
 
 @inner
@@ -140,17 +110,18 @@ def hold(world, now, size, wall):
     """
     clock = world.clock
     time = clock[RESERVATION]
-    if time < clock[Clock.END] and not affords(world, now, size, time, time + wall, 0, 0.0, 0.0):
+    if world.count[Count.LAID] != ALONE:
+        lay_out(world, now, 0, 0.0)
+    if time < clock[Clock.END] and not affords(world, time, size, time + wall):
         low = int((time - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
         high = int((clock[Clock.END] - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
         while low < high:
             middle = (low + high) >> 1
             at = _stage(world, middle)
-            if affords(world, now, size, at, at + wall, 0, 0.0, 0.0):
+            if affords(world, at, size, at + wall):
                 high = middle
             else:
                 low = middle + 1
         time = clock[RESERVATION] = _stage(world, low)
         world.count[SPARE] = free_at(world, time, size) - size
-    clock[Clock.HEAD_ENDS] = time + wall
     clock[Clock.HELD] = clock[Clock.EXTRA] * size * max(0.0, min(time + wall, clock[Clock.END]) - time)

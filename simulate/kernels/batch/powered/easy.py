@@ -35,12 +35,13 @@ from ..tables import (
     SPARE,
     WAITING,
 )
-from ..waiting import insert, remove, search
-from .budget import account, hold, in_window, may_begin, next_stage
+from ..waiting import insert, nothing, remove, search
+from .balance import was_refused
+from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, block, boot_time, finish, shut_down, usable
 from .outlook import when_free
-from .tables import CAP, Clock, Count, Powered
+from .tables import CAP, NOTHING, Clock, Count, Powered
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
 ROOM = 6
@@ -65,6 +66,7 @@ def _begin(world, rank, now):
     begin(world, world.ranked[rank], now)
     remove(world, rank)
     world.count[WAITING] -= 1
+    world.count[Count.LAID] = NOTHING
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
 
 
@@ -76,12 +78,12 @@ def _heads(world, now, limited):
         row = world.least[count[HEAD]]
         if row.size > usable(world, row.size):
             return
-        if limited and not may_begin(world, now, row.size, row.wall, boot_time(world, row.size), 0):
+        if limited and not may_begin(world, now, row.size, row.wall):
             return
         _begin(world, count[HEAD], now)
         count[RESERVED] = 0
         if count[WAITING] > 0:
-            count[HEAD] = search(world, count[HEAD] + 1, NOBODY - 1, NOBODY - 1, 0.0, 0.0)
+            count[HEAD] = search(world, count[HEAD] + 1, NOBODY - 1, NOBODY - 1, 0.0, 0.0, nothing)
 
 
 @inner
@@ -92,7 +94,7 @@ def _fill(world, rank, now, limited):
     late = now + boot + wall > world.clock[RESERVATION]
     if late and size > count[SPARE]:
         return
-    if limited and not may_begin(world, now, size, wall, boot, world.least[count[HEAD]].size):
+    if limited and not may_go_before(world, now, size, wall):
         return
     _begin(world, rank, now)
     if late:
@@ -103,6 +105,8 @@ def _fill(world, rank, now, limited):
 def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
+    if limited:
+        count[Count.LAID], world.refused[:] = NOTHING, math.inf
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
@@ -118,7 +122,11 @@ def _pass(world, now):
         return
     rank = head
     while count[FREE] > 0 and count[WAITING] > 1:
-        rank = search(world, rank + 1, count[FREE], count[SPARE], now, world.clock[RESERVATION])
+        reservation = world.clock[RESERVATION]
+        if limited:
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, was_refused)
+        else:
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
         if rank < 0:
             break
         _fill(world, rank, now, limited)

@@ -23,6 +23,8 @@ TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
 NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
 NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
+#: What the balance to come is laid out of: nothing, what runs, that and the first that waits.
+NOTHING, ALONE, WITH_HEAD = range(3)
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -31,6 +33,8 @@ ROW = np.dtype(
     align=True,
 )
 
+#: From `time` on the balance changes by `rise` joules a second.
+AHEAD = np.dtype([(name, FLOAT) for name in ("time", "balance", "rise")], align=True)
 
 
 class Count(IntEnum):
@@ -57,6 +61,9 @@ class Count(IntEnum):
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
+    LAID = auto()  #: whether the balance to come is laid out, and of whom
+    AHEAD = auto()  #: its rows
+    TURN = auto()  #: the row at which it turns down
     KEEPER = auto()  #: who decides how many are kept off
     USABLE = auto()  #: machines that are not to be kept off (proportional)
     PERIOD = auto()  #: the next period at which is decided
@@ -91,7 +98,7 @@ class Clock(IntEnum):
     ENERGY = auto()  #: joules consumed in the window
     MEASURED = auto()  #: when that was so
     HELD = auto()  #: joules kept for the first that waits
-    HEAD_ENDS = auto()  #: when it ends at the latest
+    LASTS = auto()  #: until when anybody runs in the balance to come
     FIRST = auto()  #: the first instant
     PERIOD_S = auto()
     BOUND = auto()  #: of the mean liquid load horizon
@@ -112,4 +119,7 @@ class Powered(Block):
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
         "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
+        "ahead": (AHEAD, 1),
+        "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
+        "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
     }

@@ -1,0 +1,188 @@
+"""The sweep file (schema pilotfish/sweep/v1): workloads, machines, policies and seeds, of which each combination is a
+run.
+
+Rule: what comes out of here can be run as far as the file alone tells: names are files, policies have the options that
+are given, nothing is there twice; what is wrong is refused with the key named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from glob import glob, has_magic
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ..batch.select import Select
+from ..batch.spec import Policy, parse, text_of
+from ..errors import ConfigError
+from ..sweep.grid import Sweep, Trace
+from .reading import check_schema, read_document
+from .shape import Convert, build, from_source, inside, keyed, listed, mapping, number, shown, text, whole, word
+from .units import bad, found
+
+MOST_RUNS = 200_000
+_MOST_PROCESSORS = 2**31 - 64
+_SEED = whole(0, 2**32 - 1)
+_LOAD = number(above=True)
+_WORKLOAD: dict[str, Convert[Any]] = {
+    "file": text,
+    "from": number(),
+    "until": number(),
+    "users": listed(whole(-1, 2**53), least=1),
+    "min_size": whole(1, _MOST_PROCESSORS),
+    "max_size": whole(1, _MOST_PROCESSORS),
+    "load": lambda value: _each_once(listed(_LOAD, least=1)(value)) if isinstance(value, list) else (_LOAD(value),),
+    "skip_invalid": lambda value: _truth(value),
+}
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """Return the sweep in a YAML or JSON file; names of files in it are relative to its folder.
+
+    Raises:
+        ConfigError: naming the key, what was found and what is allowed.
+    """
+    data = check_schema(read_document(path), "sweep", str(path))
+    return from_source(str(path), _sweep, data, str(path))
+
+
+def _sweep(data: dict[str, Any], source: str) -> Sweep:
+    folder = Path(source).parent
+    table: dict[str, Convert[Any]] = {
+        "workloads": lambda value: _traces(value, folder),
+        "machines": lambda value: _each_once(listed(lambda part: _machine(part, folder), least=1)(value)),
+        "policies": _policies,
+        "seeds": _seeds,
+    }
+    parts: dict[str, Any] = build(dict, table, data, ("workloads", "policies"))
+    parts["traces"] = parts.pop("workloads")
+    sweep = Sweep(source, **parts)
+    if len(sweep) > MOST_RUNS:
+        raise bad(f"makes {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
+    return sweep
+
+
+def _traces(value: Any, folder: Path) -> tuple[Trace, ...]:
+    parts = listed(lambda part: part, least=1)(value)
+    traces = [
+        trace for i, part in enumerate(parts) for trace in inside(f"[{i}]", _traces_of, part, f"workloads[{i}]", folder)
+    ]
+    each = [(trace, load) for trace in traces for load in trace.loads]
+    _each_once([(trace.file, trace.select, load, trace.skip_invalid) for trace, load in each],
+               [trace.file for trace, _ in each])  # fmt: skip
+    return tuple(traces)
+
+
+def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
+    """The files that a name or pattern stands for, with what is asked of them."""
+    if not isinstance(value, dict):
+        return [Trace(name, key) for name in _files(value, folder)]
+    given: dict[str, Any] = build(dict, _WORKLOAD, value, ("file",))
+    chosen = Select(
+        given.get("from"), given.get("until"), given.get("users", ()), given.get("min_size"), given.get("max_size")
+    )
+    for low, high, least, most in (
+        ("from", "until", chosen.begin, chosen.end), ("min_size", "max_size", chosen.least, chosen.most),
+    ):  # fmt: skip
+        if least is not None and most is not None and (most < least or (most == least and high == "until")):
+            raise bad(found(most), f"{'more than' if high == 'until' else 'at least'} {low}, {least:g}", key=high)
+    names = inside("file", _files, given["file"], folder)
+    return [
+        Trace(name, key, chosen, given.get("load", (1.0,)), given.get("skip_invalid", False)) for name in names
+    ]
+
+
+def _files(value: Any, folder: Path) -> list[str]:
+    """The names of files, in order; a pattern stands for all it fits."""
+    name = text(value)
+    if has_magic(name) and not _is_file(folder / name):
+        names = sorted(text(one) for one in glob(name, root_dir=folder, recursive=True) if _is_file(folder / one))
+        if not names:
+            raise bad(found(name), "a pattern that some file fits; it is relative to the folder of this file")
+        return names
+    return [_file(name, folder)]
+
+
+def _file(name: str, folder: Path) -> str:
+    if not _is_file(folder / name):
+        raise bad(f"no such file: {shown(name)}", "a file; its name is relative to the folder of this one")
+    return name
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, say
+        return False
+
+
+def _machine(value: Any, folder: Path) -> int | str:
+    if isinstance(value, str):
+        return _file(text(value), folder)
+    try:
+        return whole(1, _MOST_PROCESSORS)(value)
+    except ConfigError as error:
+        raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, or a cluster file") from None
+
+
+def _policies(value: Any) -> tuple[Policy, ...]:
+    parts = listed(lambda part: part, least=1)(value)
+    policies = [policy for i, part in enumerate(parts) for policy in inside(f"[{i}]", _policies_of, part)]
+    return _each_once(policies, [text_of(policy) for policy in policies])
+
+
+def _policies_of(value: Any) -> list[Policy]:
+    """One policy as `--policy` takes it, or all combinations of what a mapping lists for each option."""
+    if isinstance(value, str):
+        return [_policy(value)]
+    if not isinstance(value, dict):
+        raise bad(found(value), "a policy such as easy:order=sjf, or {policy: easy, order: [fcfs, sjf]}")
+    given = mapping(value)
+    if "policy" not in given:
+        keyed(given, given, ("policy",))
+    name = inside("policy", text, given["policy"])
+    options = {
+        key: inside(shown(key), listed(word, least=1), part if isinstance(part, list) else [part])
+        for key, part in given.items()
+        if key != "policy"
+    }
+    if prod(map(len, options.values())) > MOST_RUNS:
+        raise bad("too many combinations", f"at most {MOST_RUNS:,}")
+    chosen = [[f"{key}={one}" for one in each] for key, each in options.items()]
+    return [_policy(name, each) for each in product(*chosen)]
+
+
+def _policy(spec: str, more: Sequence[str] = ()) -> Policy:
+    """The policy of a SPEC, and of more options."""
+    if more:
+        spec += ("," if ":" in spec else ":") + ",".join(more)
+    try:
+        return parse(spec)
+    except ConfigError as error:
+        raise bad(f"{error.key}: {error.problem}".removeprefix(": "), error.allowed) from None
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    """These, or as many as a number says, from 0 on."""
+    if isinstance(value, list):
+        return _each_once(listed(_SEED, least=1)(value))
+    return tuple(range(whole(1, MOST_RUNS)(value)))
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise bad(found(value), "true, false")
+    return value
+
+
+def _each_once(values: Iterable[Any], names: Iterable[Hashable] = ()) -> tuple[Any, ...]:
+    """The values. Raises ConfigError: one is there twice."""
+    values = tuple(values)
+    seen = set[Hashable]()
+    for value, name in zip(values, tuple(names) or values, strict=True):
+        if value in seen:
+            raise bad(f"{shown(name)} is there twice", "each once")
+        seen.add(value)
+    return values

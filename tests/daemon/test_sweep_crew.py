@@ -1,0 +1,125 @@
+"""Processes that carry out tasks: each has one answer, whoever dies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pilotfish.daemon.sweep.crew import Processes, _Left
+from pilotfish.daemon.sweep.task import Failure, Task, TraceFile
+from pilotfish.simulate.batch.select import Select
+
+#: What the processes are asked; they find it as a module, as they find our own.
+DEEDS = '''
+import os, signal
+from pathlib import Path
+from pilotfish.simulate.errors import ConfigError
+
+def told(task):
+    return (task.identity, task.seed)
+
+def once(task):
+    """The first that is asked for number 3 dies of it."""
+    mark = Path(task.policy)
+    if task.seed == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return (task.identity, os.getpid())
+
+def always(task):
+    if task.seed == 3:
+        os._exit(7)
+    return task.identity
+
+def wrong(task):
+    if task.seed == 0:
+        raise ConfigError("a.swf", "line 3", "no job")
+    if task.seed == 1:
+        raise MemoryError
+    if task.seed == 2:
+        open("/nowhere/at/all")
+    if task.seed == 3:
+        return 1 // 0
+    return "right"
+
+def group(task):
+    return (task.trace.path, os.getpid())
+'''
+
+
+@pytest.fixture
+def deeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "sweep_deeds.py").write_text(DEEDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import sweep_deeds  # type: ignore[import-not-found]
+
+    return sweep_deeds
+
+
+def tasks(count: int, mark: Path = Path("mark"), traces: int = 1) -> list[Task]:
+    return [
+        Task(f"t{i}", TraceFile(f"{i * traces // count}.swf", ""), Select(), None, str(mark), i, "")
+        for i in range(count)
+    ]
+
+
+def answers(crew: Processes, deed: Any, wanted: list[Task]) -> dict[str, Any]:
+    found = [pair for ended in crew.each(deed, wanted) for pair in ended]
+    assert Counter(task.identity for task, _ in found) == Counter(task.identity for task in wanted)
+    return {task.identity: answer for task, answer in found}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_task_is_answered_once(deeds: Any, workers: int) -> None:
+    with Processes(workers) as crew:
+        for count in (0, 1, 20):
+            assert answers(crew, deeds.told, tasks(count)) == {f"t{i}": (f"t{i}", i) for i in range(count)}
+
+
+def test_a_process_that_is_killed_loses_nothing(deeds: Any, tmp_path: Path) -> None:
+    with Processes(2) as crew:
+        found = answers(crew, deeds.once, tasks(12, tmp_path / "mark"))
+    assert (tmp_path / "mark").exists() and all(answer[0] == name for name, answer in found.items())
+
+
+def test_what_kills_twice_is_a_failure_and_the_others_go_on(deeds: Any) -> None:
+    with Processes(2) as crew:
+        found = answers(crew, deeds.always, tasks(8))
+    assert found.pop("t3") == Failure("two processes died of it, the last with exit code 7")
+    assert all(name == answer for name, answer in found.items())
+
+
+def test_what_goes_wrong_is_an_answer(deeds: Any) -> None:
+    with Processes(1) as crew:
+        found = answers(crew, deeds.wrong, tasks(5))
+    assert found == {
+        "t0": Failure("a.swf: line 3: no job"),
+        "t1": Failure("there is not enough memory"),
+        "t2": Failure("/nowhere/at/all: No such file or directory"),
+        "t3": Failure("unexpected ZeroDivisionError: integer division or modulo by zero"),
+        "t4": "right",
+    }
+
+
+def test_they_are_gone_when_they_are_no_longer_needed(deeds: Any) -> None:
+    with Processes(2) as crew:
+        next(crew.each(deeds.told, tasks(8)))
+        ours = [child for child in psutil.Process().children() if "pilotfish.daemon.sweep" in " ".join(child.cmdline())]
+        assert len(ours) == 2
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in ours)
+
+
+def test_a_process_stays_with_what_it_has_read(deeds: Any) -> None:
+    with Processes(1) as crew:
+        order = [task.trace.path for ended in crew.each(deeds.told, tasks(9, traces=3)) for task, _ in ended]
+    assert order == sorted(order)
+    left = _Left(tasks(9, traces=3))
+    mine = left.group(left.take(None, Counter()))
+    other = left.group(left.take(None, Counter([mine])))
+    assert mine != other
+    assert [left.group(left.take(mine, Counter([other]))) for _ in range(2)] == [mine, mine]
+    assert left.group(left.take(mine, Counter([other]))) not in (mine, other)

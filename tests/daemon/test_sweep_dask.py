@@ -1,0 +1,136 @@
+"""A sweep on a Dask cluster of real processes: the same rows, and a worker that is killed loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.sweep import dask_crew
+
+SWEEP: dict[str, Any] = {
+    "schema": "pilotfish/sweep/v1",
+    "workloads": ["a.swf", {"file": "b.swf", "load": [1, 2]}],
+    "policies": ["easy:order=wfp3", "easy:order=unicep"],
+    "seeds": 20,
+}
+
+QUIET: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    made = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, **QUIET)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, jobs in (("a.swf", 1500), ("b.swf", 1000)):
+        lines = (f"{i} {i} -1 {3 + i % 5} {1 + i % 8} -1 -1 -1 20" + " -1" * 9 for i in range(1, jobs + 1))
+        (tmp_path / name).write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n")
+    (tmp_path / "s.yaml").write_text(json.dumps(SWEEP))
+    return tmp_path
+
+
+def unmeasured(path: Path) -> list[str]:
+    return [line.rpartition(",")[0] for line in path.read_text().splitlines()]
+
+
+def once_begun(journal: Path, deed: Callable[[], Any]) -> tuple[threading.Thread, list[int]]:
+    """Do something as soon as some runs are done; gives how many then are."""
+    done: list[int] = []
+
+    def watch() -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
+            time.sleep(0.002)
+        deed()
+        done.append(journal.read_bytes().count(b"\n") - 1)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread, done
+
+
+def test_a_worker_that_is_killed_loses_nothing(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    victim = next(iter(cluster.workers.values())).pid
+    killer, done = once_begun(folder / "far" / "journal.jsonl", lambda: os.kill(victim, signal.SIGKILL))
+    assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address, "--out", "far"]) == 0
+    killer.join()
+    assert 5 <= done[0] < 120, "it was killed in the middle"
+    assert main(["sweep", "s.yaml", "--out", "near"]) == 0
+    far, near = (unmeasured(folder / name / "results.csv") for name in ("far", "near"))
+    assert far == near and len(far) == 121
+    assert "distributed" not in capsys.readouterr().err, "what it has to say, we say"
+
+
+def test_what_fails_there_is_a_row_here(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "s.yaml").write_text(json.dumps(SWEEP | {"seeds": 1, "workloads": ["a.swf", "bad.swf"]}))
+    (folder / "bad.swf").write_text("1 2 3\n")
+    assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
+    assert "s.yaml: workloads[1]: bad.swf:1: found 3 numbers" in capsys.readouterr().err
+
+
+def test_a_cluster_with_another_pilotfish_is_refused(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_crew, "__version__", "9.9")
+    assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
+    assert "scheduler has pilotfish 0.1.0: install 9.9 there" in capsys.readouterr().err
+
+
+def test_a_cluster_without_workers_is_not_waited_for_long(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_crew, "PATIENCE_S", 0.2)
+    with LocalCluster(n_workers=0, processes=False, protocol="tcp://", **QUIET) as empty:
+        assert main(["sweep", "s.yaml", "--dask", empty.scheduler_address]) == 1
+        assert "it has no workers" in capsys.readouterr().err
+
+
+def test_a_cluster_that_goes_away_leaves_what_was_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
+    closer, done = once_begun(folder / "s.results" / "journal.jsonl", made.close)
+    assert main(["sweep", "s.yaml", "--dask", made.scheduler_address]) == 1
+    closer.join()
+    assert "the cluster has gone; the same command goes on where it was" in capsys.readouterr().err
+    assert 5 <= done[0] < 120 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
+
+
+def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_crew, "PATIENCE_S", 0.2)
+    assert main(["sweep", "s.yaml", "--dask", "tcp://127.0.0.1:9"]) == 1
+    assert "no scheduler answers there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["", "foo://x", "head", "tcp://head:x"])
+def test_what_is_no_address(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--dask", address]) == 64
+    assert "tcp://head:8786" in capsys.readouterr().err
+
+
+def test_the_cluster_has_its_own_workers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--dask", "tcp://head:8786", "--workers", "2"]) == 64
+    assert "not beside --dask" in capsys.readouterr().err
+
+
+def test_without_distributed_one_line_says_how_to_get_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["sweep", "s.yaml", "--dask", "tcp://head:8786"]) == 1
+    assert "pip install 'pilotfish[distributed]'" in capsys.readouterr().err

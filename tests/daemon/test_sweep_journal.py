@@ -1,0 +1,71 @@
+"""The journal of a sweep: what was kept is there again, whatever a crash did to the last line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pilotfish.daemon.sweep.journal import Journal, read_journal
+from pilotfish.simulate.errors import ConfigError
+
+FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
+
+
+def test_what_is_added_is_there_again_to_the_last_bit(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "journal.jsonl"
+    assert read_journal(path) == {}
+    with Journal(path) as journal:
+        journal.add({"a1": FOUND["a1"]})
+        journal.add({"b2": FOUND["b2"]})
+        assert read_journal(path) == journal.done == FOUND
+    with Journal(path) as journal:
+        assert journal.done == FOUND
+
+
+@given(st.integers(0, 400))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_journal_cut_anywhere_goes_on(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    with Journal(path) as journal:
+        journal.add(FOUND)
+    path.write_bytes(whole := path.read_bytes()[:length])
+    kept = {json.loads(line)["run"] for line in whole.split(b"\n")[1:-1]}
+    with Journal(path) as journal:
+        assert set(journal.done) == kept
+        journal.add({"c3": {"makespan": 3.0}})
+    assert read_journal(path) == {name: FOUND[name] for name in kept} | {"c3": {"makespan": 3.0}}
+
+
+@pytest.mark.parametrize("line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run": "x", "numbers": 4}', b"\xff\xfe"])
+def test_a_line_that_is_none_is_as_if_it_were_not_there(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.add({"a1": FOUND["a1"]})
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    with Journal(path) as journal:
+        journal.add({"b2": FOUND["b2"]})
+    assert read_journal(path) == FOUND
+
+
+@pytest.mark.parametrize("data", [b"my notes\n", b"{}", b'{"schema": "pilotfish/sweep-journal/v2"}\n'])
+def test_another_file_is_left_as_it_is(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(data)
+    for use in (Journal, read_journal):
+        with pytest.raises(ConfigError, match="this is no journal of a sweep"):
+            use(path)
+    assert path.read_bytes() == data
+
+
+def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path), pytest.raises(ConfigError, match="another sweep is writing to it"):
+        Journal(path)
+    Journal(path).__exit__()
