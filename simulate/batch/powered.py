@@ -16,6 +16,7 @@ from ..kernels.batch import tables
 from ..kernels.batch.powered import tables as powered
 from ..kernels.batch.powered.tables import Clock, Count, Powered
 from ..workload import Workload
+from .endless import refuse_endless
 from .orders import ranks
 from .powers import Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
@@ -30,7 +31,9 @@ CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float6
 
 
 def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powers | None, seed: int) -> Powered:
-    """Raises ConfigError: the machine cannot do what the policy wants of it."""
+    """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
+    if policy.limit or policy.keeper:
+        refuse_endless(workload, "a policy that limits or keeps machines")
     if powers is None:
         known = "a cluster file that says it, or --procs"
         raise ConfigError("policy", "", "what this machine draws is not known", known)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ConfigError
 from ..kernels.batch import tables
 from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
 from ..workload import Workload
+from .endless import refuse_endless
 from .orders import CHANGING, ranks
 from .spec import Conservative, Easy, Strict
 
@@ -67,13 +67,9 @@ def conservative(
     """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
 
     Raises:
-        ConfigError: a job without a walltime: behind it, no other could be promised a place.
+        ConfigError: a job has no walltime: behind it, no other could be promised a place.
     """
-    endless = np.flatnonzero(np.isinf(workload.walltime))
-    if len(endless):
-        which = workload.more.get("name", workload.id)[endless[0]]
-        why = f"it has no walltime (as {len(endless):,} jobs here), so that no other has a place behind it"
-        raise ConfigError(workload.name, f"job {which}", why, "walltimes, or another policy")
+    refuse_endless(workload, "conservative backfilling")
     size, words = len(workload), -(-machine // 64)
     most = min(size, machine) + 1
     world = Reserving(

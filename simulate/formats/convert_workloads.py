@@ -1,7 +1,7 @@
 """Workloads from one format to another, and what the other cannot say.
 
 Rule: a replay of what is written is the replay of what was read, start by start. Whatever else is lost is counted; of
-that, only walltimes that SWF cannot leave out would change a replay.
+that, only walltimes that SWF cannot leave out would change a replay, and only delays what it draws.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from .swf_write import dump_swf
 
 def swf_to_batsim(jobs: Workload, description: str) -> Converted:
     """The JSON of a trace: a `delay` for each run time. O(jobs)."""
-    counts = {"walltimes of 0: now the shortest there is": int((jobs.walltime == 0).sum())}
+    counts = {
+        "computing: a delay draws what idle resources do": int((jobs.run_time > 0).sum()),
+        "walltimes of 0: now the shortest there is": int((jobs.walltime == 0).sum()),
+    }
     made = replace(batsim_of(jobs), more={"description": description})
     return Converted(batsim_text(made), _jobs(jobs), some(counts), jobs.left_out)
 
@@ -30,6 +33,7 @@ def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted
     counts = {
         "names of profiles": len(jobs),
         "flops: now the time that they take": int((more["computes"] & (jobs.run_time > 0)).sum()),
+        "delays: jobs of SWF compute": int((~more["computes"]).sum()),
         "ids that are no numbers: now counted": len(jobs) * ("name" in more),
         "jobs without a walltime: now the time that they take": int(endless.sum()),
         "fields of users": sum(not job.more.keys() <= more.keys() for job in given.jobs),

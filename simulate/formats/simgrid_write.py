@@ -14,7 +14,7 @@ from ..batch.powers import powers_of
 from ..errors import ConfigError
 from ..platform import Cluster, NodeType, Power, Transition
 from .hostlist import MOST_NODES
-from .simgrid_cluster import MASTER
+from .simgrid_cluster import MASTER, MASTERS
 
 _HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -27,15 +27,19 @@ _ASLEEP, _AT_ONCE = 1e-3, 1e18
 
 
 def platform_text(cluster: Cluster) -> str:
-    """The XML of a platform file. O(cores). Raises ConfigError: too many cores."""
+    """The XML of a platform file. O(cores). Raises ConfigError: too many cores, or hosts that would have one name."""
     cores = sum(node.type.cores for node in cluster.nodes)
     if cores > MOST_NODES:
         raise ConfigError(cluster.source, "nodes", f"{cores} cores are as many hosts", f"at most {MOST_NODES}")
     hosts = [_host(MASTER, f"{speed_of(cluster.nodes[0].type)!r}f", {"role": "master"})]
-    kinds = {kind: _properties(kind) for kind in cluster.types}
+    kinds, taken = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
     for node in cluster.nodes:
-        speeds, properties = kinds[node.type]
-        hosts += [_host(name, speeds, properties) for name in host_names(node.name, node.type.cores)]
+        names = host_names(node.name, node.type.cores)
+        if twice := taken.intersection(names):
+            allowed = f"names that are neither {', '.join(MASTERS)} nor those of another node's cores"
+            raise ConfigError(cluster.source, f"nodes: {node.name}", f"{min(twice)!r} is a host already", allowed)
+        taken.update(names)
+        hosts += [_host(name, *kinds[node.type]) for name in names]
     return _HEAD + "".join(hosts) + _TAIL
 
 

@@ -46,10 +46,12 @@ def test_a_trace_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "t.json.gz: 40 jobs for 8 resources" in capsys.readouterr().err
     assert len(json.loads(gzip.decompress((folder / "t.json.gz").read_bytes()))["jobs"]) == 40
     assert main(["convert", "t.json.gz", "u.swf"]) == 0
-    assert "not in it any more: names of profiles (40)" in capsys.readouterr().err
+    assert "not in it any more: names of profiles, delays: jobs of SWF compute (40)" in capsys.readouterr().err
     first = summary(capsys, "-w", "t.swf")
-    assert first["nb_jobs_rejected"] == 4
-    assert first == summary(capsys, "-w", "t.json.gz") == summary(capsys, "-w", "u.swf")
+    assert first["nb_jobs_rejected"] == 4 and first == summary(capsys, "-w", "u.swf")
+    waits = summary(capsys, "-w", "t.json.gz")
+    joules, idle = first.pop("consumed_joules"), waits.pop("consumed_joules")
+    assert first == waits and isinstance(joules, float) and isinstance(idle, float) and joules > idle
 
 
 def test_flops_become_time_by_the_speed_of_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ WHOLE = st.integers(0, 12).map(float)
 TIMES = st.one_of(WHOLE, EIGHTHS)
 GAPS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0])
 JOB = st.tuples(GAPS, TIMES, TIMES, st.integers(1, 9))
+ENDLESS = st.tuples(GAPS, TIMES, st.one_of(TIMES, st.just(np.inf)), st.integers(1, 9))
 MACHINES = st.sampled_from([2, 3, 4, 5, 6, 8, 9, 70])  # small ones, so that jobs are in each other's way
 POWERS = st.builds(
     lambda idle, more, over, off, on_s, off_s: Powers(
@@ -79,6 +80,12 @@ def test_it_is_the_schedule_of_the_definition(
     rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int
 ) -> None:
     same(rows, machine, policy, powers, seed)
+
+
+@given(st.lists(ENDLESS, min_size=1, max_size=24), MACHINES, st.builds(Saving, BASES, SHUTDOWNS), POWERS)
+@settings(max_examples=150, deadline=None)
+def test_so_it_is_where_jobs_have_no_walltime(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+    same(rows, machine, policy, powers, 0)
 
 
 @given(st.lists(DENSE, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT, POWERS)

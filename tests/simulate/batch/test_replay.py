@@ -14,9 +14,12 @@ from plain_replay import plain
 
 from pilotfish.simulate.batch import replay as module
 from pilotfish.simulate.batch import worlds
+from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import ORDERS
+from pilotfish.simulate.batch.powers import TAURUS
 from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import Conservative, Easy, Strict
+from pilotfish.simulate.batch.saving import Inertial, PowerCap
+from pilotfish.simulate.batch.spec import Conservative, Easy, Saving, Strict
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.workload import Workload
 
@@ -125,8 +128,10 @@ def test_what_runs_for_ever_as_far_as_is_known_delays_nobody_who_goes_first() ->
     """Behind a job without a walltime no time is reserved, so that all that fit go before the first that waits."""
     rows = [(0.0, 5.0, math.inf, 3), (0.0, 1.0, 1.0, 4), (0.0, 9.0, math.inf, 1), (0.0, 1.0, 1.0, 1)]
     assert replay(workload(rows), 4).start_time.tolist() == [0.0, 9.0, 0.0, 5.0]
-    with pytest.raises(ConfigError, match="job 1: it has no walltime"):
-        replay(workload(rows), 4, Conservative())
+    half, base = PowerCap(cap=Amount(0.5, share=True)), Easy()
+    for policy in (Conservative(), Saving(base, limit=half), Saving(base, keeper=Inertial())):
+        with pytest.raises(ConfigError, match="job 1: it has no walltime"):
+            replay(workload(rows), 4, policy, powers=TAURUS)
 
 
 def test_an_empty_workload() -> None:

@@ -93,7 +93,12 @@ def test_there_and_back_a_second_time_it_is_the_same_file(
 def test_batsim_gets_what_batsim_takes(tmp_path: Path) -> None:
     """No delay and no walltime of 0, and the profiles that it knows."""
     jobs = read_swf(trace(tmp_path, [(0, 0.0, -1.0, 1, -1), (1.5, 2.0, 9.0, 2, 5)]))
-    data = json.loads(swf_to_batsim(jobs, "x").text)
+    made = swf_to_batsim(jobs, "x")
+    assert made.lost == {
+        "computing: a delay draws what idle resources do": 1,
+        "walltimes of 0: now the shortest there is": 1,
+    }
+    data = json.loads(made.text)
     assert data["nb_res"] == 8 and data["description"] == "x"
     assert data["jobs"] == [
         {"id": 7, "subtime": 0, "res": 1, "profile": "nothing", "walltime": math.ulp(0.0), "status": 1},
@@ -113,6 +118,7 @@ def test_what_swf_cannot_say_is_counted(tmp_path: Path) -> None:
     assert made.lost == {
         "names of profiles": 4,
         "flops: now the time that they take": 2,
+        "delays: jobs of SWF compute": 1,
         "ids that are no numbers: now counted": 4,
         "jobs without a walltime: now the time that they take": 1,
         "fields of users": 1,

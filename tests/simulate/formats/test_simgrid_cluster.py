@@ -246,6 +246,13 @@ def test_more_cores_than_hosts_can_be_read() -> None:
         platform_text(Cluster("c", tuple(Node(f"n{i}", kind) for i in range(3)), source="c.yaml"))
 
 
+@pytest.mark.parametrize("names", [("master_host",), ("master_host0",), ("a", "a_1"), ("a_0", "a")])
+def test_hosts_that_would_have_one_name(names: tuple[str, ...]) -> None:
+    nodes = tuple(Node(name, NodeType("t", 2 if name == "a" else 1, 1.0, 1.0)) for name in names)
+    with pytest.raises(ConfigError, match="is a host already"):
+        platform_text(Cluster("c", nodes, source="c.yaml"))
+
+
 def test_what_a_cluster_file_cannot_say_is_counted() -> None:
     text = zone(
         '<host id="master_host" speed="1f"/>'
