@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 def simulate(
     workload: Annotated[
-        Path,
-        typer.Option("--workload", "-w", metavar="FILE", help="The trace: SWF, or Batsim's JSON (also .gz)."),
+        list[Path],
+        typer.Option("--workload", "-w", metavar="FILE", help="SWF, or Batsim's JSON (also .gz); may be given again."),
     ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
@@ -82,14 +83,16 @@ def simulate(
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
+    from ...simulate.workload import joined
 
-    kind, nodes = format_of(workload), None if cluster is None else inputs.read_machine(cluster)
-    inputs.load_replay([chosen], kind.kernels)
-    select = Select(begin, end, tuple(user or ()), least, most, load)
-    jobs = select.of(kind.read(workload, speeds=inputs.speeds(nodes), skip_invalid=skip_invalid))
-    machine, whose = _machine(jobs, workload, kind, procs, nodes, resource)
+    kinds, nodes = [format_of(path) for path in workload], None if cluster is None else inputs.read_machine(cluster)
+    inputs.load_replay([chosen], {kernel for kind in kinds for kernel in kind.kernels})
+    select, speeds = Select(begin, end, tuple(user or ()), least, most, load), inputs.speeds(nodes)
+    read = zip(workload, kinds, strict=True)
+    jobs = select.of(joined([kind.read(path, speeds=speeds, skip_invalid=skip_invalid) for path, kind in read]))
+    machine, whose = _machine(jobs, workload, kinds, procs, nodes, resource)
     if not len(jobs):
-        raise ConfigError(str(workload), "", f"no jobs to replay{_left_out(jobs)}")
+        raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch import energy
     from ...simulate.batch.metrics import summarise
 
@@ -111,7 +114,8 @@ def simulate(
     from ..render.replay import show
     from ..render.screen import Screen
 
-    show(Screen(), replayed, summary, str(about["policy"]), whose, limit, assumed=cluster is None)
+    has_limit = getattr(chosen, "limit", None) is not None
+    show(Screen(), replayed, summary, str(about["policy"]), whose, limit, has_limit=has_limit, assumed=cluster is None)
     if out is not None:
         inputs.note(f"the results are in {out}")
 
@@ -142,7 +146,7 @@ def _policy(text: str) -> Policy:
 
 
 def _machine(
-    jobs: Workload, path: Path, kind: Format, procs: int | None, cluster: Cluster | None, resource: str
+    jobs: Workload, paths: list[Path], kinds: list[Format], procs: int | None, cluster: Cluster | None, resource: str
 ) -> tuple[Machine, str]:
     """The machine, and who says so."""
     from ...simulate.batch.machine import Machine, machine_of
@@ -155,8 +159,8 @@ def _machine(
         return found, f"the {what} of {Path(cluster.source).name}"
     if jobs.machine is None:
         why = "missing: how large the machine is"
-        raise ConfigError(str(path), kind.size, why, "that, or --procs, or --cluster")
-    return Machine(jobs.machine), f"{kind.size} of {path.name}"
+        raise ConfigError(_names(paths), kinds[0].size, why, "that, or --procs, or --cluster")
+    return Machine(jobs.machine), f"{kinds[0].size} of {_names(path.name for path in paths)}"
 
 
 def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Replayed:
@@ -170,14 +174,18 @@ def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Repl
         )  # fmt: skip
 
 
+def _names(paths: Iterable[object]) -> str:
+    return ", ".join(map(str, paths))
+
+
 def _about(
-    workload: Path, cluster: Path | None, policy: Policy, seed: int, machine: int, jobs: Workload
+    workload: list[Path], cluster: Path | None, policy: Policy, seed: int, machine: int, jobs: Workload
 ) -> dict[str, Any]:
     """Where a summary's numbers come from."""
     from ... import __version__
     from ...simulate.batch.spec import text_of
 
-    files = [path for path in (workload, cluster) if path is not None]
+    files = [path for path in (*workload, cluster) if path is not None]
     return {
         "schema": "pilotfish/replay/v1",
         "version": __version__,

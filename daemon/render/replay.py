@@ -24,9 +24,9 @@ PATIENCE_S = 2.0
 
 def show(
     screen: Screen, replayed: Replayed, summary: Summary, policy: str, whose: str, limit: Limited | None,
-    *, assumed: bool,
+    *, has_limit: bool, assumed: bool,
 ) -> None:  # fmt: skip
-    """Print the summary; `assumed`: what the machine draws is not its own."""
+    """Print the summary; `has_limit`: the policy has one; `assumed`: what the machine draws is not its own."""
     jobs = replayed.workload
     machine = f"{replayed.machine:,} processors ({whose})"
     screen.title(f"{clean(jobs.name)}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
@@ -39,8 +39,8 @@ def show(
         ("energy", _energy(summary, assumed=assumed)),
         ("jobs", _ends(summary)),
     ]
-    if limit is not None:
-        lines.insert(-1, ("limit", _limit(limit)))
+    if limit is not None or has_limit:
+        lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
     spent = summary.simulation_time

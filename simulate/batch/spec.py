@@ -101,6 +101,9 @@ def parse(text: str) -> Policy:
         if place in found:
             problem = f"{_NAMES[type(found[place])]!r} and {_NAMES[type(part)]!r} do not go together"
             raise ConfigError("policy", "", problem, "one of them")
+        if place == "limit" and part.begin >= part.end:
+            where = f"{_NAMES[type(part)]}:end"
+            raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
         found[place] = part
     return Saving(base, **found)
 

@@ -85,7 +85,7 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
     """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
     ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
-    places, name = allocations(replayed), _field(jobs.name)
+    places, names = allocations(replayed), _fields(jobs.more.get("workload", np.full(len(jobs), jobs.name, object)))
     lines = [",".join(JOB_COLUMNS)]
     ids = _fields(jobs.more.get("name", jobs.id))
     profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
@@ -93,7 +93,7 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
     energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
     columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
     for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        asked = f"{ids[i]},{name},{profiles[i]},{submit!r},{size},{walls[i]}"
+        asked = f"{ids[i]},{names[i]},{profiles[i]},{submit!r},{size},{walls[i]}"
         if rejected[i]:
             lines.append(f"{asked},0,{REJECTED},,,,,,,,")
             continue

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
+from ..batch.options import Amount
 from ..batch.select import Select
 from ..batch.spec import Policy, text_of
 
@@ -122,7 +123,9 @@ def options_of(policy: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in fields(policy):
         value = getattr(policy, each.name)
-        if is_dataclass(value):
+        if isinstance(value, Amount):
+            found[each.name] = str(value)
+        elif is_dataclass(value):
             found |= options_of(value)
         elif value is not None:
             found[each.name] = value

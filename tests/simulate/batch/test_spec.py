@@ -72,6 +72,7 @@ def test_what_is_written_is_read(name: str) -> None:
         ("easy+energybud:budget=half", "percentage"),
         ("easy+proportional:rho=1.5", "0 to 1"),
         ("easy+inertial:growth=fast", "plus-one, double"),
+        ("easy+powercap:begin=5,end=5", "more than begin=5"),
     ],
 )
 def test_what_is_no_policy_is_said(text: str, why: str) -> None:

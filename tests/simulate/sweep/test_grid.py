@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import make_dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -66,6 +67,8 @@ def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
     part = make_dataclass("Part", [("t_idle", float, 300.0)], frozen=True)()
     whole = make_dataclass("Whole", [("order", str, "fcfs"), ("power", Any, part), ("none", Any, None)])()
     assert options_of(whole) == {"order": "fcfs", "t_idle": 300.0}
+    capped = options_of(parse("easy+powercap:cap=60%,begin=5"))
+    assert capped == {"order": "fcfs", "cap": "60%", "begin": 5.0, "end": math.inf}
 
 
 RUN = Run(0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, "lab.yaml", parse("easy"), 0)

@@ -1,0 +1,40 @@
+"""Workloads that are joined: nothing is lost, each job is where it was and whose it was."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.simulate.workload import Workload, joined
+
+TIMES = st.lists(st.integers(0, 9), max_size=12).map(sorted)
+
+
+def made(name: str, times: list[int], more: dict[str, list[object]] | None = None) -> Workload:
+    """Jobs submitted then, numbered from 1."""
+    column = np.array(times, np.float64)
+    columns = {key: np.array(values, object) for key, values in (more or {}).items()}
+    ids, sizes = np.arange(1, len(times) + 1), np.ones(len(times), np.int64)
+    return Workload(name, ids, column, column, column, sizes, more=columns, machine=len(times), left_out={"odd": 1})
+
+
+@given(st.lists(TIMES, min_size=2, max_size=4))
+def test_jobs_of_several_workloads_are_all_there_in_the_order_of_submission(every: list[list[int]]) -> None:
+    whole = joined([made(f"w{i}", times) for i, times in enumerate(every)])
+    expected = sorted((time, i, k + 1) for i, times in enumerate(every) for k, time in enumerate(times))
+    found = zip(whole.submit_time.tolist(), whole.more["workload"].tolist(), whole.id.tolist(), strict=True)
+    assert list(found) == [(float(time), f"w{i}", k) for time, i, k in expected]
+    assert whole.left_out == {"odd": len(every)} and whole.machine == max(map(len, every))
+
+
+def test_names_and_profiles_stay_and_only_columns_that_all_have() -> None:
+    own = made("a", [0, 2], {"name": ["a!x", "a!y"], "profile": ["p", "q"], "user": [1, 2]})
+    whole = joined([own, made("b", [1])])
+    assert whole.name == "a+b" and set(whole.more) == {"name", "profile", "workload"}
+    assert whole.more["name"].tolist() == ["a!x", "1", "a!y"] and whole.more["profile"].tolist() == ["p", "1", "q"]
+
+
+def test_one_workload_is_itself() -> None:
+    own = made("a", [0, 2])
+    assert joined([own]) is own
