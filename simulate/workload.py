@@ -56,7 +56,7 @@ class Workload:
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:
-    """One workload of several, in the order of submission; of two submitted at one time the first workload's comes first.
+    """One workload of several, in the order of submission; of those submitted at one time the first workload's first.
 
     Whose each job is stands in the column `workload`; of other columns those stay that all have. O(jobs log jobs).
     """
