@@ -1,11 +1,15 @@
 """What tests measured is printed at the end of the run: `record_property("measured", "one line")` in a test.
 
-Rule: numbers that depend on how busy the machine is are reported, not asserted.
+Rule: numbers that depend on how busy the machine is are reported, not asserted; no example has a deadline either.
 """
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

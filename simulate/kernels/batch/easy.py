@@ -17,6 +17,7 @@ from ..native import BlockType, register
 from .free import give_back, take
 from .running import add, earliest, pop
 from .scored import sort_queue
+from .submission import at_once, submit
 from .tables import (
     DONE,
     ENDED,
@@ -42,7 +43,7 @@ from .tables import (
     WAITING,
     Replay,
 )
-from .waiting import insert, nothing, remove, search
+from .waiting import nothing, remove, search
 
 
 class ReplayType(BlockType):
@@ -133,34 +134,16 @@ def _pass_sorted(replay, now):
 
 @inner
 def _submit(replay, job, now, direct):
-    """Take a job in; True if a pass has to look at it. `direct`: it may be judged before others of this instant."""
-    row, count = replay.jobs[job], replay.count
-    size = row.size
-    if size > count[MACHINE]:
-        row.state = REJECTED
+    """Take a job in; True if a pass has to look at it."""
+    count = replay.count
+    if count[ORDER] == 0:
+        return submit(replay, job, now, direct, _start, at_once)
+    if replay.jobs[job].size > count[MACHINE]:
+        replay.jobs[job].state = REJECTED
         return False
-    waits = count[WAITING] > 0
-    if count[ORDER] > 0:
-        replay.queue[count[WAITING]] = job
-        count[WAITING] += 1
-        return True
-    if waits and row.rank > count[HEAD]:
-        direct = direct and count[RESERVED] == 1
-        if direct and count[FILLS] == 1 and size <= count[FREE]:
-            late = now + row.wall > replay.clock[RESERVATION]
-            if not late or size <= count[SPARE]:
-                _start(replay, job, now)
-                if late:
-                    count[SPARE] -= size
-                return False
-    else:
-        if not waits and direct and size <= count[FREE]:
-            _start(replay, job, now)
-            return False
-        count[HEAD], count[RESERVED], direct = row.rank, 0, False
-    insert(replay, row.rank, size, row.wall)
+    replay.queue[count[WAITING]] = job
     count[WAITING] += 1
-    return not direct
+    return True
 
 
 @inner

@@ -14,6 +14,7 @@ from numba.core import types
 from ...jit import inner
 from ...native import BlockType, register
 from ..running import pop
+from ..submission import submit
 from ..tables import (
     DONE,
     FILLS,
@@ -28,14 +29,13 @@ from ..tables import (
     NOW,
     PAUSED,
     PIECES,
-    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
     SPARE,
     WAITING,
 )
-from ..waiting import insert, nothing, remove, search
+from ..waiting import nothing, remove, search
 from .balance import was_refused
 from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
 from .horizon import decide, next_period, see, watch
@@ -134,31 +134,12 @@ def _pass(world, now):
 
 @inner
 def _submit(world, job, now, direct):
-    """Take a job in; True if a pass has to look at it. `direct`: it may be judged before others of this instant."""
-    row, count = world.jobs[job], world.count
-    size = row.size
-    if size > count[MACHINE]:
-        row.state = REJECTED
-        return False
-    waits = count[WAITING] > 0
-    if waits and row.rank > count[HEAD]:
-        direct = direct and count[RESERVED] == 1
-        if direct and count[FILLS] == 1 and size <= count[FREE]:
-            late = now + boot_time(world, size) + row.wall > world.clock[RESERVATION]
-            if not late or size <= count[SPARE]:
-                begin(world, job, now)
-                if late:
-                    count[SPARE] -= size
-                return False
-    else:
-        if not waits and direct and size <= count[FREE]:
-            begin(world, job, now)
-            return False
-        count[HEAD], count[RESERVED], direct = row.rank, 0, False
-    insert(world, row.rank, size, row.wall)
-    count[WAITING] += 1
-    world.clock[Clock.LOAD] += size * row.wall
-    return not direct
+    """Take a job in; True if a pass has to look at it."""
+    waiting = world.count[WAITING]
+    looked_at = submit(world, job, now, direct, begin, boot_time)
+    if world.count[WAITING] > waiting:
+        world.clock[Clock.LOAD] += world.jobs[job].size * world.jobs[job].wall
+    return looked_at
 
 
 @inner
