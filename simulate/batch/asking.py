@@ -246,8 +246,8 @@ class _World:
         """What became of the jobs. Raises PolicyError: some of them wait for ever."""
         if self.waiting:
             first = next(iter(self.waiting.values()))
-            others = f", and {len(self.waiting) - 1:,} more," if len(self.waiting) > 1 else ""
-            raise self._wrong(first, f"it{others} waits for ever: nothing runs, and no more jobs are submitted")
+            others = f" as {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
+            raise self._wrong(first, f"it waits for ever{others}: nothing runs, and no more jobs are submitted")
         counts = np.array([len(given) for given in self.given], np.int64)
         begins = np.zeros(len(counts), np.int64)
         begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]

@@ -99,7 +99,7 @@ def replay(
         return _asked(workload, whole, policy, decision_time, progress, clock)
     if decision_time != 0.0:
         raise ConfigError("decision_time", "", "compiled policies decide in no time", "0, or a policy of one's own")
-    kernel, world = load(kernel_of(policy)), _world(workload, machine, policy, seed, groups, powers)
+    kernel, world = load(_kernel_of(policy)), _world(workload, machine, policy, seed, groups, powers)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
@@ -137,8 +137,12 @@ def _asked(
     )
 
 
-def kernel_of(policy: Policy) -> str:
-    """The kernel that replays it."""
+def kernel_of(policy: Policy | OwnPolicy) -> str | None:
+    """The kernel that replays it; None: it needs none."""
+    return _kernel_of(policy) if isinstance(policy, Policy) else None
+
+
+def _kernel_of(policy: Policy) -> str:
     if isinstance(policy, Conservative):
         return "batch.conservative"
     return "batch.powered.easy" if isinstance(policy, Saving) else "batch.easy"
