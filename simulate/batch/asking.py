@@ -113,13 +113,17 @@ class _World:
         )
 
     def next_time(self) -> float:
-        """When something happens; inf = never again. Times to call at count for nothing once all jobs are done."""
+        """When something happens; inf = never again. Once no job is left, nobody is called any more."""
         time = self.submit[self.next]
         if self.ending and self.ending[0][0] < time:
             time = self.ending[0][0]
         if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
             time = self.wakes[0]
         return time
+
+    def left(self) -> bool:
+        """Whether a job waits, runs or is to come."""
+        return bool(self.waiting or self.ending or self.next < self.count)
 
     def go_to(self, now: float) -> None:
         """All ends of this instant, then all submissions."""
@@ -147,7 +151,7 @@ class _World:
 
     def news(self) -> bool:
         """Whether there is something to tell that was not told at the last call."""
-        return self.woken or bool(self.snapshot.submitted or self.snapshot.ended)
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.left()))
 
     def call(self) -> list[Any]:
         """What the policy decides now."""

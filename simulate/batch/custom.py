@@ -7,7 +7,7 @@ change, never made anew, and is true during the call alone: numbers and jobs may
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
@@ -129,7 +129,7 @@ class Snapshot:
     submitted: list[Job]
     ended: list[Running]
     machine: Machine
-    _columns: Callable[[], dict[str, Array]]
+    _columns: Callable[[], dict[str, Array]] = field(repr=False)
 
     def columns(self) -> dict[str, Array]:
         """`number`, `size`, `walltime` and `submit_time` of the jobs that wait, an array each. O(jobs that wait)."""
