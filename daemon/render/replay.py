@@ -37,7 +37,7 @@ def show(
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
         ("energy", _energy(summary, assumed=assumed)),
-        ("jobs", _ends(summary)),
+        ("jobs", _ends(summary, int((jobs.size > replayed.machine).sum()))),
     ]
     if limit is not None or has_limit:
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
@@ -65,14 +65,16 @@ def _limit(limit: Limited) -> str:
     return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
 
 
-def _ends(summary: Summary) -> str:
+def _ends(summary: Summary, too_large: int) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
     if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
         words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
-    if summary.nb_jobs_rejected:
-        words.append(f"{summary.nb_jobs_rejected:,} rejected: too large for the machine")
+    if too_large:
+        words.append(f"{too_large:,} rejected: too large for the machine")
+    if others := summary.nb_jobs_rejected - too_large:
+        words.append(f"{others:,} rejected by the policy")
     return ", ".join(words)
 
 
@@ -96,6 +98,8 @@ def show_policies(screen: Screen) -> None:
     screen.put("", "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300:", "")
     for name, kind in PARTS.items():
         _show_policy(screen, name, kind, words)
+    screen.put("", "Your own, a class (the README says how): ./mine.py:Class, package.module:Class,")
+    screen.put("and its options, as in ./mine.py:Class:depth=3,share=0.5")
     for option, meanings in words.items():
         screen.put("", f"{option}:")
         longest = max(map(len, meanings))
