@@ -27,6 +27,7 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
@@ -214,11 +215,15 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[BatchPolicy], reading: Iterable[str] = ("batch.swf",)) -> None:
+def load_replay(policies: Iterable[BatchPolicy | Contending], reading: Iterable[str] = ("batch.swf",)) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+    from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
 
-    load_kernels(*reading, *sorted({kernel_of(policy) for policy in policies}))
+    kernels = {
+        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy) for policy in policies
+    }
+    load_kernels(*reading, *sorted(kernels))
 
 
 def read_cluster(path: Path) -> Cluster:

@@ -18,7 +18,9 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...simulate.batch.energy import Array, Limited, Track
     from ...simulate.batch.machine import Machine
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
     from ...simulate.formats.workloads import Format
@@ -72,6 +74,8 @@ def simulate(
       pilotfish simulate -w trace.swf.gz
       pilotfish simulate -w trace.swf --procs 1024 -p easy:order=sjf --out run
     """
+    from ...simulate.batch.pairs import Contending
+
     chosen = _policy(policy)
     if procs is not None and cluster is not None:
         raise inputs.bad("--procs", "not beside --cluster")
@@ -81,6 +85,8 @@ def simulate(
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
+    if isinstance(chosen, Contending) and (cluster is None or resource != "core"):
+        raise inputs.bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
     from ...simulate.workload import joined
@@ -93,20 +99,17 @@ def simulate(
     machine, whose = _machine(jobs, workload, kinds, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
-    from ...simulate.batch import energy
     from ...simulate.batch.metrics import summarise
 
-    replayed, powers = _replay(jobs, machine, chosen, seed), machine.powers
-    found = energy.track(replayed, powers) if powers else None
-    summary = summarise(replayed, powers)
-    limit = energy.limited(replayed, chosen, powers, found) if powers and found else None
+    replayed = _replay(jobs, machine, nodes, chosen, seed)
+    found, joules, limit = _drawn(replayed, machine, chosen)
+    summary = summarise(replayed, machine.powers)
     about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
     if limit:
         about["limit"] = dataclasses.asdict(limit)
     if out is not None:
         from ...simulate.formats.results import write_results
 
-        joules = energy.jobs_joules(replayed, powers) if powers else None
         write_results(out, replayed, summary, about, found, joules)
     if as_json:
         print(json.dumps({**about, **dataclasses.asdict(summary)}, indent=1))
@@ -134,7 +137,7 @@ def policies() -> None:
     show_policies(Screen())
 
 
-def _policy(text: str) -> Policy:
+def _policy(text: str) -> Policy | Contending:
     from ...simulate.batch.spec import parse
 
     try:
@@ -163,11 +166,18 @@ def _machine(
     return Machine(jobs.machine), f"{kinds[0].size} of {_names(path.name for path in paths)}"
 
 
-def _replay(jobs: Workload, machine: Machine, policy: Policy, seed: int) -> Replayed:
+def _replay(
+    jobs: Workload, machine: Machine, cluster: Cluster | None, policy: Policy | Contending, seed: int
+) -> Replayed:
+    from ...simulate.batch.contended import replay_contended
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.replay import replay
     from ..render.replay import Progress
 
     with Progress(jobs) as progress:
+        if isinstance(policy, Contending):
+            assert cluster is not None
+            return replay_contended(jobs, cluster, policy, seed=seed, progress=progress.at, clock=time.perf_counter)
         return replay(
             jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
             progress=progress.at, clock=time.perf_counter,
@@ -178,8 +188,25 @@ def _names(paths: Iterable[object]) -> str:
     return ", ".join(map(str, paths))
 
 
+def _drawn(
+    replayed: Replayed, machine: Machine, policy: Policy | Contending
+) -> tuple[Track | None, Array | None, Limited | None]:
+    """What the machine drew, what each job took, and what became of a limit, where that is known."""
+    from ...simulate.batch import energy
+    from ...simulate.batch.contended import Contended
+    from ...simulate.batch.contended_track import contended_track
+
+    if isinstance(replayed, Contended):
+        found = contended_track(replayed)
+        return found, None if found is None else replayed.jobs_joules, None
+    if (powers := machine.powers) is None:
+        return None, None, None
+    found = energy.track(replayed, powers)
+    return found, energy.jobs_joules(replayed, powers), energy.limited(replayed, policy, powers, found)
+
+
 def _about(
-    workload: list[Path], cluster: Path | None, policy: Policy, seed: int, machine: int, jobs: Workload
+    workload: list[Path], cluster: Path | None, policy: Policy | Contending, seed: int, machine: int, jobs: Workload
 ) -> dict[str, Any]:
     """Where a summary's numbers come from."""
     from ... import __version__

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...simulate.workload import Workload
 
 PATIENCE_S = 2.0
+TOO_LARGE = "too large for the machine"
 
 
 def show(
@@ -37,7 +38,7 @@ def show(
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
         ("energy", _energy(summary, assumed=assumed)),
-        ("jobs", _ends(summary)),
+        ("jobs", _ends(summary, "no node has room for them" if policy.startswith("nodes") else TOO_LARGE)),
     ]
     if limit is not None or has_limit:
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
@@ -65,14 +66,14 @@ def _limit(limit: Limited) -> str:
     return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
 
 
-def _ends(summary: Summary) -> str:
+def _ends(summary: Summary, why: str) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
     if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
         words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if summary.nb_jobs_rejected:
-        words.append(f"{summary.nb_jobs_rejected:,} rejected: too large for the machine")
+        words.append(f"{summary.nb_jobs_rejected:,} rejected: {why}")
     return ", ".join(words)
 
 

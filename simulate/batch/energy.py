@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch.powered.tables import TO_IDLE
+from .pairs import Contending
 from .powers import Powers
 from .replay import Replayed
 from .saving import EnergyBudget
@@ -145,7 +146,7 @@ class Limited:
     hopeless: bool
 
 
-def limited(replayed: Replayed, policy: Policy, powers: Powers, found: Track) -> Limited | None:
+def limited(replayed: Replayed, policy: Policy | Contending, powers: Powers, found: Track) -> Limited | None:
     """What became of the policy's limit; None where it has none."""
     limit = policy.limit if isinstance(policy, Saving) else None
     window = limit.window(replayed.workload) if limit else None

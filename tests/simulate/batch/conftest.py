@@ -9,3 +9,4 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("plain_replay")
+pytest.register_assert_rewrite("plain_contended")
