@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 def simulate(
     workload: Annotated[
         list[Path],
-        typer.Option("--workload", "-w", metavar="FILE", help="SWF, or Batsim's JSON (also .gz); may be given again."),
+        typer.Option("--workload", "-w", metavar="FILE", help="SWF, JSON of Batsim or IRMaSim (also .gz); again."),
     ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
         typer.Option(
-            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, SimGrid's hosts. Else: as -w says."
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file, SimGrid's, IRMaSim's. Else: as -w says."
         ),
     ] = None,
     resource: Annotated[

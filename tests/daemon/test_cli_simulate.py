@@ -213,3 +213,24 @@ def test_tasks_that_contend(trace: Path, tmp_path: Path, capsys: pytest.CaptureF
         assert float(list(csv.DictReader(file))[-1]["energy"]) == pytest.approx(found["consumed_joules"])
     assert main(["simulate", "-w", str(trace), *lab, "-p", "nodes:rule=biggest"]) == 0
     assert "21 rejected: no node has room for them" in capsys.readouterr().out
+
+
+def test_irmasims_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two tasks that move 30 GB/s each on one processor are slower than on two."""
+    constants = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
+    platform = {
+        "platform": {"lab": {"clusters": [{"id": "a", "nodes": [{"type": "n", "number": 2}]}]}},
+        "node": {"n": {"processors": [{"type": "i5"}]}},
+        "processor": {"i5": {"cores": 4, "clock_rate": 2, "pa": 6.14, "pb": 5.59, **constants}},
+    }
+    jobs = {"jobs": [{"id": "j", "subtime": 0, "res": 2, "req_ops": 2e11, "ipc": 1, "mem_vol": 3e6}]}
+    (tmp_path / "p.json").write_text(json.dumps(platform))
+    (tmp_path / "w.json").write_text(json.dumps(jobs))
+    argv = ["simulate", "-w", str(tmp_path / "w.json"), "-c", str(tmp_path / "p.json"), "--json", "-p"]
+    found = {}
+    for rule in ("high_core", "random"):
+        assert main([*argv, f"pairs:job=first,resource={rule}", "--seed", "1"]) == 0
+        found[rule] = json.loads(capsys.readouterr().out)
+    assert found["high_core"]["makespan"] == 100.0
+    assert found["high_core"]["consumed_joules"] == pytest.approx(100 * 2 * (6.14 + 5.59))
+    assert found["random"]["makespan"] > 110.0
