@@ -21,6 +21,7 @@ from typing import Any
 
 from ..simulate.batch import asking
 from ..simulate.batch.custom import OwnPolicy
+from ..simulate.batch.pairs import Contending
 from ..simulate.batch.spec import Policy
 from ..simulate.errors import ConfigError, PolicyError
 from .streams import tell
@@ -36,14 +37,14 @@ _WORDS = {"true": True, "false": False}
 class Named:
     """A policy, the SPEC that names it, and the file that it was read from, where there is one."""
 
-    policy: Policy | OwnPolicy
+    policy: Policy | Contending | OwnPolicy
     text: str
     file: Path | None = None
 
     @property
     def compiled(self) -> bool:
         """Whether it is one of ours."""
-        return isinstance(self.policy, Policy)
+        return isinstance(self.policy, Policy | Contending)
 
 
 def is_own(text: str) -> bool:

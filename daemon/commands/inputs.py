@@ -28,6 +28,7 @@ from ..streams import tell
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
     from ...simulate.batch.custom import OwnPolicy
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
@@ -215,11 +216,17 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[BatchPolicy | OwnPolicy], reading: Iterable[str] = ("batch.swf",)) -> None:
+def load_replay(
+    policies: Iterable[BatchPolicy | Contending | OwnPolicy], reading: Iterable[str] = ("batch.swf",)
+) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+    from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
 
-    load_kernels(*reading, *sorted({*filter(None, map(kernel_of, policies))}))
+    kernels = {
+        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy) for policy in policies
+    }
+    load_kernels(*reading, *sorted(filter(None, kernels)))
 
 
 def read_cluster(path: Path) -> Cluster:

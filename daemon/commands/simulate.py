@@ -20,7 +20,9 @@ from . import inputs
 
 if TYPE_CHECKING:
     from ...simulate.batch.custom import OwnPolicy
+    from ...simulate.batch.energy import Array, Limited, Track
     from ...simulate.batch.machine import Machine
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.replay import Replayed
     from ...simulate.batch.spec import Policy
     from ...simulate.formats.workloads import Format
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
 def simulate(
     workload: Annotated[
         list[Path],
-        typer.Option("--workload", "-w", metavar="FILE", help="SWF, or Batsim's JSON (also .gz); may be given again."),
+        typer.Option("--workload", "-w", metavar="FILE", help="SWF, JSON of Batsim or IRMaSim (also .gz); again."),
     ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
         Path | None,
         typer.Option(
-            "--cluster", "-c", metavar="FILE", help="Or a cluster file's cores, SimGrid's hosts. Else: as -w says."
+            "--cluster", "-c", metavar="FILE", help="Or a cluster file, SimGrid's, IRMaSim's. Else: as -w says."
         ),
     ] = None,
     resource: Annotated[
@@ -81,6 +83,8 @@ def simulate(
       pilotfish simulate -w trace.swf.gz
       pilotfish simulate -w trace.swf --procs 1024 -p easy:order=sjf --out run
     """
+    from ...simulate.batch.pairs import Contending
+
     takes, chosen = _seconds(decision_time), _policy(policy, seed)
     if takes != 0.0 and chosen.compiled:
         raise inputs.bad("--decision-time", f"{chosen.text} decides in no time (allowed: with ./mine.py:Class)")
@@ -92,6 +96,8 @@ def simulate(
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
+    if isinstance(chosen.policy, Contending) and (cluster is None or resource != "core"):
+        raise inputs.bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
     from ...simulate.workload import joined
@@ -104,13 +110,11 @@ def simulate(
     machine, whose = _machine(jobs, workload, kinds, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
-    from ...simulate.batch import energy
     from ...simulate.batch.metrics import summarise
 
-    replayed, powers = _replay(jobs, machine, chosen.policy, seed, takes), machine.powers
-    found = energy.track(replayed, powers) if powers else None
-    summary = summarise(replayed, powers)
-    limit = energy.limited(replayed, chosen.policy, powers, found) if powers and found else None
+    replayed = _replay(jobs, machine, nodes, chosen.policy, seed, takes)
+    found, joules, limit = _drawn(replayed, machine, chosen.policy)
+    summary = summarise(replayed, machine.powers)
     about = _about((*workload, cluster, chosen.file), chosen.text, seed, machine.processors, jobs)
     if not chosen.compiled:
         about["decision_time"] = "measured" if takes is None else takes
@@ -119,7 +123,6 @@ def simulate(
     if out is not None:
         from ...simulate.formats.results import write_results
 
-        joules = energy.jobs_joules(replayed, powers) if powers else None
         write_results(out, replayed, summary, about, found, joules)
     if as_json:
         print(json.dumps({**about, **dataclasses.asdict(summary)}, indent=1))
@@ -197,13 +200,19 @@ def _machine(
 
 
 def _replay(
-    jobs: Workload, machine: Machine, policy: Policy | OwnPolicy, seed: int, decision_time: float | None
-) -> Replayed:
+    jobs: Workload, machine: Machine, cluster: Cluster | None, policy: Policy | Contending | OwnPolicy, seed: int,
+    decision_time: float | None,
+) -> Replayed:  # fmt: skip
+    from ...simulate.batch.contended import replay_contended
+    from ...simulate.batch.pairs import Contending
     from ...simulate.batch.replay import replay
     from ..own_policy import traced
     from ..render.replay import Progress
 
     with traced(), Progress(jobs) as progress:
+        if isinstance(policy, Contending):
+            assert cluster is not None
+            return replay_contended(jobs, cluster, policy, seed=seed, progress=progress.at, clock=time.perf_counter)
         return replay(
             jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
             decision_time=decision_time, progress=progress.at, clock=time.perf_counter,
@@ -212,6 +221,23 @@ def _replay(
 
 def _names(paths: Iterable[object]) -> str:
     return ", ".join(map(str, paths))
+
+
+def _drawn(
+    replayed: Replayed, machine: Machine, policy: object
+) -> tuple[Track | None, Array | None, Limited | None]:
+    """What the machine drew, what each job took, and what became of a limit, where that is known."""
+    from ...simulate.batch import energy
+    from ...simulate.batch.contended import Contended
+    from ...simulate.batch.contended_track import contended_track
+
+    if isinstance(replayed, Contended):
+        found = contended_track(replayed)
+        return found, None if found is None else replayed.jobs_joules, None
+    if (powers := machine.powers) is None:
+        return None, None, None
+    found = energy.track(replayed, powers)
+    return found, energy.jobs_joules(replayed, powers), energy.limited(replayed, policy, powers, found)
 
 
 def _about(

@@ -19,7 +19,7 @@ from ...simulate.batch.machine import Machine
 from ...simulate.batch.metrics import summarise
 from ...simulate.batch.replay import replay
 from ...simulate.batch.select import Select
-from ...simulate.batch.spec import parse
+from ...simulate.batch.spec import parse_alike
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.formats.swf import read_swf
 from ...simulate.workload import Workload
@@ -94,9 +94,9 @@ def carry_out(task: Task, content: bytes | None = None) -> dict[str, Any]:
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = _jobs(task.trace, content, task.select)
-    machine = _machine(task, jobs)
+    machine, policy = _machine(task, jobs), parse_alike(task.policy)
     done = replay(
-        jobs, machine.processors, parse(task.policy), seed=task.seed, groups=machine.groups, powers=machine.powers,
+        jobs, machine.processors, policy, seed=task.seed, groups=machine.groups, powers=machine.powers,
         clock=time.perf_counter,
     )  # fmt: skip
     return asdict(summarise(done, machine.powers))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .contended import Contended
 from .energy import consumed, switches
 from .powers import Powers
 from .replay import Replayed
@@ -55,6 +56,8 @@ class Summary:
 
 def killed(replayed: Replayed) -> Array:
     """Which jobs were ended by their walltime."""
+    if isinstance(replayed, Contended):
+        return replayed.overran
     jobs = replayed.workload
     return (jobs.run_time > jobs.walltime) & ~replayed.rejected
 
@@ -95,11 +98,17 @@ def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
         max_slowdown=_largest(slow),
         mean_bounded_slowdown=_mean(bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
-        consumed_joules=consumed(replayed, powers) if powers else None,
+        consumed_joules=_joules(replayed, powers),
         nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
     )
+
+
+def _joules(replayed: Replayed, powers: Powers | None) -> float | None:
+    if isinstance(replayed, Contended):
+        return replayed.joules
+    return consumed(replayed, powers) if powers else None
 
 
 def _mean(values: Array) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from ..errors import ConfigError
 from .options import choice, read, written
 from .orders import CHANGING, ORDERS
+from .pairs import Contending, Nodes, Pairs
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 
 
@@ -70,7 +71,10 @@ class Saving:
 
 
 Policy = Strict | Easy | Conservative | Saving
-POLICIES: dict[str, type[Any]] = {"easy": Easy, "conservative": Conservative, "strict": Strict}
+POLICIES: dict[str, type[Any]] = {
+    "easy": Easy, "conservative": Conservative, "strict": Strict, "pairs": Pairs,
+    "nodes": Nodes,
+}
 PARTS: dict[str, type[Any]] = {
     "opportunistic": Opportunistic,
     "powercap": PowerCap,
@@ -83,10 +87,10 @@ _NAMES = {kind: name for name, kind in (POLICIES | PARTS).items()}
 _PLACES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
 
 
-def parse(text: str) -> Policy:
+def parse(text: str) -> Policy | Contending:
     """The policy that a SPEC names, with its options. Raises ConfigError."""
     first, *others = text.split("+")
-    base: Strict | Easy | Conservative = _part(first, POLICIES)
+    base: Strict | Easy | Conservative | Contending = _part(first, POLICIES)
     if not others:
         return base
     if not isinstance(base, Easy | Strict):
@@ -108,6 +112,15 @@ def parse(text: str) -> Policy:
     return Saving(base, **found)
 
 
+def parse_alike(text: str) -> Policy:
+    """The same, for resources that are all alike. Raises ConfigError: also for a policy that chooses among nodes."""
+    policy = parse(text)
+    if isinstance(policy, Contending):
+        allowed = ", ".join(name for name, kind in POLICIES.items() if kind not in (Pairs, Nodes))
+        raise ConfigError("policy", "", f"{text!r} chooses among nodes, and here resources are all alike", allowed)
+    return policy
+
+
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
     kind = kinds.get(name)
@@ -118,7 +131,7 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     return read(kind, name, rest)
 
 
-def text_of(policy: Policy) -> str:
+def text_of(policy: Policy | Contending) -> str:
     """The SPEC of a policy, without what is as by default."""
     parts: list[Any] = [policy]
     if isinstance(policy, Saving):

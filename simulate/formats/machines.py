@@ -1,6 +1,6 @@
 """Machines to replay on, in whatever format a file has.
 
-Rule: XML is a platform of SimGrid, all else a cluster file.
+Rule: XML is a platform of SimGrid, JSON with a platform one of IRMaSim, all else a cluster file.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import codecs
 from pathlib import Path
 
 from ..platform import Cluster
+from . import irmasim
 from .cluster import parse_cluster
 from .reading import decode, parse_document, read_bytes
 from .simgrid import parse_platform
@@ -25,4 +26,7 @@ def read_machine(path: str | Path) -> Cluster:
     data, source = read_bytes(path), str(path)
     if is_xml(data):
         return cluster_of(parse_platform(data, source))
-    return parse_cluster(parse_document(decode(data, source), source), source)
+    document = parse_document(decode(data, source), source)
+    if irmasim.is_irmasim(document):
+        return irmasim.parse_platform(document, source)
+    return parse_cluster(document, source)

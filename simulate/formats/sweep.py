@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..batch.select import Select
-from ..batch.spec import Policy, parse, text_of
+from ..batch.spec import Policy, parse_alike, text_of
 from ..errors import ConfigError
 from ..sweep.grid import Sweep, Trace
 from .reading import check_schema, read_document
@@ -159,7 +159,7 @@ def _policy(spec: str, more: Sequence[str] = ()) -> Policy:
     if more:
         spec += ("," if ":" in spec else ":") + ",".join(more)
     try:
-        return parse(spec)
+        return parse_alike(spec)
     except ConfigError as error:
         raise bad(f"{error.key}: {error.problem}".removeprefix(": "), error.allowed) from None
 

@@ -1,6 +1,7 @@
 """Workloads of rigid jobs, in whatever format a file has: one entry in FORMATS for each.
 
-Rule: the file's name says which format it is; a name that says nothing leaves it to the first character.
+Rule: the file's name says which format it is; a name that says nothing leaves it to the first character. JSON is
+Batsim's, or IRMaSim's where jobs count instructions.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..workload import Workload
-from .batsim_jobs import read_batsim
-from .reading import GZIP
+from .batsim import parse_batsim
+from .batsim_jobs import workload_of
+from .documents import parse_json
+from .irmasim_jobs import is_irmasim, parse_irmasim
+from .reading import GZIP, decode, read_bytes, unpacked
 from .swf import read_swf
 
 
@@ -42,8 +46,17 @@ def _read_swf(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> W
     return read_swf(path, skip_invalid=skip_invalid)
 
 
+def _read_json(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
+    source = str(path)
+    text = decode(unpacked(read_bytes(path), source), source)
+    data = parse_json(text, source)
+    if is_irmasim(data):
+        return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
+    return workload_of(parse_batsim(data, source), path, speeds=speeds, skip_invalid=skip_invalid)
+
+
 FORMATS = (
-    Format("Batsim's JSON", ".json", b"{", "nb_res", read_batsim),
+    Format("JSON", ".json", b"{", "nb_res", _read_json),
     Format("SWF", ".swf", b"", "MaxProcs", _read_swf, ("batch.swf",)),
 )
 

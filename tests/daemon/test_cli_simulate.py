@@ -56,6 +56,10 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--load", "0"], 64, "above 0"),
         (["--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
         (["--user", "99"], 1, "no jobs to replay"),
+        (["-p", "pairs"], 64, "needed: --cluster"),
+        (["-p", "nodes", "--cluster", "x.yaml", "--resource", "node"], 64, "needed: --cluster"),
+        (["-p", "pairs:resource=fast"], 64, "high_gflops"),
+        (["-p", "pairs+opportunistic"], 64, "does not go with"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -184,3 +188,49 @@ def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policies"]) == 0
     said = capsys.readouterr().out
     assert "easy: EASY backfilling" in said and "wfp3" in said and max(map(len, said.splitlines())) <= 80
+
+
+LAB = """
+schema: pilotfish/cluster/v1
+node_types:
+  i5: {cores: 4, memory: 8GB, memory_bandwidth: 38.4GB/s, power: {idle: 20, per_core: 6.14, per_socket: 5.59}}
+nodes:
+  - {names: "n[1-2]", type: i5}
+"""
+
+
+def test_tasks_that_contend(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lab.yaml").write_text(LAB)
+    lab = ["--cluster", str(tmp_path / "lab.yaml")]
+    pairs = ["-p", "pairs:job=first,resource=low_power", "--out", str(tmp_path / "run")]
+    assert main(["simulate", "-w", str(trace), *lab, *pairs, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["machine"], found["policy"]) == (8, "pairs:resource=low_power")
+    assert main(["simulate", "-w", str(trace), *lab, "-p", "strict", "--json"]) == 0
+    strict = json.loads(capsys.readouterr().out)
+    assert found["makespan"] == strict["makespan"] and found["nb_jobs_rejected"] == 4
+    with (tmp_path / "run" / "consumed_energy.csv").open() as file:
+        assert float(list(csv.DictReader(file))[-1]["energy"]) == pytest.approx(found["consumed_joules"])
+    assert main(["simulate", "-w", str(trace), *lab, "-p", "nodes:rule=biggest"]) == 0
+    assert "21 rejected: no node has room for them" in capsys.readouterr().out
+
+
+def test_irmasims_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two tasks that move 30 GB/s each on one processor are slower than on two."""
+    constants = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
+    platform = {
+        "platform": {"lab": {"clusters": [{"id": "a", "nodes": [{"type": "n", "number": 2}]}]}},
+        "node": {"n": {"processors": [{"type": "i5"}]}},
+        "processor": {"i5": {"cores": 4, "clock_rate": 2, "pa": 6.14, "pb": 5.59, **constants}},
+    }
+    jobs = {"jobs": [{"id": "j", "subtime": 0, "res": 2, "req_ops": 2e11, "ipc": 1, "mem_vol": 3e6}]}
+    (tmp_path / "p.json").write_text(json.dumps(platform))
+    (tmp_path / "w.json").write_text(json.dumps(jobs))
+    argv = ["simulate", "-w", str(tmp_path / "w.json"), "-c", str(tmp_path / "p.json"), "--json", "-p"]
+    found = {}
+    for rule in ("high_core", "random"):
+        assert main([*argv, f"pairs:job=first,resource={rule}", "--seed", "1"]) == 0
+        found[rule] = json.loads(capsys.readouterr().out)
+    assert found["high_core"]["makespan"] == 100.0
+    assert found["high_core"]["consumed_joules"] == pytest.approx(100 * 2 * (6.14 + 5.59))
+    assert found["random"]["makespan"] > 110.0

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pilotfish.simulate.batch.contended import KERNEL
 from pilotfish.simulate.batch.replay import kernel_of
 from pilotfish.simulate.batch.spec import parse
 from pilotfish.simulate.kernels import load
@@ -33,4 +34,35 @@ print(int(np.isfinite(done.start_time).sum()))
 def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
     load(kernel_of(parse(text)))
     done = subprocess.run([sys.executable, "-c", RUN, text], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
+
+
+CONTENDED = """
+import sys
+import numpy as np
+from pilotfish.simulate.batch.contended import replay_contended
+from pilotfish.simulate.batch.spec import parse
+from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear
+from pilotfish.simulate.workload import Workload
+
+times = np.arange(40.0)
+jobs = Workload(
+    "w", np.arange(40), times // 3, times % 7, times % 9 + 1, np.arange(40) % 4 + 1, more={"volume": times * 1e9}
+)
+constants = PiecewiseLinear(-1.85e-5, 10.0, 1.75, 3500.0, 45000.0, 3000.0)
+kinds = (
+    NodeType("p", 4, 8e9, 4e9, contention=Contention.PIECEWISE_LINEAR, piecewise=constants),
+    NodeType("m", 4, 8e9, 4e9), NodeType("e", 4, 8e9, 4e9, contention=Contention.EQUAL_SHARE),
+)
+cluster = Cluster("c", tuple(Node(kind.name, kind) for kind in kinds))
+done = replay_contended(jobs, cluster, parse(sys.argv[1]))
+assert "numba" not in sys.modules
+print(int(np.isfinite(done.start_time).sum()))
+"""
+
+
+@pytest.mark.parametrize("text", ["pairs", "pairs:job=random,resource=random", "nodes:rule=random"])
+def test_nor_does_that_of_contention(text: str) -> None:
+    load(KERNEL)
+    done = subprocess.run([sys.executable, "-c", CONTENDED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr

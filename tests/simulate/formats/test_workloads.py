@@ -24,9 +24,9 @@ JSON = json.dumps(document(job(1)))
     [
         ("a.swf", SWF, "SWF"),
         ("a.SWF", SWF, "SWF"),
-        ("a.json", JSON, "Batsim's JSON"),
+        ("a.json", JSON, "JSON"),
         ("a", SWF, "SWF"),
-        ("a.txt", f"\ufeff \n {JSON}", "Batsim's JSON"),
+        ("a.txt", f"\ufeff \n {JSON}", "JSON"),
     ],
 )
 def test_the_name_says_it_or_the_first_character(

@@ -1,0 +1,151 @@
+"""Where the tasks of a job go, and how their cores are given and taken back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...jit import inner
+from .rating import account, rate
+from .scores import rescore
+from .tables import FREE, FREE_CORE, ORDERED_NODE, RANDOM, RANDOM_NODE, RULE, RUNNING, RUNS, TASKS
+from .tournament import draw, first
+
+
+@inner
+def _room(node, memory):
+    """How many tasks that need so much memory a node takes now."""
+    return node.free if memory == 0 else min(node.free, node.memory // memory)
+
+
+@inner
+def _node(world, size, memory):
+    """The node that the rule chooses for a whole job; -1: none has room. O(nodes)."""
+    if world.count[RULE] == ORDERED_NODE:
+        for k in range(len(world.order)):
+            if _room(world.nodes[world.order[k]], memory) >= size:
+                return world.order[k]
+        return np.int64(-1)
+    many = 0
+    for n in range(len(world.nodes)):
+        many += _room(world.nodes[n], memory) >= size
+    if many == 0:
+        return np.int64(-1)
+    left = draw(world.random, many)
+    for n in range(len(world.nodes)):
+        if _room(world.nodes[n], memory) >= size:
+            if left == 0:
+                return np.int64(n)
+            left -= 1
+    return np.int64(-1)
+
+
+@inner
+def _fits(world, size, memory):
+    """Whether the machine has room now. O(1), with memory O(nodes)."""
+    if world.count[FREE] < size:
+        return False
+    if memory == 0:
+        return True
+    room = 0
+    for n in range(len(world.nodes)):
+        room += _room(world.nodes[n], memory)
+        if room >= size:
+            return True
+    return False
+
+
+@inner
+def _free_core(world, low, high, skip):
+    """The free core with `skip` free ones before it, among those from `low` to before `high`."""
+    for i in range(low, high):
+        if world.cores[i].job == FREE_CORE:
+            if skip == 0:
+                return i
+            skip -= 1
+    return np.int64(-1)
+
+
+@inner
+def _core(world, memory):
+    """The core that the rule chooses for a task; there is one. O(cores of it), where memory is short O(processors)."""
+    processors, nodes = world.processors, world.nodes
+    if world.count[RULE] == RANDOM:
+        many = 0
+        for p in range(len(processors)):
+            many += processors[p].free if nodes[processors[p].node].memory >= memory else 0
+        left = draw(world.random, many)
+        for p in range(len(processors)):
+            if nodes[processors[p].node].memory >= memory:
+                if left < processors[p].free:
+                    return _free_core(world, processors[p].first, processors[p].last, left)
+                left -= processors[p].free
+    chosen = first(world.best)
+    if nodes[processors[chosen].node].memory < memory:
+        least = math.inf
+        for p in range(len(processors)):
+            if world.scores[p] < least and nodes[processors[p].node].memory >= memory:
+                chosen, least = p, world.scores[p]
+    return _free_core(world, processors[chosen].first, processors[chosen].last, 0)
+
+
+@inner
+def place(world, job, now):
+    """Start a job if the rule finds room for it."""
+    row, count = world.jobs[job], world.count
+    low, high = np.int64(0), np.int64(0)
+    if count[RULE] == ORDERED_NODE or count[RULE] == RANDOM_NODE:
+        n = _node(world, row.size, row.memory)
+        if n < 0:
+            return False
+        low = world.processors[world.nodes[n].first].first
+        high = world.processors[world.nodes[n].last - 1].last
+    elif not _fits(world, row.size, row.memory):
+        return False
+    row.start, row.state, row.task0, row.left = now, RUNS, count[TASKS], row.size
+    for _ in range(row.size):
+        core = _free_core(world, low, high, 0) if high > 0 else _core(world, row.memory)
+        _begin(world, core, job, now)
+    count[RUNNING] += 1
+    return True
+
+
+@inner
+def _begin(world, i, job, now):
+    """A task of the job begins on a core."""
+    core, row, count = world.cores[i], world.jobs[job], world.count
+    p = core.processor
+    account(world, p, now)
+    processor = world.processors[p]
+    node = world.nodes[processor.node]
+    processor.running += 1
+    node.running += 1
+    processor.free -= 1
+    node.free -= 1
+    node.memory -= row.memory
+    count[FREE] -= 1
+    core.job, core.task = job, count[TASKS]
+    core.left, core.rate, core.since, core.until = row.work, 0.0, now, now + row.wall
+    core.demand = row.demand * processor.speed
+    core.common = processor.share + node.share
+    world.tasks[core.task].core = i
+    count[TASKS] += 1
+    rate(world, p, now)
+
+
+@inner
+def give_back(world, job):
+    """A job has ended: its cores and memory are free. O(tasks log processors)."""
+    row = world.jobs[job]
+    for k in range(row.task0, row.task0 + row.size):
+        core = world.cores[world.tasks[k].core]
+        processor = world.processors[core.processor]
+        node = world.nodes[processor.node]
+        core.job = FREE_CORE
+        processor.free += 1
+        node.free += 1
+        node.memory += row.memory
+        world.count[FREE] += 1
+        rescore(world, core.processor)
+    world.count[RUNNING] -= 1

@@ -1,0 +1,92 @@
+"""A workload replayed with contention: pairs of a rule for jobs and a rule for resources, or for nodes.
+
+Rule: at each instant all ends, then all submissions, then one pass: the rule's job starts while it fits; the first
+that does not is waited for. Cost of a task: O(cores of its processor + log processors), twice; of a job O(log queue).
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba.core import types
+
+from ...jit import inner
+from ...native import BlockType, register
+from .placing import give_back, place
+from .rating import account, rate
+from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended
+from .tournament import first, play_all
+from .waiting import choose, push, remove
+
+
+class ContendedType(BlockType):
+    """Numba's type of Contended."""
+
+
+register(Contended, ContendedType)
+
+
+@inner
+def _end_tasks(world, p, now):
+    """End the tasks of a processor whose time has come, and the jobs whose last they are."""
+    account(world, p, now)
+    processor, cores, jobs = world.processors[p], world.cores, world.jobs
+    node = world.nodes[processor.node]
+    common = processor.share + node.share
+    for i in range(processor.first, processor.last):
+        core = cores[i]
+        if core.job < 0 or core.end != now:
+            continue
+        row = jobs[core.job]
+        if core.since + core.left / core.rate > core.until:
+            row.overran = 1
+        row.joules += processor.per_core * (now - row.start) + (common - core.common)
+        world.tasks[core.task].end = now
+        processor.running -= 1
+        node.running -= 1
+        job, core.job = core.job, IDLE_CORE
+        row.left -= 1
+        if row.left == 0:
+            row.finish, row.state = now, ENDED
+            give_back(world, job)
+    rate(world, p, now)
+
+
+@inner
+def _submit(world, now):
+    count, jobs = world.count, world.jobs
+    while count[NEXT] < len(jobs) and jobs[count[NEXT]].submit == now:
+        row = jobs[count[NEXT]]
+        count[NEXT] += 1
+        if row.state != REJECTED:
+            push(world, row.rank)
+
+
+@inner
+def call(world, instants):
+    """Go on for so many instants; DONE or PAUSED."""
+    jobs, count = world.jobs, world.count
+    if count[INSTANTS] == 0:
+        play_all(world.next_end, world.ends)
+        play_all(world.best, world.scores)
+    while True:
+        soonest = world.ends[first(world.next_end)]
+        if count[NEXT] >= len(jobs) and soonest == math.inf:
+            return DONE
+        if instants == 0:
+            return PAUSED
+        instants -= 1
+        count[INSTANTS] += 1
+        now = min(soonest, jobs[count[NEXT]].submit) if count[NEXT] < len(jobs) else soonest
+        world.clock[NOW] = now
+        while world.ends[first(world.next_end)] == now:
+            _end_tasks(world, first(world.next_end), now)
+        _submit(world, now)
+        while count[WAITING] > 0:
+            at = choose(world)
+            if not place(world, world.ranked[world.queue[at]], now):
+                break
+            remove(world, at)
+
+
+SIGNATURE = (ContendedType(), types.int64)

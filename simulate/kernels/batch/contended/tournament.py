@@ -1,0 +1,54 @@
+"""The smallest of many keys that change one by one, and numbers drawn from a seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import inner
+
+_STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+@inner
+def play(tree, keys, i):
+    """Key `i` has changed: cell 1 of the tree has the place of the smallest, the first of equals. O(log n).
+
+    The tree has 2n cells; cell n + i stands for key i, and each cell c above for the better of 2c and 2c + 1.
+    """
+    count = len(keys)
+    cell = (count + i) >> 1
+    while cell > 0:
+        left, right = _winner(tree, 2 * cell, count), _winner(tree, 2 * cell + 1, count)
+        if keys[right] < keys[left] or (keys[right] == keys[left] and right < left):
+            left = right
+        tree[cell] = left
+        cell >>= 1
+
+
+@inner
+def _winner(tree, cell, count):
+    return cell - count if cell >= count else tree[cell]
+
+
+@inner
+def play_all(tree, keys):
+    """All keys are new. O(n log n)."""
+    for i in range(len(keys)):
+        play(tree, keys, i)
+
+
+@inner
+def first(tree):
+    """The place of the smallest key."""
+    return tree[1] if len(tree) > 2 else np.int64(0)
+
+
+@inner
+def draw(state, many):
+    """A whole number below `many`: splitmix64 (Steele, Lea and Flood 2014), its upper 53 bits."""
+    state[0] += _STEP
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _A
+    z = (z ^ (z >> np.uint64(27))) * _B
+    z ^= z >> np.uint64(31)
+    return np.int64(np.float64(z >> np.uint64(11)) * 2.0**-53 * many)

@@ -1,0 +1,116 @@
+"""IRMaSim's validation again (Herrera et al., CCGrid 2021, VII-A): batches of serial NPB jobs on 15 nodes of 4 cores,
+with contention for memory and as a pool of independent cores, its baseline; and how fast such replays are.
+
+Rule: the paper leaves open how many jobs its five batches have, which, and which cores they got. Here they are 100 to
+500, drawn evenly and submitted within two minutes, each batch anew for each seed: means over the seeds, for each rule
+of cores. What the baseline is off by is counted from the run with contention; that, in the paper, is within 3 %
+(homogeneous) and 5 % (heterogeneous) of the real cluster in makespan, and 10 % in energy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from pilotfish.simulate.batch.contended import replay_contended
+from pilotfish.simulate.batch.pairs import Nodes, Pairs
+from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.workload import Workload
+
+from .show import heading, number, table
+
+#: Table IV: instructions, IPC, bytes moved.
+NPB = {
+    "bt.C": (633.50e10, 3.06, 5.17e12),
+    "cg.C": (60.31e10, 1.10, 7.30e12),
+    "ep.C": (80.94e10, 1.16, 0.21e12),
+    "is.C": (6.43e10, 0.95, 0.07e12),
+    "lu.C": (370.25e10, 2.20, 8.70e12),
+    "sp.C": (356.10e10, 2.74, 9.60e12),
+    "ua.C": (312.57e10, 2.30, 4.32e12),
+}
+#: Table III: frequency -> watts of a core, and of what is common to a processor.
+WATTS = {3.4e9: (6.14, 5.59), 2.5e9: (3.51, 3.20), 1.7e9: (2.31, 1.59)}
+I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
+CLUSTERS = {"homogeneous": (15, 0, 0), "heterogeneous": (8, 4, 3)}
+#: What the paper has: by how much the baseline is off, %; watts of the cluster with contention and without, where told.
+PAPER = {"homogeneous": ("37", "47", "440", "320"), "heterogeneous": ("30", "45", "", "")}
+BATCHES = (100, 200, 300, 400, 500)
+POLICIES = (Pairs("first", "high_core"), Pairs("first", "high_gflops"), Pairs("first", "random"))
+FAST = (Pairs("first", "high_gflops"), Pairs("shortest", "low_power"), Pairs("random", "random"), Nodes())
+
+
+def cluster(counts: tuple[int, ...], *, contended: bool = True) -> Cluster:
+    """So many nodes of each frequency; without contention cores are nobody's neighbours, and draw for themselves."""
+    nodes = list[Node]()
+    for (hertz, (core, common)), count in zip(WATTS.items(), counts, strict=True):
+        kind = NodeType(f"i5-{hertz / 1e9:g}", 4, 8e9, 38.4e9, 1, hertz, power=Power(0.0, core, common),
+                        contention=Contention.PIECEWISE_LINEAR, piecewise=I5)  # fmt: skip
+        if not contended:
+            kind = replace(kind, contention=Contention.NONE, piecewise=None, power=Power(0.0, core))
+        nodes += [Node(f"{kind.name}-{i}", kind) for i in range(count)]
+    return Cluster("lab", tuple(nodes))
+
+
+def batch(jobs: int, slowest: float, seed: int) -> Workload:
+    """Jobs drawn evenly from the list, submitted one after the other within two minutes."""
+    rng = np.random.default_rng(seed)
+    names = np.array(list(NPB), object)[rng.integers(0, len(NPB), jobs)]
+    numbers = np.array([NPB[name] for name in names])
+    return Workload(
+        f"npb-{jobs}", np.arange(1, jobs + 1), np.sort(rng.uniform(0.0, 120.0, jobs)),
+        numbers[:, 0] / numbers[:, 1] / slowest, np.full(jobs, np.inf), np.ones(jobs, np.int64),
+        more={"profile": names, "volume": numbers[:, 2]},
+    )  # fmt: skip
+
+
+def compare(counts: tuple[int, ...], policy: Pairs, jobs: int, seed: int) -> list[float]:
+    """Makespan (s) with contention and without, and by how much that is off (%); the same of energy (kJ); watts."""
+    slowest = min(hertz for hertz, count in zip(WATTS, counts, strict=True) if count)
+    machines = cluster(counts), cluster(counts, contended=False)
+    runs = [replay_contended(batch(jobs, slowest, seed), machine, policy, seed=seed) for machine in machines]
+    real, ideal = (float(run.finish_time.max() - run.workload.submit_time[0]) for run in runs)
+    joules, least = (run.joules or 0.0 for run in runs)
+    energies = joules / 1e3, least / 1e3, 100 * (joules - least) / joules
+    return [real, ideal, 100 * (real - ideal) / real, *energies, joules / real, least / ideal]
+
+
+def measure(quick: bool) -> None:
+    """Print the tables."""
+    heading("IRMaSim's validation: serial NPB jobs, 15 nodes of 4 cores, with contention and without")
+    for name, counts in CLUSTERS.items():
+        rows = []
+        for policy in POLICIES[:1] if quick else POLICIES:
+            means = [
+                np.mean([compare(counts, policy, jobs, seed) for seed in range(5 if quick else 20)], axis=0)
+                for jobs in BATCHES
+            ]
+            for jobs, mean in zip(BATCHES, means, strict=True):
+                rows.append([f"{policy.resource}, {jobs} jobs", *map(number, mean)])
+            over = map(number, np.mean(means, axis=0)[[2, 5]])
+            rows.append([f"{policy.resource}, mean", "", "", next(over), "", "", next(over), "", ""])
+        makespan, energy, *watts = PAPER[name]
+        rows.append(["the paper", "", "", makespan, "", "", energy, *watts])
+        columns = ("makespan, s", "without", "off by, %", "energy, kJ", "without", "off by, %", "W", "without")
+        table((name, *columns), rows)
+    _speed(20_000 if quick else 100_000)
+
+
+def _speed(jobs: int) -> None:
+    """Jobs/s in the engine."""
+    heading("Replays with max-min contention on nodes of 4 cores; jobs/s in the engine, best of 5")
+    rng, rows = np.random.default_rng(0), []
+    kind = NodeType("i5", 4, 8e9, 38.4e9, frequency=3.4e9, power=Power(20.0, 6.14, 5.59))
+    for nodes in (15, 250):
+        run = rng.uniform(10.0, 1000.0, jobs)
+        submit = np.cumsum(rng.exponential(run.mean() / (3.0 * nodes), jobs))
+        trace = Workload("made", np.arange(jobs), submit, run, np.full(jobs, np.inf), np.ones(jobs, np.int64),
+                         more={"volume": run * rng.uniform(0.0, 20e9, jobs)})  # fmt: skip
+        machine = Cluster("c", tuple(Node(f"n{i}", kind) for i in range(nodes)))
+        for policy in FAST:
+            runs = (replay_contended(trace, machine, policy, clock=time.perf_counter) for _ in range(5))
+            text = f"{policy.job}, {policy.resource if isinstance(policy, Pairs) else policy.rule}"
+            rows.append([text, nodes, number(jobs / min(run.simulation_time for run in runs))])
+    table((f"{jobs:,} jobs", "nodes", "jobs/s"), rows)

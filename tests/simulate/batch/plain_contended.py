@@ -1,0 +1,250 @@
+"""Tasks that contend as their definition says it, in plain Python: what the compiled replay is compared with.
+
+Rule: nothing is kept of a processor but its tasks; what a rule looks at is worked out anew at each choice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pilotfish.simulate.batch.pairs import Contending, Nodes
+from pilotfish.simulate.platform import Cluster, Contention, NodeType
+from pilotfish.simulate.workload import Workload
+
+
+@dataclass(eq=False)
+class Task:
+    job: int
+    left: float
+    demand: float
+    until: float
+    rate: float = 0.0
+    since: float = 0.0
+    end: float = math.inf
+    natural: float = math.inf
+
+
+@dataclass(eq=False)
+class Chip:
+    """A processor: for each core the task that runs there, "held" where only its job is still there, or None."""
+
+    kind: NodeType
+    node: int
+    first: int
+    speed: float
+    cores: list[Any] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for task in self.cores if isinstance(task, Task)]
+
+    @property
+    def free(self) -> int:
+        return self.cores.count(None)
+
+    @property
+    def watts(self) -> float:
+        power, n = self.kind.power, len(self.tasks)
+        assert power is not None
+        return power.per_core * n + power.per_socket * (1.0 if n else power.idle_uncore)
+
+
+def shares(kind: NodeType, demands: list[float]) -> list[float]:
+    """Of its speed what each task has left beside the others."""
+    if not demands:
+        return []
+    total, bandwidth, count = 0.0, kind.memory_bandwidth / kind.sockets, len(demands)
+    for demand in demands:
+        total += demand
+    if kind.contention is Contention.PIECEWISE_LINEAR:
+        k = kind.piecewise
+        assert k is not None
+        n = min(count - 1.0, k.n_max)
+        found = []
+        for demand in demands:
+            x = min(max((demand * 1e-6 - (k.da - n) * k.db) / (k.dc - n * k.dd), 0.0), 1.0)
+            smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
+            w = n * k.d_weight
+            least = (smooth * w + 1.0) / (w + 1.0)
+            over = total * 1e-6 - k.c
+            found.append(1.0 if over < 0 else max(least, 1.0 + k.b * over))
+        return found
+    level = math.inf
+    if kind.contention is Contention.EQUAL_SHARE:
+        level = bandwidth / count
+    elif kind.contention is Contention.MAX_MIN and total > bandwidth:
+        level, higher = bandwidth / count, math.inf
+        while True:  # who asks for less than the level keeps it, the others share the rest
+            used, more = 0.0, [demand for demand in demands if demand > level]
+            for demand in demands:
+                used += demand if demand <= level else 0.0
+            higher = (bandwidth - used) / len(more) if more else math.inf
+            if higher <= level * (1.0 + 1e-15):
+                break
+            level = higher
+    remote = 0.75 + 0.25 * kind.remote_access_penalty
+    return [1.0 if demand <= level else 1.0 / (1.0 + (demand / level - 1.0) * remote) for demand in demands]
+
+
+class Draws:
+    """splitmix64, as Steele, Lea and Flood (2014) have it."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed
+
+    def below(self, many: int) -> int:
+        mask = 2**64 - 1
+        self._state = (self._state + 0x9E3779B97F4A7C15) & mask
+        z = self._state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return int(float((z ^ (z >> 31)) >> 11) * 2.0**-53 * many)
+
+
+class Plain:
+    """The replay. `log`: at each instant the watts of the machine from then on, where they are known."""
+
+    def __init__(self, jobs: Workload, cluster: Cluster, policy: Contending, seed: int = 0) -> None:
+        self.jobs, self.policy, self.draws = jobs, policy, Draws(seed)
+        self.kinds = [node.type for node in cluster.nodes]
+        self.memory = [int(kind.memory) for kind in self.kinds]
+        slowest, first = min(kind.relative_speed for kind in self.kinds), 0
+        self.chips = list[Chip]()
+        for n, kind in enumerate(self.kinds):
+            for s in range(kind.sockets):
+                wide = kind.cores // kind.sockets + (s < kind.cores % kind.sockets)
+                self.chips.append(Chip(kind, n, first, kind.relative_speed / slowest, [None] * wide))
+                first += wide
+        count = len(jobs)
+        self.start, self.finish = [math.nan] * count, [math.nan] * count
+        self.places, self.overran = [list[int]() for _ in range(count)], [False] * count
+        self.need = [int(np.ceil(each)) for each in jobs.more.get("memory", np.zeros(count))]
+        volume, run = jobs.more.get("volume", np.zeros(count)).tolist(), jobs.run_time.tolist()
+        self.demand = [moved / work if work > 0 else 0.0 for moved, work in zip(volume, run, strict=True)]
+        self.log = list[tuple[float, float]]()
+        self._go()
+
+    def _go(self) -> None:
+        count, upcoming, queue = len(self.jobs), 0, list[int]()
+        submit = self.jobs.submit_time.tolist()
+        while True:
+            ends = [task.end for chip in self.chips for task in chip.tasks]
+            if not ends and upcoming == count:
+                return
+            now = min(ends + submit[upcoming : upcoming + 1])
+            while chip := next((c for c in self.chips if any(t.end == now for t in c.tasks)), None):
+                self._end(chip, now)
+            while upcoming < count and submit[upcoming] == now:
+                if self._could(upcoming):
+                    queue.append(upcoming)
+                upcoming += 1
+            while queue:
+                at = self._choose(queue)
+                if not self._place(queue[at], now):
+                    break
+                if self.policy.job == "random":
+                    queue[at] = queue[-1]
+                    queue.pop()
+                else:
+                    del queue[at]
+            if all(kind.power for kind in self.kinds):
+                base = sum(kind.power.idle for kind in self.kinds)
+                self.log.append((now, base + sum(chip.watts for chip in self.chips)))
+
+    def _could(self, i: int) -> bool:
+        need, size = self.need[i], int(self.jobs.size[i])
+        rooms = [min(kind.cores, int(kind.memory) // need) if need else kind.cores for kind in self.kinds]
+        return size <= (max(rooms) if isinstance(self.policy, Nodes) else sum(rooms))
+
+    def _choose(self, queue: list[int]) -> int:
+        jobs = self.jobs
+        if self.policy.job == "random":
+            return self.draws.below(len(queue))
+        keys: dict[str, Any] = {
+            "first": [0] * len(jobs), "shortest": jobs.more.get("asked", jobs.walltime), "smallest": jobs.size,
+            "low_mem": self.need, "low_mem_bw": self.demand,
+        }  # fmt: skip
+        return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], queue[at]))
+
+    def _room(self, node: int, need: int) -> int:
+        free = sum(chip.free for chip in self.chips if chip.node == node)
+        return min(free, self.memory[node] // need) if need else free
+
+    def _place(self, i: int, now: float) -> bool:
+        need, size = self.need[i], int(self.jobs.size[i])
+        rooms = [self._room(n, need) for n in range(len(self.kinds))]
+        allowed = range(len(self.kinds))
+        if isinstance(self.policy, Nodes):
+            fitting = [n for n in allowed if rooms[n] >= size]
+            if not fitting:
+                return False
+            by = {"biggest": lambda n: -self.kinds[n].cores, "fastest": lambda n: -self.kinds[n].relative_speed}
+            drawn = self.policy.rule == "random"
+            node = fitting[self.draws.below(len(fitting))] if drawn else min(fitting, key=by[self.policy.rule])
+            allowed = range(node, node + 1)
+        elif sum(rooms) < size:
+            return False
+        self.start[i] = now
+        for _ in range(size):
+            chip, core = self._core(need, allowed)
+            run, wall = float(self.jobs.run_time[i]), float(self.jobs.walltime[i])
+            chip.cores[core] = Task(i, run, self.demand[i] * chip.speed, now + wall, since=now)
+            self.memory[chip.node] -= need
+            self.places[i].append(chip.first + core)
+            self._rate(chip, now)
+        return True
+
+    def _core(self, need: int, nodes: range) -> tuple[Chip, int]:
+        chips = [c for c in self.chips if c.node in nodes and c.free and self.memory[c.node] >= need]
+        if isinstance(self.policy, Nodes):
+            return chips[0], chips[0].cores.index(None)
+        if self.policy.resource == "random":
+            free = [(chip, k) for chip in chips for k, task in enumerate(chip.cores) if task is None]
+            return free[self.draws.below(len(free))]
+        scores: dict[str, Any] = {
+            "high_gflops": lambda c: -(sum((t.rate for t in c.tasks), 0.0) / len(c.tasks) if c.tasks else c.speed),
+            "high_core": lambda c: -c.free,
+            "high_mem": lambda c: -self.memory[c.node],
+            "high_mem_bw": lambda c: sum((t.demand for t in c.tasks), 0.0) - c.kind.memory_bandwidth / c.kind.sockets,
+            "low_power": lambda c: c.watts,
+        }
+        chip = min(chips, key=scores[self.policy.resource])
+        return chip, chip.cores.index(None)
+
+    def _rate(self, chip: Chip, now: float) -> None:
+        tasks = chip.tasks
+        for task, share in zip(tasks, shares(chip.kind, [task.demand for task in tasks]), strict=True):
+            rate = chip.speed * share
+            if rate != task.rate:
+                if task.rate > 0:
+                    task.left = max(task.left - task.rate * (now - task.since), 0.0)
+                task.rate, task.since, task.natural = rate, now, now + task.left / rate
+                task.end = min(task.natural, task.until)
+
+    def _end(self, chip: Chip, now: float) -> None:
+        for k, task in enumerate(chip.cores):
+            if isinstance(task, Task) and task.end == now:
+                self.overran[task.job] |= task.natural > task.until
+                chip.cores[k] = ("held", task.job)
+                self._let_go(task.job, now)
+        self._rate(chip, now)
+
+    def _let_go(self, i: int, now: float) -> None:
+        if any(task.job == i for chip in self.chips for task in chip.tasks):
+            return
+        self.finish[i] = now
+        for chip in self.chips:
+            mine = chip.cores.count(("held", i))
+            self.memory[chip.node] += mine * self.need[i]
+            chip.cores = [None if task == ("held", i) else task for task in chip.cores]
+
+    @property
+    def joules(self) -> float:
+        """From the first submission to the last end."""
+        last = max((end for end in self.finish if not math.isnan(end)), default=-math.inf)
+        steps = zip(self.log, self.log[1:], strict=False)
+        return math.fsum(watts * (min(b, last) - a) for (a, watts), (b, _) in steps if a < last)
