@@ -29,3 +29,18 @@ class InvalidJobError(PilotfishError):
 
 class InvariantError(PilotfishError):
     """The product broke one of its own rules: our bug, worth a report."""
+
+
+class PolicyError(PilotfishError):
+    """A policy of a user's own raised an exception, which is then the cause, or decided what cannot be carried out.
+
+    Args:
+        policy: its name.
+        where: at which call, of which job.
+        problem: what was found.
+        allowed: what would have been right; may be empty.
+    """
+
+    def __init__(self, policy: str, where: str, problem: str, allowed: str = "") -> None:
+        self.policy, self.where, self.problem, self.allowed = policy, where, problem, allowed
+        super().__init__(f"policy {policy}: {where}: {problem}" + (f" (allowed: {allowed})" if allowed else ""))

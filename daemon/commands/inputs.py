@@ -27,6 +27,7 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
+    from ...simulate.batch.custom import OwnPolicy
     from ...simulate.batch.pairs import Contending
     from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
@@ -215,7 +216,9 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[BatchPolicy | Contending], reading: Iterable[str] = ("batch.swf",)) -> None:
+def load_replay(
+    policies: Iterable[BatchPolicy | Contending | OwnPolicy], reading: Iterable[str] = ("batch.swf",)
+) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
@@ -223,7 +226,7 @@ def load_replay(policies: Iterable[BatchPolicy | Contending], reading: Iterable[
     kernels = {
         contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy) for policy in policies
     }
-    load_kernels(*reading, *sorted(kernels))
+    load_kernels(*reading, *sorted(filter(None, kernels)))
 
 
 def read_cluster(path: Path) -> Cluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import shlex
 import sys
 import time
@@ -18,6 +19,7 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...simulate.batch.custom import OwnPolicy
     from ...simulate.batch.energy import Array, Limited, Track
     from ...simulate.batch.machine import Machine
     from ...simulate.batch.pairs import Contending
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ...simulate.formats.workloads import Format
     from ...simulate.platform import Cluster
     from ...simulate.workload import Workload
+    from ..own_policy import Named
 
 
 def simulate(
@@ -44,8 +47,14 @@ def simulate(
         str, typer.Option("--resource", metavar="KIND", help="What jobs ask for of a cluster file: core, or node.")
     ] = "core",
     policy: Annotated[
-        str, typer.Option("--policy", "-p", metavar="SPEC", help="easy, easy+opportunistic, ...; see `policies`.")
+        str, typer.Option("--policy", "-p", metavar="SPEC", help="easy, ..., ./mine.py:Class; see `policies`.")
     ] = "easy",
+    decision_time: Annotated[
+        str,
+        typer.Option(
+            "--decision-time", metavar="S", help="What a call to ./mine.py:Class takes: ignore, measured, seconds."
+        ),
+    ] = "ignore",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write jobs.csv, schedule.csv, summary.json.")
     ] = None,
@@ -76,7 +85,9 @@ def simulate(
     """
     from ...simulate.batch.pairs import Contending
 
-    chosen = _policy(policy)
+    takes, chosen = _seconds(decision_time), _policy(policy, seed)
+    if takes != 0.0 and chosen.compiled:
+        raise inputs.bad("--decision-time", f"{chosen.text} decides in no time (allowed: with ./mine.py:Class)")
     if procs is not None and cluster is not None:
         raise inputs.bad("--procs", "not beside --cluster")
     if procs is not None and procs < 1:
@@ -85,14 +96,14 @@ def simulate(
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < load < float("inf"):
         raise inputs.bad("--load", f"{load:g} (allowed: a number above 0)")
-    if isinstance(chosen, Contending) and (cluster is None or resource != "core"):
+    if isinstance(chosen.policy, Contending) and (cluster is None or resource != "core"):
         raise inputs.bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
     from ...simulate.batch.select import Select
     from ...simulate.formats.workloads import format_of
     from ...simulate.workload import joined
 
     kinds, nodes = [format_of(path) for path in workload], None if cluster is None else inputs.read_machine(cluster)
-    inputs.load_replay([chosen], {kernel for kind in kinds for kernel in kind.kernels})
+    inputs.load_replay([chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
     select, speeds = Select(begin, end, tuple(user or ()), least, most, load), inputs.speeds(nodes)
     read = zip(workload, kinds, strict=True)
     jobs = select.of(joined([kind.read(path, speeds=speeds, skip_invalid=skip_invalid) for path, kind in read]))
@@ -101,10 +112,12 @@ def simulate(
         raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch.metrics import summarise
 
-    replayed = _replay(jobs, machine, nodes, chosen, seed)
-    found, joules, limit = _drawn(replayed, machine, chosen)
+    replayed = _replay(jobs, machine, nodes, chosen.policy, seed, takes)
+    found, joules, limit = _drawn(replayed, machine, chosen.policy)
     summary = summarise(replayed, machine.powers)
-    about = _about(workload, cluster, chosen, seed, machine.processors, jobs)
+    about = _about((*workload, cluster, chosen.file), chosen.text, seed, machine.processors, jobs)
+    if not chosen.compiled:
+        about["decision_time"] = "measured" if takes is None else takes
     if limit:
         about["limit"] = dataclasses.asdict(limit)
     if out is not None:
@@ -117,8 +130,8 @@ def simulate(
     from ..render.replay import show
     from ..render.screen import Screen
 
-    has_limit = getattr(chosen, "limit", None) is not None
-    show(Screen(), replayed, summary, str(about["policy"]), whose, limit, has_limit=has_limit, assumed=cluster is None)
+    has_limit = getattr(chosen.policy, "limit", None) is not None
+    show(Screen(), replayed, summary, chosen.text, whose, limit, has_limit=has_limit, assumed=cluster is None)
     if out is not None:
         inputs.note(f"the results are in {out}")
 
@@ -137,12 +150,32 @@ def policies() -> None:
     show_policies(Screen())
 
 
-def _policy(text: str) -> Policy | Contending:
-    from ...simulate.batch.spec import parse
+def _seconds(text: str) -> float | None:
+    """Simulated seconds that each call of a policy takes; None: as many as it does."""
+    if text in ("ignore", "measured"):
+        return 0.0 if text == "ignore" else None
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found < math.inf:
+        raise inputs.bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds, 0 or more)")
+    return found
+
+
+def _policy(text: str, seed: int) -> Named:
+    from ...simulate.batch.spec import parse, text_of
+    from ..own_policy import Named, is_own, make, traced
 
     try:
-        return parse(text)
+        if is_own(text):
+            with traced():
+                return make(text, seed)
+        policy = parse(text)
+        return Named(policy, text_of(policy))
     except ConfigError as error:
+        if error.source != "policy":
+            raise
         raise inputs.bad(
             "--policy", f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
         ) from None
@@ -167,20 +200,22 @@ def _machine(
 
 
 def _replay(
-    jobs: Workload, machine: Machine, cluster: Cluster | None, policy: Policy | Contending, seed: int
-) -> Replayed:
+    jobs: Workload, machine: Machine, cluster: Cluster | None, policy: Policy | Contending | OwnPolicy, seed: int,
+    decision_time: float | None,
+) -> Replayed:  # fmt: skip
     from ...simulate.batch.contended import replay_contended
     from ...simulate.batch.pairs import Contending
     from ...simulate.batch.replay import replay
+    from ..own_policy import traced
     from ..render.replay import Progress
 
-    with Progress(jobs) as progress:
+    with traced(), Progress(jobs) as progress:
         if isinstance(policy, Contending):
             assert cluster is not None
             return replay_contended(jobs, cluster, policy, seed=seed, progress=progress.at, clock=time.perf_counter)
         return replay(
             jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
-            progress=progress.at, clock=time.perf_counter,
+            decision_time=decision_time, progress=progress.at, clock=time.perf_counter,
         )  # fmt: skip
 
 
@@ -189,7 +224,7 @@ def _names(paths: Iterable[object]) -> str:
 
 
 def _drawn(
-    replayed: Replayed, machine: Machine, policy: Policy | Contending
+    replayed: Replayed, machine: Machine, policy: object
 ) -> tuple[Track | None, Array | None, Limited | None]:
     """What the machine drew, what each job took, and what became of a limit, where that is known."""
     from ...simulate.batch import energy
@@ -206,19 +241,17 @@ def _drawn(
 
 
 def _about(
-    workload: list[Path], cluster: Path | None, policy: Policy | Contending, seed: int, machine: int, jobs: Workload
+    files: Iterable[Path | None], policy: str, seed: int, machine: int, jobs: Workload
 ) -> dict[str, Any]:
     """Where a summary's numbers come from."""
     from ... import __version__
-    from ...simulate.batch.spec import text_of
 
-    files = [path for path in (*workload, cluster) if path is not None]
     return {
         "schema": "pilotfish/replay/v1",
         "version": __version__,
         "command": shlex.join(["pilotfish", *sys.argv[1:]]),
-        "inputs": {str(path): f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files},
-        "policy": text_of(policy),
+        "inputs": {str(path): f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files if path},
+        "policy": policy,
         "seed": seed,
         "machine": machine,
         "left_out": dict(jobs.left_out),

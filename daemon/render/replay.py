@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ...simulate.workload import Workload
 
 PATIENCE_S = 2.0
-TOO_LARGE = "too large for the machine"
 
 
 def show(
@@ -38,7 +37,7 @@ def show(
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
         ("energy", _energy(summary, assumed=assumed)),
-        ("jobs", _ends(summary, "no node has room for them" if policy.startswith("nodes") else TOO_LARGE)),
+        ("jobs", _ends(summary, int((jobs.size > replayed.machine).sum()), policy)),
     ]
     if limit is not None or has_limit:
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
@@ -66,14 +65,17 @@ def _limit(limit: Limited) -> str:
     return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
 
 
-def _ends(summary: Summary, why: str) -> str:
+def _ends(summary: Summary, too_large: int, policy: str) -> str:
     words = [f"{summary.nb_jobs_success:,} completed"]
     if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
         words.append(f"{lost:,} failed")
     if summary.nb_jobs_killed:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
-    if summary.nb_jobs_rejected:
-        words.append(f"{summary.nb_jobs_rejected:,} rejected: {why}")
+    if too_large:
+        words.append(f"{too_large:,} rejected: too large for the machine")
+    if others := summary.nb_jobs_rejected - too_large:
+        why = "no node has room for them" if policy.startswith("nodes") else "by the policy"
+        words.append(f"{others:,} rejected: {why}")
     return ", ".join(words)
 
 
@@ -97,6 +99,8 @@ def show_policies(screen: Screen) -> None:
     screen.put("", "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300:", "")
     for name, kind in PARTS.items():
         _show_policy(screen, name, kind, words)
+    screen.put("", "Your own, a class (the README says how): ./mine.py:Class, package.module:Class,")
+    screen.put("and its options, as in ./mine.py:Class:depth=3,share=0.5")
     for option, meanings in words.items():
         screen.put("", f"{option}:")
         longest = max(map(len, meanings))

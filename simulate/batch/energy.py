@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch.powered.tables import TO_IDLE
-from .pairs import Contending
 from .powers import Powers
 from .replay import Replayed
 from .saving import EnergyBudget
-from .spec import Policy, Saving
+from .spec import Saving
 
 Array = npt.NDArray[Any]
 STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
@@ -146,7 +145,7 @@ class Limited:
     hopeless: bool
 
 
-def limited(replayed: Replayed, policy: Policy | Contending, powers: Powers, found: Track) -> Limited | None:
+def limited(replayed: Replayed, policy: object, powers: Powers, found: Track) -> Limited | None:
     """What became of the policy's limit; None where it has none."""
     limit = policy.limit if isinstance(policy, Saving) else None
     window = limit.window(replayed.workload) if limit else None

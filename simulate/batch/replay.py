@@ -22,6 +22,9 @@ from ..kernels.batch import tables
 from ..kernels.batch.powered.tables import Powered
 from ..workload import Workload
 from . import powered, worlds
+from .asking import ask
+from .custom import OwnPolicy
+from .machine import Machine
 from .powers import TAURUS, Powers
 from .spec import Conservative, Easy, Policy, Saving
 
@@ -36,7 +39,7 @@ class Replayed:
 
     Args:
         start_time, finish_time: seconds; nan where the job was rejected.
-        rejected: it asks for more than there is.
+        rejected: it asks for more than there is, or its policy rejected it.
         pieces: first and last of each run of resources, for all jobs; job i has `pieces[piece0[i]:][:piece_count[i]]`.
         taken_time: when it was given its resources: before its start, where some of them, `booted`, had to boot.
         changes: of machines that were switched, see `powered.CHANGE`.
@@ -62,11 +65,12 @@ class Replayed:
 def replay(
     workload: Workload,
     machine: int,
-    policy: Policy = Easy(),
+    policy: Policy | OwnPolicy = Easy(),
     *,
     seed: int = 0,
     groups: Sequence[tuple[int, int]] = (),
     powers: Powers | None = TAURUS,
+    decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -79,15 +83,23 @@ def replay(
         groups: first and last resource of each cluster of the machine, for allocations that look at them; none: it is
             one cluster.
         powers: of a resource, where the policy looks at them.
+        decision_time: of a policy of one's own: seconds of simulated time that each call takes, see `asking`; None: as
+            long as it took by `clock`.
         progress: called now and then with the simulated time.
         clock: seconds, for `simulation_time`.
 
     Raises:
-        ConfigError: no such machine.
+        ConfigError: no such machine; no such time to decide, or of a policy that takes none.
+        PolicyError: see `ask`.
     """
     if machine < 1 or machine > 2**31 - 64:
         raise ConfigError("machine", "", f"{machine} resources", "1 or more")
-    kernel, world = load(kernel_of(policy)), _world(workload, machine, policy, seed, groups, powers)
+    if not isinstance(policy, Policy):
+        whole = Machine(machine, tuple(groups), powers)
+        return _asked(workload, whole, policy, decision_time, progress, clock)
+    if decision_time != 0.0:
+        raise ConfigError("decision_time", "", "compiled policies decide in no time", "0, or a policy of one's own")
+    kernel, world = load(_kernel_of(policy)), _world(workload, machine, policy, seed, groups, powers)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
@@ -110,8 +122,27 @@ def replay(
     )
 
 
-def kernel_of(policy: Policy) -> str:
-    """The kernel that replays it."""
+def _asked(
+    workload: Workload, machine: Machine, policy: OwnPolicy, decision_time: float | None,
+    progress: Callable[[float], None], clock: Callable[[], float],
+) -> Replayed:  # fmt: skip
+    if decision_time is not None and not 0.0 <= decision_time < math.inf:
+        raise ConfigError("decision_time", "", f"{decision_time:g}", "seconds, 0 or more")
+    began = clock()
+    done = ask(workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress)
+    columns = done.start_time, done.finish_time, done.rejected, done.pieces, done.piece0, done.piece_count
+    unswitched = np.zeros(len(workload), np.int64), np.empty(0, powered.CHANGE)
+    return Replayed(
+        workload, machine.processors, *columns, done.start_time, *unswitched, clock() - began, done.instants
+    )
+
+
+def kernel_of(policy: Policy | OwnPolicy) -> str | None:
+    """The kernel that replays it; None: it needs none."""
+    return _kernel_of(policy) if isinstance(policy, Policy) else None
+
+
+def _kernel_of(policy: Policy) -> str:
     if isinstance(policy, Conservative):
         return "batch.conservative"
     return "batch.powered.easy" if isinstance(policy, Saving) else "batch.easy"

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def _known(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
 
 def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]]) -> _Job:
     given = _known(value, _JOB)
-    profile, task = value.get("profile", ""), given
+    profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
     if profile:
         if not isinstance(profile, str) or profile not in profiles:
             raise bad(found(profile), "a profile of this file", key="profile")

@@ -14,8 +14,10 @@ from pathlib import Path
 
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
-    "slurm_beside", "slurm_gain", "trace_replay", "energy_policies", "sweep_runs", "irmasim",
+    "slurm_beside", "slurm_gain", "trace_replay", "own_policy", "energy_policies", "sweep_runs", "irmasim",
 )  # fmt: skip
+#: Those that measure given traces, too.
+TRACED = ("search_gain", "trace_replay", "own_policy", "energy_policies")
 
 
 def main() -> None:
@@ -29,7 +31,7 @@ def main() -> None:
     began = time.perf_counter()
     for name in options.only:
         module = importlib.import_module(f".{name}", __package__)
-        extra = {"traces": options.traces} if name in ("search_gain", "trace_replay", "energy_policies") else {}
+        extra = {"traces": options.traces} if name in TRACED else {}
         module.measure(options.quick, **extra)
     print(f"\nall of it took {time.perf_counter() - began:.0f} s")
 

@@ -6,13 +6,17 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
 import pilotfish
 from pilotfish.daemon.__main__ import _UsageError, app
+from pilotfish.daemon.own_policy import make
+from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.formats.cluster import read_cluster
 from pilotfish.simulate.formats.workflow import read_workflow
+from pilotfish.simulate.generate.lublin import lublin
 from pilotfish.simulate.job import DEFAULT_PROFILE
 
 ROOT = Path(pilotfish.__file__).resolve().parent
@@ -73,6 +77,16 @@ def test_its_make_targets_are_there() -> None:
     named = {line.split()[1] for line in TYPED if line.startswith("make ")}
     named |= set(re.findall(r"`make (\w+)`", TEXT))
     assert {"run", "test"} <= named <= set(targets)
+
+
+def test_its_policy_is_short_and_the_compiled_one(tmp_path: Path) -> None:
+    code = example("python", "def decide(")
+    assert len(code.splitlines()) <= 20
+    (tmp_path / "mine.py").write_text(code)
+    jobs = lublin(400, 64, load=1.1)
+    own, ours = replay(jobs, 64, make(f"{tmp_path}/mine.py:Easy", 0).policy), replay(jobs, 64)
+    assert np.array_equal(own.start_time, ours.start_time) and np.array_equal(own.pieces, ours.pieces)
+    assert (own.start_time > jobs.submit_time).any()
 
 
 def test_its_examples_can_be_read_and_run(

@@ -8,5 +8,4 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("plain_replay")
-pytest.register_assert_rewrite("plain_contended")
+pytest.register_assert_rewrite("plain_replay", "plain_contended", "own_policies")

@@ -49,7 +49,7 @@ def test_a_promise_is_never_broken(rows: list[Any], machine: int, allocation: st
 
 
 def test_the_profile_grows() -> None:
-    rows = [(0.0, 3.0, 5.0 + i, 1 + i % 7) for i in range(4 * FEW)]
+    rows = [(0.0, 3.0, 5.0 + i, 1 + i % 7) for i in range(FEW + 30)]
     jobs = workload(rows)
     done = replay(jobs, 9, Conservative())
     assert np.array_equal(done.start_time, conservative(jobs, 9)[0], equal_nan=True)

@@ -108,6 +108,10 @@ def test_who_needs_every_machine_is_not_kept_waiting_by_switching() -> None:
     rows = [(0.5, 0.5, 1.0, 1 + i % 2) for i in range(40)] + [(0.0, 1.0, 1.0, 4)] + [(0.5, 0.5, 1.0, 1)] * 40
     done = replay(workload(rows), 4, parse("easy+inertial:v_ub=0,period=1+opportunistic:t_idle=0"), powers=powers)
     assert np.isfinite(done.start_time).all()
+    text = "strict:order=smallest+reducepc:begin=0,end=16+inertial:period=1,passes=period"
+    three = workload([(1.0, 1.25, 10.5, 6), (1.0, 8.0, 11.25, 6), (0.0, 1.875, 11.0, 6)])
+    done = replay(three, 6, parse(text), powers=Powers(7.0, 8.0, 8.0, 9.0, 0.0, 8.0, 1.0, 3.5, 3.0))
+    assert done.start_time.tolist() == [1.0, 2.25, 10.25]
 
 
 def _cluster(*kinds: NodeType) -> Cluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_powered import Machine
@@ -12,10 +13,11 @@ from test_replay import places, workload
 
 from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import CHANGING, ORDERS
-from pilotfish.simulate.batch.powers import Powers
+from pilotfish.simulate.batch.powers import TAURUS, Powers
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-from pilotfish.simulate.batch.spec import Easy, Saving, Strict
+from pilotfish.simulate.batch.spec import Easy, Saving, Strict, parse
+from pilotfish.simulate.generate.lublin import lublin
 
 #: Numbers of which sums and products are exact, so that no order of adding matters.
 EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
@@ -92,3 +94,22 @@ def test_so_it_is_where_jobs_have_no_walltime(rows: list[Any], machine: int, pol
 @settings(max_examples=600, deadline=None)
 def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
     same(rows, machine, policy, powers, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "easy+opportunistic:t_idle=300",
+        "easy+energybud:budget=60%+opportunistic",
+        "easy+reducepc:budget=70%",
+        "easy+powercap:cap=70%+opportunistic:t_idle=600",
+        "easy:order=sjf+inertial:period=3600+opportunistic:t_idle=300+energybud:budget=80%",
+        "strict+proportional:period=3600",
+    ],
+)
+def test_so_it_is_on_a_workload_with_the_figures_of_a_real_node(text: str) -> None:
+    jobs, policy = lublin(250, 256, kind="untyped", load=1.2), parse(text)
+    done, plain = replay(jobs, 256, policy), Machine(jobs, 256, policy, TAURUS)
+    start, _, where, changes = plain.run()
+    assert np.array_equal(done.start_time, start, equal_nan=True) and len(done.changes) == len(changes)
+    assert [places(done, i) for i in range(len(jobs))] == where

@@ -1,0 +1,265 @@
+"""A workload replayed under a policy of a user's own, which is asked at each instant.
+
+Rule: the instants are those of `replay`: all ends, then all submissions, then one call; a job of no length ends where
+it starts, and another call follows. Where deciding takes time, what a call at t decided after d seconds is carried out
+at t + d, after the ends and submissions of that instant; what ends and is submitted in between happens, and is told at
+the next call, which is then made at once: a policy is never called while it decides. A call that decides in no time,
+or in less than the clock can tell from none, has its decisions carried out at t.
+Source: thesis of Poquet (2017), 4.2, the decisions applied as the procedure ends.
+Cost: of a call, what has changed since the last, however many wait or run.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PolicyError
+from ..kernels.batch.tables import PIECE
+from ..workload import Workload
+from .custom import Job, OwnPolicy, Reject, Running, Snapshot, Start, View, Wake, columns_of
+from .intervals import Free, Interval, joined
+from .machine import Machine
+
+Array = npt.NDArray[Any]
+#: Instants between two looks at what the caller wants.
+STEP = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the jobs; the columns are as in `Replayed`."""
+
+    start_time: Array
+    finish_time: Array
+    rejected: Array
+    pieces: Array
+    piece0: Array
+    piece_count: Array
+    instants: int
+
+
+def ask(
+    workload: Workload, machine: Machine, policy: OwnPolicy, *, decision_time: float | None, clock: Callable[[], float],
+    progress: Callable[[float], None],
+) -> Outcome:  # fmt: skip
+    """Replay. O(jobs x log running) and what the policy takes.
+
+    Args:
+        decision_time: seconds that each call takes in the simulation, 0 or more; None: as many as it took by `clock`.
+
+    Raises:
+        PolicyError: the policy raised an exception, decided what cannot be carried out, or left jobs waiting for ever.
+    """
+    world, instants, effect, decided = _World(workload, machine, policy), 0, math.inf, list[Any]()
+    while (now := min(world.next_time(), effect)) < math.inf:
+        world.go_to(now)
+        instants += 1
+        if instants % STEP == 0:
+            progress(now)
+        if effect < math.inf:
+            if now < effect:
+                continue
+            world.carry_out(decided, now)
+            effect = math.inf
+            if not world.news():
+                continue
+        began = clock()
+        decided = world.call()
+        spent = clock() - began if decision_time is None else decision_time
+        if now + spent > now:
+            effect = now + spent
+        else:
+            world.carry_out(decided, now)
+    return world.outcome(instants)
+
+
+class _World:
+    """What goes on; the snapshot shows what a scheduler knows of it."""
+
+    def __init__(self, workload: Workload, machine: Machine, policy: OwnPolicy) -> None:
+        count = len(workload)
+        self.name, self.decide, self.processors = name_of(policy), policy.decide, machine.processors
+        self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
+        users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
+        ids = workload.more.get("name", workload.id).tolist()
+        columns = (workload.size.tolist(), workload.walltime.tolist(), workload.submit_time.tolist(), users)
+        self.upcoming = map(Job, range(count), ids, *columns)
+        self.submit: list[float] = [*workload.submit_time.tolist(), math.inf]
+        self.next, self.count, self.asked = 0, count, -math.inf
+        self.start, self.finish = [math.nan] * count, [math.nan] * count
+        self.rejected = [False] * count
+        self.given: list[tuple[Interval, ...]] = [()] * count
+        self.order: list[int] = []
+        self.free = Free(machine.processors)
+        self.waiting: dict[int, Job] = {}
+        self.ending: list[tuple[float, int, Running]] = []
+        self.untils: list[float] = []
+        self.running: list[Running] = []
+        self.wakes: list[float] = []
+        self.woken = False
+        table = partial(columns_of, self.waiting, workload.size, workload.walltime, workload.submit_time)
+        self.snapshot = Snapshot(
+            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, table
+        )
+
+    def next_time(self) -> float:
+        """When something happens; inf = never again. Once no job is left, nobody is called any more."""
+        time = self.submit[self.next]
+        if self.ending and self.ending[0][0] < time:
+            time = self.ending[0][0]
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
+            time = self.wakes[0]
+        return time
+
+    def left(self) -> bool:
+        """Whether a job waits, runs or is to come."""
+        return bool(self.waiting or self.ending or self.next < self.count)
+
+    def go_to(self, now: float) -> None:
+        """All ends of this instant, then all submissions."""
+        ending, untils, running = self.ending, self.untils, self.running
+        while ending and ending[0][0] == now:
+            ended = heappop(ending)[2]
+            self.free.give_back(ended.resources)
+            place = bisect_left(untils, ended.until)
+            while running[place] is not ended:
+                place += 1
+            del untils[place], running[place]
+            self.snapshot.ended.append(ended)
+        while self.submit[self.next] == now and self.next < self.count:
+            job = next(self.upcoming)
+            self.next += 1
+            if job.size > self.processors:
+                self.rejected[job.number] = True
+                continue
+            self.waiting[job.number] = job
+            self.snapshot.submitted.append(job)
+        while self.wakes and self.wakes[0] == now:
+            heappop(self.wakes)
+            self.woken = True
+        self.snapshot.time = now
+
+    def news(self) -> bool:
+        """Whether there is something to tell that was not told at the last call."""
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.left()))
+
+    def call(self) -> list[Any]:
+        """What the policy decides now."""
+        snapshot = self.snapshot
+        snapshot.free, self.asked, self.woken = self.free.count, snapshot.time, False
+        try:
+            decided = self.decide(snapshot)
+            found = [] if decided is None else list(decided)
+        except (Exception, SystemExit) as error:
+            raise PolicyError(self.name, f"at {snapshot.time} s", f"{type(error).__name__}: {error}") from error
+        snapshot.submitted, snapshot.ended = [], []
+        return found
+
+    def carry_out(self, decisions: Iterable[Any], now: float) -> None:
+        """Do, at this time, what was decided at the last call. Raises PolicyError."""
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self._start(self._job(decision.job), decision.resources, now)
+            elif isinstance(decision, Wake):
+                self._wake(decision.time, now)
+            elif isinstance(decision, Reject):
+                job = self._job(decision.job)
+                self.rejected[job.number] = True
+                del self.waiting[job.number]
+            else:
+                raise self._wrong("", f"it decided {decision!r:.60}", "Start, Reject, Wake")
+
+    def _start(self, job: Job, resources: Iterable[Interval] | None, now: float) -> None:
+        number, size = job.number, job.size
+        if resources is not None:
+            given = self._these(job, resources)
+        elif size <= self.free.count:
+            given = self.free.take(size)
+        else:
+            raise self._wrong(job, f"it asks for {size:,} resources, and {self.free.count:,} are free")
+        del self.waiting[number]
+        until, finish = now + job.walltime, now + self.run[number]
+        running = Running(job, now, until, given)
+        self.start[number], self.finish[number], self.given[number] = now, finish, given
+        self.order.append(number)
+        heappush(self.ending, (finish, number, running))
+        place = bisect_right(self.untils, until)
+        self.untils.insert(place, until)
+        self.running.insert(place, running)
+
+    def _these(self, job: Job, resources: Any) -> tuple[Interval, ...]:
+        """The resources that the policy gives a job, taken."""
+        allowed = f"pairs of first and last, of {job.size:,} in all, from 0 to {self.processors - 1:,}"
+        try:
+            wanted = [(index(first), index(last)) for first, last in resources]
+        except Exception:
+            raise self._wrong(job, f"its resources are {resources!r:.60}", allowed) from None
+        for first, last in wanted:
+            if not 0 <= first <= last < self.processors:
+                raise self._wrong(job, f"its resources are said to be {first} to {last}", allowed)
+        if isinstance(found := joined(wanted), int):
+            raise self._wrong(job, f"resource {found} is there twice", allowed)
+        many = sum(last - first + 1 for first, last in found)
+        if many != job.size:
+            raise self._wrong(job, f"it is given {many:,} resources", f"{job.size:,}, as it asks for")
+        taken = self.free.take_these(found)
+        if taken is not None:
+            raise self._wrong(job, f"resource {taken} is not free")
+        return tuple(found)
+
+    def _wake(self, time: Any, now: float) -> None:
+        if not isinstance(time, float | int) or not self.asked < time < math.inf:
+            raise self._wrong("", f"it wants to be called at {time!r:.60}", f"a time later than {self.asked} s")
+        if time <= now:
+            self.woken = True
+        else:
+            heappush(self.wakes, float(time))
+
+    def _job(self, job: Any) -> Job:
+        """The same job, which waits. Raises PolicyError."""
+        if not isinstance(job, Job):
+            raise self._wrong("", f"it decided about {job!r:.60}", "a job of `waiting`")
+        if self.waiting.get(job.number) is job:
+            return job
+        number = job.number
+        if not isinstance(number, int) or not 0 <= number < self.count or number in self.waiting:
+            why = "there is no such job; it is not one that was shown"
+        elif number >= self.next:
+            why = "it is not submitted yet"
+        elif self.rejected[number]:
+            why = "it was rejected"
+        else:
+            why = "it runs already" if any(ran.job.number == number for ran in self.running) else "it has ended"
+        raise self._wrong(job, why, "a job of `waiting`")
+
+    def _wrong(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
+        whose = f"job {job.id}, " if isinstance(job, Job) else ""
+        return PolicyError(self.name, f"{whose}at {self.snapshot.time} s", problem, allowed)
+
+    def outcome(self, instants: int) -> Outcome:
+        """What became of the jobs. Raises PolicyError: some of them wait for ever."""
+        if self.waiting:
+            first = next(iter(self.waiting.values()))
+            others = f" as {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
+            raise self._wrong(first, f"it waits for ever{others}: nothing runs, and no more jobs are submitted")
+        counts = np.array([len(given) for given in self.given], np.int64)
+        begins = np.zeros(len(counts), np.int64)
+        begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]
+        pieces = [interval for number in self.order for interval in self.given[number]]
+        columns = np.array(self.start), np.array(self.finish), np.array(self.rejected, bool)
+        return Outcome(*columns, np.array(pieces, PIECE), begins, counts, instants)
+
+
+def name_of(policy: OwnPolicy) -> str:
+    """How a policy is called: its module and its class."""
+    return f"{type(policy).__module__}:{type(policy).__qualname__}"

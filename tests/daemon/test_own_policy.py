@@ -1,0 +1,169 @@
+"""`pilotfish simulate --policy ./mine.py:Class`: what is said to people, right or wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+
+TRACE = "; MaxProcs: 8\n" + "".join(
+    f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
+)
+MINE = '''
+from __future__ import annotations
+from dataclasses import dataclass
+from pilotfish.simulate.batch.custom import Reject, Start
+import beside
+
+@dataclass
+class Strict:
+    least: int = 0
+    share: float = 1.0
+    loud: bool = False
+    seed: int = -1
+
+    def decide(self, now):
+        if self.loud:
+            print("seed", self.seed, "share", self.share)
+        free = now.free
+        for job in now.waiting:
+            if job.size < self.least:
+                yield Reject(job)
+            elif job.size > free:
+                return
+            else:
+                free -= job.size
+                yield Start(job)
+
+class Breaks:
+    def __init__(self, when=beside.WHEN, then=None):
+        if then is not None:
+            raise ValueError(f"{then!r} is not for me")
+        self.when = when
+
+    def decide(self, now):
+        1 / (now.time < self.when)
+
+class Asks:
+    def __init__(self, depth):
+        pass
+
+    def decide(self, now):
+        return [1]
+
+class Leaves:
+    def decide(self, now):
+        raise SystemExit(0)
+
+class Nothing:
+    pass
+'''
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    known = set(sys.modules)
+    (tmp_path / "small.swf").write_text(TRACE)
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "beside.py").write_text("WHEN = 5.5\n")
+    (tmp_path / "broken.py").write_text("x = (\n")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "policies.py").write_text(MINE.replace("import beside", "").replace("beside.WHEN", "1.0"))
+    (tmp_path / "here" / "lacks.py").write_text("import something_that_is_nowhere\n")
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if name.startswith(("./", "here", "beside")):
+            del sys.modules[name]
+
+
+def simulate(policy: str, *more: str) -> int:
+    return main(["simulate", "-w", "small.swf", "-p", policy, *more])
+
+
+def test_its_results_are_those_of_ours(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate("./mine.py:Strict", "--out", "own") == 0
+    said = capsys.readouterr()
+    assert "policy ./mine.py:Strict" in said.out and "4 rejected: too large for the machine" in said.out
+    assert not said.err.count("compiling the replay")
+    assert simulate("strict", "--out", "ours") == 0
+    for name in ("jobs.csv", "machine_states.csv", "consumed_energy.csv"):
+        assert Path("own", name).read_text() == Path("ours", name).read_text()
+    about = json.loads(Path("own/summary.json").read_text())
+    assert about["policy"] == "./mine.py:Strict" and about["decision_time"] == 0.0
+    assert [Path(name).name for name in about["inputs"]] == ["small.swf", "mine.py"]
+
+
+def test_a_module_and_options(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = "least=3,loud=true,share=0.25"
+    assert simulate(f"here.policies:Strict:{options}", "--seed", "7", "--decision-time", "2") == 0
+    said = capsys.readouterr().out
+    assert "seed 7 share 0.25" in said and "9 rejected by" in said
+    assert simulate("./mine.py:Strict", "--decision-time", "measured", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["decision_time"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "why"),
+    [
+        ("./mine.py:Asks:depth=2", 1, "policy ./mine.py:Asks: at 1.0 s: it decided 1 (allowed: Start, Reject, Wake)"),
+        ("./mine.py:Asks", 64, "Asks: missing: depth (allowed: :depth=...)"),
+        ("./mine.py:Strict:least=x", 64, "Strict:least: 'x' (allowed: a whole number)"),
+        ("./mine.py:Strict:loud=yes", 64, "Strict:loud: 'yes' (allowed: true, false)"),
+        ("./mine.py:Strict:least=1,least=2", 64, "Strict:least: given twice"),
+        ("./mine.py:Strict:most=1", 64, "'most=1' (allowed: least=..., share=..., loud=..., seed=...)"),
+        ("./mine.py:Leaves:depth=1", 64, "'depth=1' (allowed: it has no options)"),
+        ("./mine.py:Nothing", 1, "mine.py: Nothing: it has no method decide(self, snapshot) (allowed: Strict, Breaks,"),
+        ("./mine.py:Other", 1, "mine.py: Other: there is no such class"),
+        ("./mine.py:beside", 1, "mine.py: beside: there is no such class"),
+        ("./mine.py", 64, "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
+        ("./mine.py:", 64, "(allowed: ./file.py:Class"),
+        ("./nowhere.py:Strict", 1, "nowhere.py: No such file or directory"),
+        ("here.nowhere:Strict", 64, "there is no module 'here.nowhere'"),
+        ("easy.x", 64, "'easy.x' (allowed: ./file.py:Class"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    room: Path, policy: str, code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(policy) == code
+    said = capsys.readouterr().err
+    assert why in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("policy", "line", "why"),
+    [
+        ("./mine.py:Breaks", "1 / (now.time < self.when)", "./mine.py:Breaks: at 6.0 s: ZeroDivisionError: division"),
+        ("./mine.py:Breaks:then=2", "raise ValueError(", "as it was made: ValueError: 2 is not for me"),
+        ("./mine.py:Leaves", "raise SystemExit(0)", "./mine.py:Leaves: at 1.0 s: SystemExit: 0"),
+        ("./broken.py:Any", "x = (", "policy ./broken.py:Any: as it was loaded: SyntaxError: '(' was never closed"),
+        ("here.lacks:Any", "import something_that_is_nowhere", "as it was loaded: ModuleNotFoundError: No module"),
+    ],
+)
+def test_the_users_own_errors_are_shown_as_such(
+    room: Path, policy: str, line: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(policy) == 1
+    said = capsys.readouterr().err
+    assert line in said and why in said.splitlines()[-1] and "which is not pilotfish's, raised this:" in said
+    assert "asking.py" not in said and "own_policy.py" not in said and "importlib" not in said
+
+
+@pytest.mark.parametrize("text", ["-1", "inf", "soon", ""])
+def test_times_that_are_none(room: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate("./mine.py:Strict", "--decision-time", text) == 64
+    assert "(allowed: ignore, measured, or seconds, 0 or more)" in capsys.readouterr().err
+
+
+def test_compiled_policies_take_no_time(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate("easy:order=sjf", "--decision-time", "measured") == 64
+    assert "easy:order=sjf decides in no time" in capsys.readouterr().err
+    assert main(["policies"]) == 0
+    assert "./mine.py:Class" in capsys.readouterr().out

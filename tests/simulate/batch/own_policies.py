@@ -1,0 +1,63 @@
+"""Policies as a user writes them, with which compiled ones are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pilotfish.simulate.batch.custom import Decision, Snapshot, Start
+
+
+class Easy:
+    """EASY backfilling; all is worked out anew at each call."""
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        free, reserved, spare = now.free, None, 0
+        ends = [(it.until, it.job.size) for it in now.running]
+        for job in now.waiting:
+            until = now.time + job.walltime
+            if job.size <= free and (reserved is None or until <= reserved or job.size <= spare):
+                yield Start(job)
+                free -= job.size
+                ends.append((until, job.size))
+                spare -= job.size if reserved is not None and until > reserved else 0
+            elif reserved is None:
+                spare = free - job.size
+                for time, size in sorted(ends):
+                    if spare >= 0 and time > reserved:
+                        break
+                    reserved, spare = time, spare + size
+
+
+class Strict:
+    """The first that does not fit holds up all behind it."""
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        free = now.free
+        for job in now.waiting:
+            if job.size > free:
+                return
+            free -= job.size
+            yield Start(job)
+
+
+class Says:
+    """Decides as a function says, and notes what it was shown at each call."""
+
+    def __init__(self, decide: Callable[[Snapshot], Any]) -> None:
+        self.does, self.seen = decide, list[Any]()
+
+    def decide(self, now: Snapshot) -> Any:
+        self.seen.append(shown(now))
+        return self.does(now)
+
+
+def shown(now: Snapshot) -> tuple[Any, ...]:
+    """All that a snapshot shows, as values."""
+    return (
+        *(now.time, now.free, tuple(now.free_resources)),
+        tuple((job.number, job.id, job.size, job.walltime, job.submit_time) for job in now.waiting),
+        tuple((it.job.number, it.start_time, it.until, it.resources) for it in now.running),
+        tuple(job.number for job in now.submitted),
+        tuple(it.job.number for it in now.ended),
+    )
