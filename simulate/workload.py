@@ -58,12 +58,14 @@ class Workload:
 def joined(workloads: Sequence[Workload]) -> Workload:
     """One workload of several, in the order of submission; of those submitted at one time the first workload's first.
 
-    Whose each job is stands in the column `workload`; of other columns those stay that all have. O(jobs log jobs).
+    Whose each job is stands in the column `workload`; of other columns those stay that all have, and what tasks move,
+    need and asked for, where one has it. O(jobs log jobs).
     """
     if len(workloads) == 1:
         return workloads[0]
     columns = {name: np.concatenate([getattr(each, name) for each in workloads]) for name in COLUMNS}
-    every = [_said(each) for each in workloads]
+    known = set[str]().union(*(each.more for each in workloads))
+    every = [_said(each, known) for each in workloads]
     more = {name: np.concatenate([each[name] for each in every]) for name in set.intersection(*map(set, every))}
     left_out: dict[str, int] = {}
     for each in workloads:
@@ -74,11 +76,15 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     return in_order(Workload(name, **columns, more=more, machine=machine, left_out=left_out))
 
 
-def _said(workload: Workload) -> dict[str, Array]:
-    """Its further columns, with what each job is called, of what profile and in which workload it is, said."""
+def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
+    """Its further columns, with what each job is called, of what profile and in which workload it is, said; and what
+    its tasks do, of the columns that are known."""
+    nothing = np.zeros(len(workload))
+    tasks = {"volume": nothing, "memory": nothing, "asked": workload.walltime}
     names = workload.id.astype(str).astype(object)
     whose = np.full(len(workload), workload.name, object)
-    return {"name": names, "profile": workload.more.get("name", names), "workload": whose, **workload.more}
+    said = {"name": names, "profile": workload.more.get("name", names), "workload": whose}
+    return {**said, **{name: tasks[name] for name in tasks if name in known}, **workload.more}
 
 
 COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")

@@ -23,6 +23,7 @@ from ..kernels.batch.contended.tables import Contended as World
 from ..platform import Cluster
 from ..workload import Workload
 from .pairs import Contending
+from .powered import CHANGE
 from .processors import Processors, processors_of
 from .replay import Replayed
 from .tasks import contended_world, pieces_of
@@ -93,13 +94,12 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     began = np.flatnonzero(~rejected)
     began = began[np.argsort(jobs["task0"][began], kind="stable")]
     owner = np.repeat(began, workload.size[began])
-    none = np.empty(0, np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)]))
     span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
     known = machine.powered
     return Contended(
         workload, machine.cores, start, finish, rejected,
         *pieces_of(owner, core, len(jobs)),
-        taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=none,
+        taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=np.empty(0, CHANGE),
         simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
         overran=jobs["overran"] == 1,
         joules=machine.joules(world.processors["busy"], world.processors["awake"], span) if known else None,

@@ -20,6 +20,8 @@ from .pairs import Contending, Nodes
 from .processors import Processors
 
 Array = npt.NDArray[Any]
+#: Bytes and bytes/s; more than any machine has, and still no end of a task is never.
+MOST = 2e18
 _RULES = {
     "random": tables.RANDOM,
     "high_gflops": tables.GFLOPS,
@@ -92,9 +94,11 @@ def _jobs(workload: Workload, policy: Contending) -> tuple[Array, Array]:
     jobs, run = np.zeros(len(workload), tables.JOB), workload.run_time
     nothing = np.zeros(len(workload))
     jobs["submit"], jobs["work"], jobs["wall"] = workload.submit_time, run, workload.walltime
-    jobs["size"], jobs["memory"] = workload.size, np.ceil(workload.more.get("memory", nothing))
+    jobs["size"], jobs["memory"] = workload.size, np.ceil(np.minimum(workload.more.get("memory", nothing), MOST))
     moved = np.asarray(workload.more.get("volume", nothing), np.float64)
-    jobs["demand"] = np.divide(moved, run, out=np.zeros(len(workload)), where=run > 0)
+    with np.errstate(over="ignore"):
+        demand = np.divide(moved, run, out=np.zeros(len(workload)), where=run > 0)
+    jobs["demand"] = np.minimum(demand, MOST)
     keys = {
         "shortest": workload.more.get("asked", workload.walltime),
         "smallest": workload.size,

@@ -83,7 +83,8 @@ def parse_irmasim(
 
 def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], skip_invalid: bool) -> Workload:
     if not speeds:
-        raise bad("its jobs count instructions, and nobody says how fast a core is", "--cluster with a speed, in Hz")
+        why = "its jobs count instructions, and nobody says how fast a core is"
+        raise bad(why, "--cluster with the speed of its node types, cycles/s of a core")
     profiles = {
         key: inside(f"profiles.{shown(key)}", _known, part, _TASK)
         for key, part in inside("profiles", mapping, data.get("profiles", {})).items()
@@ -126,7 +127,7 @@ def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]]) -> _Job:
     if profile:
         if not isinstance(profile, str) or profile not in profiles:
             raise bad(found(profile), "a profile of this file", key="profile")
-        task = profiles[profile]
+        task = dict(profiles[profile])
     work = next((task[key] for key in ("req_ops", "cpu") if key in task), None)
     for key, part in (("subtime", given.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
         if part is None:

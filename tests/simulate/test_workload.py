@@ -35,6 +35,13 @@ def test_names_and_profiles_stay_and_only_columns_that_all_have() -> None:
     assert whole.more["name"].tolist() == ["a!x", "1", "a!y"] and whole.more["profile"].tolist() == ["p", "1", "q"]
 
 
+def test_what_tasks_move_is_nothing_where_it_is_not_said() -> None:
+    moves = made("a", [0, 2], {"volume": [5.0, 6.0], "asked": [1.0, 2.0]})
+    whole = joined([moves, made("b", [1])])
+    assert whole.more["volume"].tolist() == [5.0, 0.0, 6.0] and whole.more["asked"].tolist() == [1.0, 1.0, 2.0]
+    assert "memory" not in whole.more
+
+
 def test_one_workload_is_itself() -> None:
     own = made("a", [0, 2])
     assert joined([own]) is own

@@ -225,3 +225,23 @@ def test_what_cannot_be_is_said() -> None:
     shared = Cluster("c", tuple(Node(f"n{i}", KIND, "m0") for i in range(2)))
     with pytest.raises(ConfigError, match="share the memory 'm0'"):
         replay_contended(jobs, shared, Pairs())
+
+
+def test_absurd_amounts_still_come_to_an_end() -> None:
+    jobs = workload([(0.0, 1e-300, math.inf, 2, 0, 0), (0.0, 1.0, math.inf, 1, 0, 0)])
+    jobs = replace(jobs, more={"volume": np.full(2, 1e24), "memory": np.array([0.0, 1e24])})
+    done = replay_contended(jobs, cluster(KIND), Pairs())
+    assert np.isfinite(done.finish_time[0]) and done.rejected.tolist() == [False, True]
+
+
+@given(st.lists(JOB, min_size=1, max_size=12), st.sampled_from(list(JOBS)), st.sampled_from((0.25, 2, 64)))
+@settings(max_examples=50)
+def test_run_times_are_not_known_to_who_chooses(rows: list[Any], rule: str, longer: float) -> None:
+    """Of jobs submitted at one time, who starts at once and where does not depend on how long they will run."""
+    jobs = workload([(0.0, run + 1.0, wall + 1.0, size, rate, memory) for _, run, wall, size, rate, memory in rows])
+    more = {**jobs.more, "volume": jobs.more["volume"] * longer}  # they move as much a second
+    two = replay_contended(jobs, cluster(KIND, KIND), Pairs(rule)), replay_contended(
+        replace(jobs, run_time=jobs.run_time * longer, more=more), cluster(KIND, KIND), Pairs(rule)
+    )
+    first, second = ([places(done, i) for i in np.flatnonzero(done.start_time == 0.0)] for done in two)
+    assert first == second and np.array_equal(two[0].start_time == 0.0, two[1].start_time == 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from pathlib import Path
@@ -9,11 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pilotfish.simulate.batch.contended import replay_contended
+from pilotfish.simulate.batch.pairs import Pairs
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.irmasim import parse_platform
+from pilotfish.simulate.formats.irmasim_jobs import is_irmasim, parse_irmasim
 from pilotfish.simulate.formats.machines import read_machine
 from pilotfish.simulate.formats.workloads import read_workload
-from pilotfish.simulate.platform import Contention, PiecewiseLinear, Power
+from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 
 I5 = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 PLATFORM: dict[str, Any] = {
@@ -51,9 +58,9 @@ def written(path: Path, value: Any) -> Path:
     return path
 
 
-def changed(given: dict[str, Any], keys: str, value: Any) -> dict[str, Any]:
+def changed(whole: dict[str, Any], keys: str, value: Any) -> dict[str, Any]:
     """A copy in which the part at this dotted key is another; ... = it is not there."""
-    copied: Any = copy.deepcopy(given)
+    copied: Any = copy.deepcopy(whole)
     *path, last = [int(key) if key.isdigit() else key for key in keys.split(".")]
     part = copied
     for key in path:
@@ -153,3 +160,24 @@ def test_jobs_that_are_wrong_can_be_left_out(tmp_path: Path) -> None:
 def test_instructions_need_a_speed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nobody says how fast a core is"):
         read_workload(written(tmp_path / "w.json", WORKLOAD))
+
+
+JUNK = st.sampled_from([None, True, -1, 0, 1e300, float("nan"), "", "\u0000", "fast", [], [1], {}, {"a": 1}, 2**70])
+
+
+def keys_of(value: Any, before: str = "") -> list[str]:
+    """The dotted keys of all parts."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [key for name, part in parts for key in (before + str(name), *keys_of(part, f"{before}{name}."))]
+
+
+@given(st.data(), st.booleans())
+def test_what_chance_makes_is_read_or_one_clear_error(data: st.DataObject, machine: bool) -> None:
+    whole = PLATFORM if machine else WORKLOAD
+    document = changed(whole, data.draw(st.sampled_from(keys_of(whole))), data.draw(JUNK))
+    with contextlib.suppress(ConfigError):
+        if machine:
+            parse_platform(document, "p.json")
+        elif is_irmasim(document):
+            jobs = parse_irmasim(document, Path("w.json"), speeds=(1e9,))
+            replay_contended(jobs, Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),)), Pairs())
