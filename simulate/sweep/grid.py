@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
+from ..batch.own import Own
 from ..batch.select import Select
 from ..batch.spec import Policy, text_of
 
@@ -48,7 +49,7 @@ class Sweep:
 
     source: str
     traces: tuple[Trace, ...]
-    policies: tuple[Policy, ...]
+    policies: tuple[Policy | Own, ...]
     machines: tuple[int | str | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)
 
@@ -66,7 +67,7 @@ class Run:
     trace: Trace
     load: float
     machine: int | str | None
-    policy: Policy
+    policy: Policy | Own
     seed: int
 
     @property
@@ -119,6 +120,8 @@ def _said(trace: Trace, key: str) -> Any:
 
 def options_of(policy: Any) -> dict[str, Any]:
     """Option -> value, defaults included, also of the parts of which a policy is made."""
+    if isinstance(policy, Own):
+        return dict(policy.options)
     found: dict[str, Any] = {}
     for each in fields(policy):
         value = getattr(policy, each.name)
