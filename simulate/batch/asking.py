@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
+from numbers import Real
 from operator import index
 from typing import Any
 
@@ -231,7 +232,7 @@ class _World:
         return tuple(found)
 
     def _wake(self, time: Any, now: float) -> None:
-        if not isinstance(time, float | int) or not self.asked < time < math.inf:
+        if not isinstance(time, Real) or not self.asked < float(time) < math.inf:
             raise self._wrong("", f"it wants to be called at {time!r:.60}", f"a time later than {self.asked} s")
         if time <= now:
             self.woken = True
