@@ -1,4 +1,4 @@
-"""Queue policies of a user's own by name: `./mine.py:Class:option=value,...`, `package.module:Class`.
+"""Queue policies of a user's own, found by their names and made.
 
 Rule: an option is what the class takes when it is made, read as its annotation or its default says. What goes wrong in
 the user's own code is told by the traceback of that code, and one line that says whose it is.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -21,13 +20,12 @@ from typing import Any
 
 from ..simulate.batch import asking
 from ..simulate.batch.custom import OwnPolicy
+from ..simulate.batch.own import FORMS, Own
 from ..simulate.batch.pairs import Contending
 from ..simulate.batch.spec import Policy
 from ..simulate.errors import ConfigError, PolicyError
 from .streams import tell
 
-FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
-_FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 #: Files whose frames stand above those of the user's code in a traceback.
 _OURS = (__file__, asking.__file__, importlib.__file__, "<frozen importlib")
 _WORDS = {"true": True, "false": False}
@@ -47,34 +45,28 @@ class Named:
         return isinstance(self.policy, Policy | Contending)
 
 
-def is_own(text: str) -> bool:
-    """Whether a SPEC names a file or a module, not one of our policies."""
-    return bool(re.search(r"[./\\]", text.partition(":")[0]))
+def make(own: Own, seed: int, source: bytes | None = None) -> Named:
+    """The policy of that name; one that takes a `seed` is given this one.
 
-
-def make(text: str, seed: int) -> Named:
-    """The policy that a SPEC names; one that takes a `seed` is given this one.
+    Args:
+        source: what is in its file, for who cannot see it.
 
     Raises:
-        ConfigError: of the source "policy" where the SPEC is wrong, else of what it names.
+        ConfigError: of the source "policy" where the name is wrong, else of what it names.
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read.
     """
-    form = _FORM.fullmatch(text)
-    if form is None:
-        raise ConfigError("policy", "", f"{text!r}", FORMS)
-    where, name = form["where"], form["name"]
-    module = _read(where, text) if where.endswith(".py") else _imported(where, text)
-    kind = getattr(module, name, None)
+    module = _read(own, source) if own.is_file else _imported(own)
+    kind = getattr(module, own.name, None)
     if not isinstance(kind, type) or not callable(getattr(kind, "decide", None)):
         why = "it has no method decide(self, snapshot)" if isinstance(kind, type) else "there is no such class"
         others = [key for key, one in vars(module).items() if isinstance(one, type) and hasattr(one, "decide")]
-        raise ConfigError(where, name, why, ", ".join(others) or "a class with such a method")
-    chosen = _options(kind, name, form["options"] or "", seed)
-    with _blamed(text, "as it was made"):
+        raise ConfigError(own.where, own.name, why, ", ".join(others) or "a class with such a method")
+    chosen = _options(kind, own, seed)
+    with _blamed(own, "as it was made"):
         policy: OwnPolicy = kind(**chosen)
     file = Path(getattr(module, "__file__", None) or "")
-    return Named(policy, text, file if file.is_file() else None)
+    return Named(policy, str(own), file if file.is_file() else None)
 
 
 @contextmanager
@@ -94,55 +86,53 @@ def traced() -> Iterator[None]:
         raise
 
 
-def _read(where: str, text: str) -> ModuleType:
+def _read(own: Own, source: bytes | None) -> ModuleType:
     """The module in a file; what it imports may lie beside it."""
-    content, module = Path(where).read_bytes(), ModuleType(where)
+    where, module = own.where, ModuleType(own.where)
+    if source is None:
+        source = Path(where).read_bytes()
+        sys.path.append(str(Path(where).resolve().parent))
     module.__file__ = where
     sys.modules[where] = module  # no other module has such a name
-    sys.path.append(str(Path(where).resolve().parent))
-    with _blamed(text, "as it was loaded"):
-        exec(compile(content, where, "exec"), vars(module))
+    with _blamed(own, "as it was loaded"):
+        exec(compile(source, where, "exec"), vars(module))
     return module
 
 
-def _imported(where: str, text: str) -> ModuleType:
+def _imported(own: Own) -> ModuleType:
     """A module that can be imported, also from this directory."""
     sys.path.append(os.getcwd())
     try:
-        with _blamed(text, "as it was loaded"):
-            return importlib.import_module(where)
+        with _blamed(own, "as it was loaded"):
+            return importlib.import_module(own.where)
     except PolicyError as error:
         missing = error.__cause__.name if isinstance(error.__cause__, ModuleNotFoundError) else None
-        if missing is None or not f"{where}.".startswith(f"{missing}."):
+        if missing is None or not f"{own.where}.".startswith(f"{missing}."):
             raise
     raise ConfigError("policy", "", f"there is no module {missing!r}", FORMS)
 
 
 @contextmanager
-def _blamed(text: str, when: str) -> Iterator[None]:
+def _blamed(own: Own, when: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise PolicyError(text, when, f"{type(error).__name__}: {error}") from error
+        raise PolicyError(str(own), when, f"{type(error).__name__}: {error}") from error
 
 
-def _options(kind: type[Any], name: str, text: str, seed: int) -> dict[str, Any]:
+def _options(kind: type[Any], own: Own, seed: int) -> dict[str, Any]:
     """What a class is made with. Raises ConfigError."""
     known = _parameters(kind)
-    chosen: dict[str, Any] = {}
-    for word in filter(None, text.split(",")):
-        key, equals, value = word.partition("=")
-        if key not in known or not equals:
+    for key, value in own.options:
+        if key not in known:
             allowed = ", ".join(f"{key}=..." for key in known) or "it has no options"
-            raise ConfigError("policy", name, f"{word!r}", allowed)
-        if key in chosen:
-            raise ConfigError("policy", f"{name}:{key}", "given twice", "once")
-        chosen[key] = _value(f"{name}:{key}", value, known[key])
+            raise ConfigError("policy", own.name, f"'{key}={value}'", allowed)
+    chosen = {key: _value(f"{own.name}:{key}", value, known[key]) for key, value in own.options}
     if "seed" in known:
         chosen.setdefault("seed", seed)
     missing = [key for key, one in known.items() if one.default is one.empty and key not in chosen]
     if missing:
-        raise ConfigError("policy", name, f"missing: {', '.join(missing)}", f":{missing[0]}=...")
+        raise ConfigError("policy", own.name, f"missing: {', '.join(missing)}", f":{missing[0]}=...")
     return chosen
 
 

@@ -27,9 +27,6 @@ from ..streams import tell
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
-    from ...simulate.batch.custom import OwnPolicy
-    from ...simulate.batch.pairs import Contending
-    from ...simulate.batch.spec import Policy as BatchPolicy
     from ...simulate.objective import Objective
     from ...simulate.snapshot import Snapshot
     from ...simulate.stochastic import Replicated
@@ -216,9 +213,7 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(
-    policies: Iterable[BatchPolicy | Contending | OwnPolicy], reading: Iterable[str] = ("batch.swf",)
-) -> None:
+def load_replay(policies: Iterable[object], reading: Iterable[str] = ("batch.swf",)) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of

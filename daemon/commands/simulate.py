@@ -164,13 +164,14 @@ def _seconds(text: str) -> float | None:
 
 
 def _policy(text: str, seed: int) -> Named:
+    from ...simulate.batch.own import is_own, parse_own
     from ...simulate.batch.spec import parse, text_of
-    from ..own_policy import Named, is_own, make, traced
+    from ..own_policy import Named, make, traced
 
     try:
         if is_own(text):
             with traced():
-                return make(text, seed)
+                return make(parse_own(text), seed)
         policy = parse(text)
         return Named(policy, text_of(policy))
     except ConfigError as error:

@@ -58,10 +58,12 @@ def sweep(
         from ..sweep.parquet import demand_pyarrow
 
         demand_pyarrow()
+    from ..own_policy import traced
     from ..sweep.journal import read_journal
     from ..sweep.prepared import check, prepare
 
-    made = prepare(file)
+    with traced():
+        made = prepare(file)
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
     if todo and dask is None:  # made once, before the processes need them

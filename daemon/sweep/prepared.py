@@ -14,6 +14,7 @@ from typing import Any
 from ... import __version__
 from ...simulate.batch.machine import Machine, machine_of
 from ...simulate.batch.metrics import Summary
+from ...simulate.batch.own import Own
 from ...simulate.batch.spec import text_of
 from ...simulate.errors import ConfigError
 from ...simulate.formats.cluster import read_cluster
@@ -21,6 +22,7 @@ from ...simulate.formats.sweep import read_sweep
 from ...simulate.sweep import grid
 from ...simulate.sweep.grid import Run, Sweep
 from ...simulate.sweep.identity import identity
+from ..own_policy import make
 from .crew import Crew
 from .task import Failure, Task, TraceFile, digest_of, look
 
@@ -79,15 +81,31 @@ def prepare(path: Path) -> Prepared:
     sites = [name for name in sweep.machines if isinstance(name, str)]
     machines = {name: machine_of(read_cluster(folder / name)) for name in sites}
     names = dict.fromkeys([*(trace.file for trace in sweep.traces), *sites])
+    own = {policy: _source(policy, folder, sweep) for policy in sweep.policies if isinstance(policy, Own)}
     contents = {name: digest_of((folder / name).read_bytes()) for name in names}
+    contents |= {policy.where: digest_of(source) for policy, source in own.items()}
     specs = {policy: text_of(policy) for policy in sweep.policies}
+    known = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own}
 
     def task(run: Run) -> Task:
-        known = identity(run, specs[run.policy], contents, __version__, NUMBERS)
+        mark = identity(run, known[run.policy], contents, __version__, NUMBERS)
         trace = TraceFile(str(folder / run.trace.file), contents[run.trace.file], run.trace.skip_invalid)
-        return Task(known, trace, run.select, _machine(run, machines), specs[run.policy], run.seed, __version__)
+        source = own[run.policy] if isinstance(run.policy, Own) else None
+        machine, spec = _machine(run, machines), specs[run.policy]
+        return Task(mark, trace, run.select, machine, spec, run.seed, __version__, source)
 
     return Prepared(sweep, contents, runs, tuple(map(task, runs)))
+
+
+def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
+    """What is in the file of a user's own policy, which can be made. Raises ConfigError, PolicyError."""
+    path = folder / policy.where
+    try:
+        make(replace(policy, where=str(path)), sweep.seeds[0])
+    except ConfigError as error:
+        where = f"{error.source}: {error.key}" if error.source != "policy" else error.key
+        raise ConfigError(sweep.source, "policies", f"{policy}: {where}: {error.problem}", error.allowed) from None
+    return path.read_bytes()
 
 
 def _machine(run: Run, machines: Mapping[str, Machine]) -> Machine | None:

@@ -12,17 +12,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ... import __version__
+from ...simulate.batch.custom import OwnPolicy
 from ...simulate.batch.machine import Machine
 from ...simulate.batch.metrics import summarise
+from ...simulate.batch.own import parse_own
 from ...simulate.batch.replay import replay
 from ...simulate.batch.select import Select
-from ...simulate.batch.spec import parse_alike
+from ...simulate.batch.spec import Policy, parse_alike
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.formats.swf import read_swf
 from ...simulate.workload import Workload
+from ..own_policy import make
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Task:
         machine: None = as large as the trace says.
         policy: the SPEC.
         version: of the pilotfish that asks.
+        source: what is in the file of a policy of a user's own.
     """
 
     identity: str
@@ -52,6 +56,7 @@ class Task:
     policy: str
     seed: int
     version: str
+    source: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,9 @@ def carry_out(task: Task, content: bytes | None = None) -> dict[str, Any]:
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = _jobs(task.trace, content, task.select)
-    machine, policy = _machine(task, jobs), parse_alike(task.policy)
+    machine = _machine(task, jobs)
     done = replay(
-        jobs, machine.processors, policy, seed=task.seed, groups=machine.groups, powers=machine.powers,
+        jobs, machine.processors, _policy(task), seed=task.seed, groups=machine.groups, powers=machine.powers,
         clock=time.perf_counter,
     )  # fmt: skip
     return asdict(summarise(done, machine.powers))
@@ -105,6 +110,12 @@ def carry_out(task: Task, content: bytes | None = None) -> dict[str, Any]:
 def digest_of(data: bytes) -> str:
     """The hash of what is in a file."""
     return hashlib.sha256(data).hexdigest()
+
+
+def _policy(task: Task) -> Policy | OwnPolicy:
+    if task.source is None:
+        return parse_alike(task.policy)
+    return cast("OwnPolicy", make(parse_own(task.policy), task.seed, task.source).policy)
 
 
 def _machine(task: Task, jobs: Workload) -> Machine:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
+from numbers import Real
 from operator import index
 from typing import Any
 
@@ -33,6 +34,8 @@ from .machine import Machine
 Array = npt.NDArray[Any]
 #: Instants between two looks at what the caller wants.
 STEP = 4096
+#: Places of jobs that have left the queue which are no trouble.
+FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class _World:
         self.order: list[int] = []
         self.free = Free(machine.processors)
         self.waiting: dict[int, Job] = {}
+        self.gone = 0
         self.ending: list[tuple[float, int, Running]] = []
         self.untils: list[float] = []
         self.running: list[Running] = []
@@ -175,7 +179,7 @@ class _World:
             elif isinstance(decision, Reject):
                 job = self._job(decision.job)
                 self.rejected[job.number] = True
-                del self.waiting[job.number]
+                self._leave(job)
             else:
                 raise self._wrong("", f"it decided {decision!r:.60}", "Start, Reject, Wake")
 
@@ -187,7 +191,7 @@ class _World:
             given = self.free.take(size)
         else:
             raise self._wrong(job, f"it asks for {size:,} resources, and {self.free.count:,} are free")
-        del self.waiting[number]
+        self._leave(job)
         until, finish = now + job.walltime, now + self.run[number]
         running = Running(job, now, until, given)
         self.start[number], self.finish[number], self.given[number] = now, finish, given
@@ -196,6 +200,16 @@ class _World:
         place = bisect_right(self.untils, until)
         self.untils.insert(place, until)
         self.running.insert(place, running)
+
+    def _leave(self, job: Job) -> None:
+        """It waits no more. A dictionary keeps the places of those that have left: all are laid anew at times."""
+        del self.waiting[job.number]
+        self.gone += 1
+        if self.gone > len(self.waiting) + FEW:
+            kept = [*self.waiting.items()]
+            self.waiting.clear()
+            self.waiting.update(kept)
+            self.gone = 0
 
     def _these(self, job: Job, resources: Any) -> tuple[Interval, ...]:
         """The resources that the policy gives a job, taken."""
@@ -218,7 +232,7 @@ class _World:
         return tuple(found)
 
     def _wake(self, time: Any, now: float) -> None:
-        if not isinstance(time, float | int) or not self.asked < time < math.inf:
+        if not isinstance(time, Real) or not self.asked < float(time) < math.inf:
             raise self._wrong("", f"it wants to be called at {time!r:.60}", f"a time later than {self.asked} s")
         if time <= now:
             self.woken = True

@@ -137,8 +137,8 @@ def _asked(
     )
 
 
-def kernel_of(policy: Policy | OwnPolicy) -> str | None:
-    """The kernel that replays it; None: it needs none."""
+def kernel_of(policy: object) -> str | None:
+    """The kernel that replays it; None: one of a user's own needs none."""
     return _kernel_of(policy) if isinstance(policy, Policy) else None
 
 

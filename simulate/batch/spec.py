@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from ..errors import ConfigError
 from .options import choice, read, written
 from .orders import CHANGING, ORDERS
+from .own import Own
 from .pairs import Contending, Nodes, Pairs
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 
@@ -131,8 +132,10 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     return read(kind, name, rest)
 
 
-def text_of(policy: Policy | Contending) -> str:
+def text_of(policy: Policy | Contending | Own) -> str:
     """The SPEC of a policy, without what is as by default."""
+    if isinstance(policy, Own):
+        return str(policy)
     parts: list[Any] = [policy]
     if isinstance(policy, Saving):
         parts = [part for part in (policy.base, policy.shutdown, policy.limit, policy.keeper) if part is not None]

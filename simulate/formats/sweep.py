@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from ..batch.own import Own, is_own, parse_own
 from ..batch.select import Select
 from ..batch.spec import Policy, parse_alike, text_of
 from ..errors import ConfigError
@@ -53,7 +54,7 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
     table: dict[str, Convert[Any]] = {
         "workloads": lambda value: _traces(value, folder),
         "machines": lambda value: _each_once(listed(lambda part: _machine(part, folder), least=1)(value)),
-        "policies": _policies,
+        "policies": lambda value: _policies(value, folder),
         "seeds": _seeds,
     }
     parts: dict[str, Any] = build(dict, table, data, ("workloads", "policies"))
@@ -127,16 +128,16 @@ def _machine(value: Any, folder: Path) -> int | str:
         raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, or a cluster file") from None
 
 
-def _policies(value: Any) -> tuple[Policy, ...]:
+def _policies(value: Any, folder: Path) -> tuple[Policy | Own, ...]:
     parts = listed(lambda part: part, least=1)(value)
-    policies = [policy for i, part in enumerate(parts) for policy in inside(f"[{i}]", _policies_of, part)]
+    policies = [policy for i, part in enumerate(parts) for policy in inside(f"[{i}]", _policies_of, part, folder)]
     return _each_once(policies, [text_of(policy) for policy in policies])
 
 
-def _policies_of(value: Any) -> list[Policy]:
+def _policies_of(value: Any, folder: Path) -> list[Policy | Own]:
     """One policy as `--policy` takes it, or all combinations of what a mapping lists for each option."""
     if isinstance(value, str):
-        return [_policy(value)]
+        return [_policy(value, folder)]
     if not isinstance(value, dict):
         raise bad(found(value), "a policy such as easy:order=sjf, or {policy: easy, order: [fcfs, sjf]}")
     given = mapping(value)
@@ -151,15 +152,19 @@ def _policies_of(value: Any) -> list[Policy]:
     if prod(map(len, options.values())) > MOST_RUNS:
         raise bad("too many combinations", f"at most {MOST_RUNS:,}")
     chosen = [[f"{key}={one}" for one in each] for key, each in options.items()]
-    return [_policy(name, each) for each in product(*chosen)]
+    return [_policy(name, folder, each) for each in product(*chosen)]
 
 
-def _policy(spec: str, more: Sequence[str] = ()) -> Policy:
+def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Policy | Own:
     """The policy of a SPEC, and of more options."""
-    if more:
-        spec += ("," if ":" in spec else ":") + ",".join(more)
     try:
-        return parse_alike(spec)
+        if is_own(spec):
+            own = parse_own(spec)
+            if not own.is_file:
+                raise bad(found(spec), "./file.py:Class, of one's own policies; a module is not known by its content")
+            _file(own.where, folder)
+            return parse_own(spec + ("," if own.options else ":") + ",".join(more)) if more else own
+        return parse_alike(spec + ("," if ":" in spec else ":") + ",".join(more) if more else spec)
     except ConfigError as error:
         raise bad(f"{error.key}: {error.problem}".removeprefix(": "), error.allowed) from None
 

@@ -12,6 +12,7 @@ from itertools import count, product
 from typing import Any
 
 from ..batch.options import Amount
+from ..batch.own import Own
 from ..batch.select import Select
 from ..batch.spec import Policy, text_of
 
@@ -49,7 +50,7 @@ class Sweep:
 
     source: str
     traces: tuple[Trace, ...]
-    policies: tuple[Policy, ...]
+    policies: tuple[Policy | Own, ...]
     machines: tuple[int | str | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)
 
@@ -67,7 +68,7 @@ class Run:
     trace: Trace
     load: float
     machine: int | str | None
-    policy: Policy
+    policy: Policy | Own
     seed: int
 
     @property
@@ -120,6 +121,8 @@ def _said(trace: Trace, key: str) -> Any:
 
 def options_of(policy: Any) -> dict[str, Any]:
     """Option -> value, defaults included, also of the parts of which a policy is made."""
+    if isinstance(policy, Own):
+        return dict(policy.options)
     found: dict[str, Any] = {}
     for each in fields(policy):
         value = getattr(policy, each.name)

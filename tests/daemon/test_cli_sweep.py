@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,8 +300,7 @@ def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     made = prepared.prepare(folder / "s.yaml")
     first = made.tasks[0]
     assert task.carry_out(first)["nb_jobs"] == task.look(first) == 40
-    other = task.Task(*(getattr(first, name) for name in first.__slots__[:-1]), "0.0")
-    answer = task.attempt(task.carry_out, other)
+    answer = task.attempt(task.carry_out, replace(first, version="0.0"))
     assert isinstance(answer, task.Failure) and "0.0, as the sweep that asks" in answer.why
 
 
@@ -312,3 +313,68 @@ def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Pa
     assert seen | {"simulation_time": 0} == unseen | {"simulation_time": 0}
     answer = task.attempt(task.look, made.tasks[6], HEADER.encode() + b"1 2 3\n")
     assert isinstance(answer, task.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
+
+
+OWN = """
+from pilotfish.simulate.batch.custom import Start
+
+class Strict:
+    def __init__(self, least: int = 0):
+        self.least = least
+
+    def decide(self, now):
+        free = now.free
+        for job in now.waiting:
+            if job.size > free:
+                return
+            free -= job.size
+            yield Start(job)
+        if self.least > 1 and now.time > 9:
+            1 / 0
+"""
+
+
+def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mine.py").write_text(OWN)
+    write(folder, policies=["strict", "./mine.py:Strict", {"policy": "./mine.py:Strict", "least": [1, 2]}])
+    assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
+    assert re.search(r"policy ./mine.py:Strict: at [0-9.]+ s: ZeroDivisionError", capsys.readouterr().err)
+    found = rows(folder)
+    numbers = [name for name in found[0] if name.startswith(("mean", "max", "makespan", "consumed"))]
+    for ours, own, first, second in zip(*(found[i::4] for i in range(4)), strict=True):
+        assert {name: ours[name] for name in numbers} == {name: own[name] for name in numbers}
+        assert (own["policy"], first["policy"]) == ("./mine.py:Strict", "./mine.py:Strict:least=1")
+        assert (own["policy_least"], first["policy_least"]) == ("", "1")
+        assert [row["status"] for row in (ours, own, first, second)] == ["done", "done", "done", "failed"]
+    first = prepared.prepare(folder / "s.yaml")
+    (folder / "mine.py").rename(folder / "moved.py")
+    write(folder, policies=["strict", "./moved.py:Strict"])
+    moved = prepared.prepare(folder / "s.yaml")
+    assert [one.identity for one in moved.tasks][1] == first.tasks[1].identity
+    (folder / "moved.py").write_text(OWN + "# another\n")
+    other = prepared.prepare(folder / "s.yaml")
+    assert other.tasks[0].identity == first.tasks[0].identity and other.tasks[1].identity != first.tasks[1].identity
+    (folder / "moved.py").unlink()
+    assert task.carry_out(other.tasks[1])["nb_jobs"] == 40
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("./nowhere.py:Strict", "policies[0]: no such file: ./nowhere.py"),
+        ("./mine.py:Other", "mine.py: Other: there is no such class (allowed: Strict)"),
+        ("./mine.py:Strict:most=1", "policies: ./mine.py:Strict:most=1: Strict: 'most=1' (allowed: least=...)"),
+        ("some.module:Strict", "policies[0]: found 'some.module:Strict' (allowed: ./file.py:Class"),
+        ("./mine.py", "policies[0]: './mine.py' (allowed: ./file.py:Class"),
+        ({"policy": "./mine.py:Strict", "least": ["x"]}, "Strict:least: 'x' (allowed: a whole number)"),
+        ("./broken.py:Any", "as it was loaded: SyntaxError"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_of_ones_own(
+    folder: Path, policy: Any, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "mine.py").write_text(OWN)
+    (folder / "broken.py").write_text("x = (")
+    write(folder, policies=[policy])
+    assert main(["sweep", "s.yaml"]) == 1
+    assert why in capsys.readouterr().err and not (folder / "s.results").exists()

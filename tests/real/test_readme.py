@@ -13,6 +13,7 @@ import typer
 import pilotfish
 from pilotfish.daemon.__main__ import _UsageError, app
 from pilotfish.daemon.own_policy import make
+from pilotfish.simulate.batch.own import Own
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.formats.cluster import read_cluster
 from pilotfish.simulate.formats.workflow import read_workflow
@@ -84,7 +85,7 @@ def test_its_policy_is_short_and_the_compiled_one(tmp_path: Path) -> None:
     assert len(code.splitlines()) <= 20
     (tmp_path / "mine.py").write_text(code)
     jobs = lublin(400, 64, load=1.1)
-    own, ours = replay(jobs, 64, make(f"{tmp_path}/mine.py:Easy", 0).policy), replay(jobs, 64)
+    own, ours = replay(jobs, 64, make(Own(f"{tmp_path}/mine.py", "Easy"), 0).policy), replay(jobs, 64)
     assert np.array_equal(own.start_time, ours.start_time) and np.array_equal(own.pieces, ours.pieces)
     assert (own.start_time > jobs.submit_time).any()
 

@@ -190,7 +190,7 @@ def test_it_is_called_when_it_wants() -> None:
 
     def decide(now: Snapshot) -> Any:
         ready = [Start(job) for job in now.waiting if now.time - job.submit_time >= 2.5]
-        return [*ready, *(Wake(job.submit_time + 2.5) for job in now.submitted), Wake(now.time + 100.0)]
+        return [*ready, *(Wake(job.submit_time + 2.5) for job in now.submitted), Wake(np.int64(99))]
 
     policy = Says(decide)
     done = replay(workload([(1.0, 1.0, 1.0, 1), (1.0, 1.0, 1.0, 1)]), 1, policy)
