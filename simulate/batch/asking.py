@@ -98,7 +98,7 @@ class _World:
         columns = (workload.size.tolist(), workload.walltime.tolist(), workload.submit_time.tolist(), users)
         self.upcoming = map(Job, range(count), ids, *columns)
         self.submit: list[float] = [*workload.submit_time.tolist(), math.inf]
-        self.next, self.count, self.asked = 0, count, -math.inf
+        self.next, self.count, self.now, self.asked = 0, count, -math.inf, -math.inf
         self.start, self.finish = [math.nan] * count, [math.nan] * count
         self.rejected = [False] * count
         self.given: list[tuple[Interval, ...]] = [()] * count
@@ -151,7 +151,7 @@ class _World:
         while self.wakes and self.wakes[0] == now:
             heappop(self.wakes)
             self.woken = True
-        self.snapshot.time = now
+        self.now = self.snapshot.time = now
 
     def news(self) -> bool:
         """Whether there is something to tell that was not told at the last call."""
@@ -160,12 +160,12 @@ class _World:
     def call(self) -> list[Any]:
         """What the policy decides now."""
         snapshot = self.snapshot
-        snapshot.free, self.asked, self.woken = self.free.count, snapshot.time, False
+        snapshot.free, self.asked, self.woken = self.free.count, self.now, False
         try:
             decided = self.decide(snapshot)
             found = [] if decided is None else list(decided)
         except (Exception, SystemExit) as error:
-            raise PolicyError(self.name, f"at {snapshot.time} s", f"{type(error).__name__}: {error}") from error
+            raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
         snapshot.submitted, snapshot.ended = [], []
         return found
 
@@ -258,7 +258,7 @@ class _World:
 
     def _wrong(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
         whose = f"job {job.id}, " if isinstance(job, Job) else ""
-        return PolicyError(self.name, f"{whose}at {self.snapshot.time} s", problem, allowed)
+        return PolicyError(self.name, f"{whose}at {self.now} s", problem, allowed)
 
     def outcome(self, instants: int) -> Outcome:
         """What became of the jobs. Raises PolicyError: some of them wait for ever."""
