@@ -74,7 +74,7 @@ def _ends(summary: Summary, too_large: int, policy: str) -> str:
     if too_large:
         words.append(f"{too_large:,} rejected: too large for the machine")
     if others := summary.nb_jobs_rejected - too_large:
-        why = ": no node has room for them" if policy.startswith("nodes") else " by the policy"
+        why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
         words.append(f"{others:,} rejected{why}")
     return ", ".join(words)
 
