@@ -188,6 +188,7 @@ def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster,
     """The clock of the daemon and of its commands; Slurm's stays. A job starts where and when it would have.
 
     Only while the clock is ahead nothing is placed: `scontrol` takes it for now, and would hold the job for that hour.
+    It is stepped between two commands: one that is on its way in that very moment is beyond what anybody can check.
     """
     clock, work = tmp_path / "clock", Work.of(slurm, "clock")
     _step(clock, "+0")
@@ -196,11 +197,11 @@ def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster,
         daemon.start()
         for step in ("-3600", "+3600", "+0"):
             in_the_middle(work, count=6)
-            _step(clock, step)
+            _step_at_rest(daemon, clock, step)
             jobs = [work.add("sleep 0.5", "--cpus-per-task=4", grace_s=12) for _ in range(4)]
             if step == "+3600":
                 eventually(lambda jobs=jobs: all_ended(slurm, jobs), "the jobs whose grace is over")
-                _step(clock, "+0")
+                _step_at_rest(daemon, clock, "+0")
             work.wait()
         work.each_ran_once()
         assert max(runs[0].began - work.submitted[job] for job, runs in work.runs().items()) < 90.0
@@ -265,6 +266,18 @@ def _step(clock: Path, seconds: str) -> None:
     new = clock.with_suffix(".new")
     new.write_text(f"{seconds}\n")
     new.replace(clock)
+
+
+def _step_at_rest(daemon: Watched, clock: Path, seconds: str) -> None:
+    """Set it while the daemon stands still, and no command of its own is on its way."""
+    assert daemon.process
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        still = psutil.Process(daemon.process.pid)
+        eventually(lambda: all(child.status() == "zombie" for child in still.children()), "the end of its commands")
+        _step(clock, seconds)
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
 
 
 def _on_a_clock(folder: Path, clock: Path) -> dict[str, str]:

@@ -39,8 +39,9 @@ from ..waiting import nothing, remove, search
 from .balance import was_refused
 from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
 from .horizon import decide, next_period, see, watch
-from .machines import at_first, begin, block, boot_time, finish, shut_down, usable
+from .machines import at_first, begin, boot_time, finish, usable
 from .outlook import when_free
+from .switching import block, shut_down
 from .tables import CAP, NOTHING, Clock, Count, Powered
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.

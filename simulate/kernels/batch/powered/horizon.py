@@ -10,7 +10,7 @@ import math
 
 from ...jit import inner
 from ..tables import FIRST_END, FREE, MACHINE, RUNNING, WAITING
-from .machines import give_up, keep_off
+from .switching import give_up, keep_off
 from .tables import BLOCKED, INERTIAL, NOBODY, PROPORTIONAL, SWITCH_OFF, SWITCH_ON, TO_KEPT, Clock, Count
 
 

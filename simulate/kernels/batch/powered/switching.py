@@ -1,0 +1,172 @@
+"""Machines are switched off and on: those that have been idle for long enough, and those that are to be kept off.
+
+Rule: a change is a row like a job's, with its machines for as long as it takes. The first that waits is never delayed:
+what it cannot spare stays on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import inner
+from ..free import popcount, put_into, take_from, take_out
+from ..running import add
+from ..tables import FREE, MACHINE, PIECES, RESERVATION, RESERVED, SPARE, WAITING
+from .tables import BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
+
+_ONE, _NONE = np.uint64(1), np.uint64(0)
+
+
+@inner
+def change(world, kind, now, lasts, first_piece, size):
+    """Machines, written down from `first_piece` on, begin to change."""
+    count = world.count
+    job = count[Count.ROWS]
+    count[Count.ROWS] = job + 1
+    row = world.jobs[job]
+    row.state, row.size, row.taken, row.start, row.run, row.wall = kind, size, now, now, lasts, lasts
+    row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
+    row.booted = count[PIECES]
+    add(world, job, row.finish, now + lasts)
+
+
+@inner
+def take_highest(world, free, size):
+    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words of the machine)."""
+    word, left = len(free) - 1, size
+    while left > 0:
+        while free[word] == _NONE:
+            word -= 1
+        bit = 63
+        while left > 0 and free[word] != _NONE:
+            while free[word] & (_ONE << np.uint64(bit)) == _NONE:
+                bit -= 1
+            free[word] &= ~(_ONE << np.uint64(bit))
+            number = word * 64 + bit
+            used = world.count[PIECES]
+            last_piece = world.pieces[used - 1]
+            if left < size and last_piece.first == number + 1:
+                last_piece.first = number
+            else:
+                world.pieces[used].first, world.pieces[used].last = number, number
+                world.count[PIECES] = used + 1
+            left -= 1
+
+
+@inner
+def _note_tired(world, now):
+    """Mark the machines that have been idle for long enough. O(machines that became idle then)."""
+    count, jobs = world.count, world.jobs
+    while count[Count.FIRST_IDLE] >= 0:
+        since = count[Count.FIRST_IDLE]
+        row = jobs[since]
+        if row.finish + world.clock[Clock.IDLE_FOR] > now:
+            break
+        for i in range(row.piece0, row.piece0 + row.pieces):
+            for number in range(np.int64(world.pieces[i].first), np.int64(world.pieces[i].last) + 1):
+                mask = _ONE << np.uint64(number % 64)
+                if world.since[number] == since and world.free[number // 64] & mask != _NONE:
+                    world.tired[number // 64] |= mask
+                    count[Count.TIRED] += 1
+        count[Count.FIRST_IDLE] = row.next
+
+
+@inner
+def _forget_used(world):
+    """Take those out of the tired that are idle no more."""
+    count, tired = world.count, world.tired
+    count[Count.TIRED] = 0
+    for word in range(len(tired)):
+        if tired[word] != _NONE:
+            tired[word] &= world.free[word]
+            count[Count.TIRED] += popcount(tired[word])
+
+
+@inner
+def _spared(world, size, late):
+    """How many of `size` machines may be taken away: those that the first that waits can spare, all if it need not."""
+    count = world.count
+    if count[WAITING] == 0:
+        return size
+    if count[RESERVED] == 0:
+        return 0
+    if not late:
+        return size
+    size = min(size, count[SPARE])
+    count[SPARE] -= size
+    return size
+
+
+@inner
+def shut_down(world, now):
+    """Switch off what has been idle for long enough, the highest first; the first that waits is not delayed by it."""
+    count, clock, pieces = world.count, world.clock, world.pieces
+    if count[Count.TIRED] > 0:
+        _forget_used(world)
+    _note_tired(world, now)
+    size = _spared(world, count[Count.TIRED], now + clock[Clock.OFF_S] > clock[RESERVATION])
+    if size == 0:
+        return
+    begin_piece = count[PIECES]
+    take_highest(world, world.tired, size)
+    for i in range(begin_piece, count[PIECES]):
+        take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
+    count[Count.TIRED] -= size
+    count[Count.IDLE] -= size
+    count[FREE] -= size
+    count[Count.ENDING] += size
+    change(world, TO_OFF, now, clock[Clock.OFF_S], begin_piece, size)
+
+
+@inner
+def keep_off(world, now):
+    """Keep machines off that are due: those that are off, then the highest that are idle; nobody is delayed by it."""
+    count = world.count
+    size = _spared(world, min(count[Count.DUE], count[Count.OFF] + count[Count.IDLE]), True)
+    off = min(size, count[Count.OFF])
+    if off > 0:
+        begin_piece = count[PIECES]
+        take_highest(world, world.off, off)
+        for i in range(begin_piece, count[PIECES]):
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
+        count[PIECES] = begin_piece
+        count[Count.OFF] -= off
+        count[Count.KEPT] += off
+    if size > off:
+        begin_piece = count[PIECES]
+        take_highest(world, world.free, size - off)
+        count[Count.IDLE] -= size - off
+        count[Count.ENDING] += size - off
+        count[Count.KEEPING] += size - off
+        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, size - off)
+    count[FREE] -= size
+    count[Count.DUE] -= size
+    count[Count.SWITCHED] += size
+
+
+@inner
+def give_up(world, now):
+    """Switch kept machines on that are due, the lowest."""
+    count = world.count
+    size = min(count[Count.DUE], count[Count.KEPT])
+    if size > 0:
+        begin_piece = count[PIECES]
+        take_from(world, world.kept, Count.LOWEST_KEPT, size)
+        count[Count.KEPT] -= size
+        count[Count.BOOTING] += size
+        change(world, TO_IDLE, now, world.clock[Clock.ON_S], begin_piece, size)
+        count[RESERVED] = 0
+        count[Count.DUE] -= size
+        count[Count.SWITCHED] += size
+
+
+@inner
+def block(world, now, until):
+    """A power cap leaves machines unused from now on."""
+    count = world.count
+    size = count[MACHINE] - count[Count.ALLOWED]
+    if size > 0:
+        change(world, BLOCKED, now, until - now, count[PIECES], size)
+        count[FREE] -= size
+        count[RESERVED] = 0
