@@ -7,53 +7,17 @@ the least of several runs. The plain one is EASY that counts resources only; sch
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch.custom import Decision, Snapshot, Start
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.spec import Easy, Strict
 from pilotfish.simulate.formats.swf import read_swf
 
+from ..simulate.batch import own_policies
 from .show import heading, number, table
 from .trace_replay import made, plain
-
-
-class OwnStrict:
-    """Strict order: about the least that a policy can do."""
-
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
-        """See `OwnPolicy`."""
-        free = now.free
-        for job in now.waiting:
-            if job.size > free:
-                return
-            free -= job.size
-            yield Start(job)
-
-
-class OwnEasy:
-    """EASY backfilling, worked out anew at each call."""
-
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
-        """See `OwnPolicy`."""
-        free, reserved, spare = now.free, None, 0
-        ends = [(it.until, it.job.size) for it in now.running]
-        for job in now.waiting:
-            until = now.time + job.walltime
-            if job.size <= free and (reserved is None or until <= reserved or job.size <= spare):
-                yield Start(job)
-                free -= job.size
-                ends.append((until, job.size))
-                spare -= job.size if reserved is not None and until > reserved else 0
-            elif reserved is None:
-                spare = free - job.size
-                for end, size in sorted(ends):
-                    if spare >= 0 and end > reserved:
-                        break
-                    reserved, spare = end, spare + size
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
@@ -63,7 +27,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     loads = [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
     rows = []
     for jobs, machine in loads:
-        for own, ours in ((OwnStrict, Strict()), (OwnEasy, Easy())):
+        for own, ours in ((own_policies.Strict, Strict()), (own_policies.Easy, Easy())):
             runs = [replay(jobs, machine, own(), clock=time.perf_counter) for _ in range(2 if quick else 5)]
             best = min(run.simulation_time for run in runs)
             reference = replay(jobs, machine, ours, clock=time.perf_counter)
@@ -74,7 +38,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
             calls = runs[0].instants
             row = [f"{jobs.name}, {type(ours).__name__.lower()}", f"{calls:,}", number(calls / best)]
             row += [number(calls / reference.simulation_time), "yes" if same else "NO"]
-            if own is OwnEasy:
+            if own is own_policies.Easy:
                 start, spent = plain(jobs, machine)
                 agrees = np.array_equal(start, reference.start_time, equal_nan=True)
                 row += [number(calls / spent), "yes" if agrees else "NO"]
