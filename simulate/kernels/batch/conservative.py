@@ -15,10 +15,10 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
+from .ends import begin, end_first, next_end
 from .free import give_back, take
 from .holes import find, until
 from .profile import leave, occupy, release, trim
-from .running import ends_at, heap_pop, heap_push
 from .tables import (
     ALLOCATION,
     BASIC,
@@ -163,7 +163,7 @@ def _start_due(world, now):
                 take(world, row.size, job)
             else:
                 _note_pieces(world, job)
-            heap_push(world, job, row.finish)
+            begin(world, job, row.finish)
         else:
             soonest = min(soonest, row.start)
             world.queue[kept] = job
@@ -205,13 +205,12 @@ def call(world, instants):
         instants -= 1
         count[INSTANTS] += 1
         now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[DUE])
-        if count[RUNNING] > 0:
-            now = min(now, ends_at(world))
+        now = min(now, next_end(world, now))
         clock[NOW] = now
         trim(world, now)
         freed = clock[FREED]
-        while count[RUNNING] > 0 and ends_at(world) == now:
-            job = heap_pop(world)
+        while next_end(world, now) == now:
+            job = end_first(world)
             row = jobs[job]
             if row.until > now:
                 release(world, now, row.until, row.size)

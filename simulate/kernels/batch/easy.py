@@ -14,6 +14,7 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
+from .ends import next_end
 from .free import give_back, take
 from .running import add, earliest, pop
 from .scored import sort_queue
@@ -152,8 +153,7 @@ def call(replay, instants):
     jobs, count = replay.jobs, replay.count
     total, capacity = len(jobs), len(replay.pieces) - count[MACHINE]
     while True:
-        ending = count[RUNNING] > 0
-        if count[NEXT] >= total and not ending:
+        if count[NEXT] >= total and count[RUNNING] == 0:
             return DONE
         if count[PIECES] > capacity:
             return GROW
@@ -163,9 +163,11 @@ def call(replay, instants):
         count[INSTANTS] += 1
         now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
         unsettled = count[ORDER] > 0  # time alone may put another first
-        if ending and replay.heap_time[0] <= now:
-            now = replay.heap_time[0]
-            while count[RUNNING] > 0 and replay.heap_time[0] == now:
+        end = next_end(replay, now)
+        if end <= now:
+            now = end
+            replay.clock[NOW] = now
+            while next_end(replay, now) == now:
                 job = pop(replay)
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
