@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....simulate.batch.machine import Machine, machine_of
+from ....simulate.batch.machine import Machine, machine_of, speeds_of
 from ....simulate.errors import ConfigError
 from ....simulate.formats.workloads import Format, format_of
 from ....simulate.platform import Cluster
@@ -38,7 +38,7 @@ def read(asked: Asked) -> Scene:
     kinds = [format_of(path) for path in asked.workloads]
     cluster = None if asked.cluster is None else inputs.read_machine(asked.cluster)
     inputs.load_replay([asked.chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
-    speeds, files = inputs.speeds(cluster), zip(asked.workloads, kinds, strict=True)
+    speeds, files = speeds_of(cluster), zip(asked.workloads, kinds, strict=True)
     every = [kind.read(path, speeds=speeds, skip_invalid=asked.skip_invalid) for path, kind in files]
     jobs = asked.select.of(joined(every))
     machine, whose = _machine(jobs, asked, kinds, cluster)
