@@ -238,12 +238,6 @@ def read_machine(path: Path) -> Cluster:
     return read_machine(path)
 
 
-def speeds(cluster: Cluster | None) -> list[float]:
-    """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
-    found = [kind.speed for kind in cluster.types] if cluster is not None else []
-    return [speed for speed in found if speed is not None] if None not in found else []
-
-
 class Profiles:
     """The profile store, opened when a name or a job's past is asked for.
 

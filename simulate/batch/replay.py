@@ -95,7 +95,7 @@ def replay(
     if machine < 1 or machine > 2**31 - 64:
         raise ConfigError("machine", "", f"{machine} resources", "1 or more")
     if not isinstance(policy, Policy):
-        whole = Machine(machine, tuple(groups), powers)
+        whole = Machine(machine, groups, powers)
         return _asked(workload, whole, policy, decision_time, progress, clock)
     if decision_time != 0.0:
         raise ConfigError("decision_time", "", "compiled policies decide in no time", "0, or a policy of one's own")

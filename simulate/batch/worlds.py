@@ -67,18 +67,19 @@ def conservative(
     """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
 
     Raises:
-        ConfigError: a job has no walltime: behind it, no other could be promised a place.
+        ConfigError: a job has no walltime: behind it, no other could be promised a place; see `Groups`.
     """
     refuse_endless(workload, "conservative backfilling")
     size, words = len(workload), -(-machine // 64)
-    most = min(size, machine) + 1
+    most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
+    within = list(groups) if variant == "local" else []
     world = Reserving(
         {
             "pieces": _pieces(size, machine),
             "slices": np.zeros(2 * FEW, tables.SLICE),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
-            "groups": np.array(list(groups) or [(0, machine - 1)], tables.PIECE),
+            "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
         },
         {
             "jobs": (size,),
@@ -91,7 +92,7 @@ def conservative(
         },
     )
     _jobs(world, workload, ranks(workload, policy.order, seed))
-    count, variant = world.count, policy.allocation.removeprefix("best-effort-")
+    count = world.count
     world.slices[0] = (-math.inf, machine, 1)
     world.free[:] = all_of(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW

@@ -92,6 +92,7 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
     path.write_text(CLUSTER % "n[1,4]")
     assert main(argv) == 1
     assert "clusters.right: its nodes do not stand side by side" in capsys.readouterr().err
+    assert main([*argv[:5], "-p", "conservative:allocation=contiguous"]) == 0, "who looks at no clusters does not mind"
 
 
 def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
