@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .dependencies import Dependencies, side_by_side
+
 Array = npt.NDArray[Any]
 
 
@@ -27,6 +29,7 @@ class Workload:
         more: other columns that a format knows, by name.
         machine: resources of the machine that the workload was made for; None = not said.
         left_out: what is in the file and not in here: why -> how many.
+        dependencies: whose end jobs wait for before they are submitted, be it their submit time or later; None: nobody's.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Workload:
     more: Mapping[str, Array] = field(default_factory=dict)
     machine: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    dependencies: Dependencies | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -52,7 +56,13 @@ class Workload:
         left_out = dict(self.left_out)
         if gone and why:
             left_out[why] = left_out.get(why, 0) + gone
-        return Workload(self.name, **columns, more=more, machine=self.machine, left_out=left_out)
+        dependencies = None
+        if self.dependencies is not None:
+            dependencies, lost = self.dependencies.take(rows, len(self))
+            if lost:
+                left_out[LOST] = left_out.get(LOST, 0) + lost
+        return Workload(self.name, **columns, more=more, machine=self.machine, left_out=left_out,
+                        dependencies=dependencies)  # fmt: skip
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:
@@ -73,7 +83,10 @@ def joined(workloads: Sequence[Workload]) -> Workload:
             left_out[why] = left_out.get(why, 0) + count
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)
     name = "+".join(each.name for each in workloads)
-    return in_order(Workload(name, **columns, more=more, machine=machine, left_out=left_out))
+    dependencies = side_by_side([(each.dependencies, len(each)) for each in workloads])
+    return in_order(
+        Workload(name, **columns, more=more, machine=machine, left_out=left_out, dependencies=dependencies)
+    )
 
 
 def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
@@ -88,6 +101,8 @@ def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
 
 
 COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")
+#: What is counted where a job stays that waited for one that does not.
+LOST = "dependencies on jobs that are left out"
 
 
 def in_order(workload: Workload) -> Workload:
