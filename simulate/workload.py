@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .dependencies import Dependencies, side_by_side
 from .phases import Programs, together
 
 Array = npt.NDArray[Any]
@@ -31,6 +32,7 @@ class Workload:
         machine: resources of the machine that the workload was made for; None = not said.
         left_out: what is in the file and not in here: why -> how many.
         programs: what jobs do whose run time is nan; the column `program` has their numbers, -1 for the others.
+        dependencies: whose end jobs wait for before they are submitted, be it their submit time or later; None: nobody's.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Workload:
     machine: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     programs: Programs | None = None
+    dependencies: Dependencies | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -57,7 +60,12 @@ class Workload:
         left_out = dict(self.left_out)
         if gone and why:
             left_out[why] = left_out.get(why, 0) + gone
-        return replace(self, **columns, more=more, left_out=left_out)
+        dependencies = None
+        if self.dependencies is not None:
+            dependencies, lost = self.dependencies.take(rows, len(self))
+            if lost:
+                left_out[LOST] = left_out.get(LOST, 0) + lost
+        return replace(self, **columns, more=more, left_out=left_out, dependencies=dependencies)
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:
@@ -80,7 +88,10 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     name, programs = "+".join(each.name for each in workloads), None
     if any(each.programs for each in workloads):
         programs, more["program"] = _programs(workloads)
-    return in_order(Workload(name, **columns, more=more, machine=machine, left_out=left_out, programs=programs))
+    dependencies = side_by_side([(each.dependencies, len(each)) for each in workloads])
+    return in_order(Workload(
+        name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies
+    ))  # fmt: skip
 
 
 def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
@@ -108,6 +119,8 @@ def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
 
 
 COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")
+#: What is counted where a job stays that waited for one that does not.
+LOST = "dependencies on jobs that are left out"
 
 
 def in_order(workload: Workload) -> Workload:

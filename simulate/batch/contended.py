@@ -22,6 +22,7 @@ from ..kernels.batch.contended import tables
 from ..kernels.batch.contended.tables import Contended as World
 from ..platform import Cluster
 from ..workload import Workload
+from .dependents import stranded
 from .pairs import Contending
 from .powered import CHANGE
 from .processors import Processors, processors_of
@@ -87,7 +88,8 @@ def replay_contended(
 
 def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:
     jobs = world.jobs
-    rejected = jobs["state"] == tables.REJECTED
+    left = stranded(world.unmet, len(jobs))
+    rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     count = int(world.count[tables.TASKS])
     core, end = world.tasks["core"][:count].copy(), world.tasks["end"][:count].copy()
@@ -97,7 +99,7 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
     known = machine.powered
     return Contended(
-        workload, machine.cores, start, finish, rejected,
+        workload, machine.cores, jobs["submit"].copy(), start, finish, rejected, left,
         *pieces_of(owner, core, len(jobs)),
         taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=np.empty(0, CHANGE),
         simulation_time=spent, instants=int(world.count[tables.INSTANTS]),

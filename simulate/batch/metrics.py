@@ -76,7 +76,7 @@ def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
         powers: of a resource, where they are known.
     """
     jobs, ran = replayed.workload, ~replayed.rejected
-    submit, start, finish = jobs.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
+    submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
     size, ended = jobs.size[ran], int(killed(replayed).sum())
     waiting, turnaround, run = start - submit, finish - submit, finish - start
     slow = turnaround[run > 0] / run[run > 0]

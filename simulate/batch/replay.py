@@ -3,7 +3,8 @@
 Rule: exact, so that schedules can be compared bit for bit. Queue order: submit time, then position. At each instant
 all ends, then all submissions, then one pass; a job runs for the smaller of its run time and its walltime; one that
 asks for more than the machine has is rejected; one that takes no time ends at the instant at which it starts, and
-another pass follows at that instant. Resources are given out lowest numbers first.
+another pass follows at that instant. Resources are given out lowest numbers first. A job that waits for others is
+submitted at the instant at which the last of them has ended well, or at its own submit time if that is later.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..workload import Workload
 from . import powered, worlds
 from .asking import ask
 from .custom import OwnPolicy
+from .dependents import stranded
 from .machine import Machine
 from .powers import TAURUS, Powers
 from .spec import Conservative, Easy, Policy, Saving
@@ -38,8 +40,10 @@ class Replayed:
     """What became of each job, one row a job of the workload.
 
     Args:
+        submit_time: seconds; of a job that waited for others, when it could be submitted.
         start_time, finish_time: seconds; nan where the job was rejected.
-        rejected: it asks for more than there is, or its policy rejected it.
+        rejected: it asks for more than there is, or its policy rejected it, or it is stranded.
+        stranded: it was never submitted, for a job that it waits for was rejected, or did not end well.
         pieces: first and last of each run of resources, for all jobs; job i has `pieces[piece0[i]:][:piece_count[i]]`.
         taken_time: when it was given its resources: before its start, where some of them, `booted`, had to boot.
         changes: of machines that were switched, see `powered.CHANGE`.
@@ -49,9 +53,11 @@ class Replayed:
 
     workload: Workload
     machine: int
+    submit_time: Array
     start_time: Array
     finish_time: Array
     rejected: Array
+    stranded: Array
     pieces: Array
     piece0: Array
     piece_count: Array
@@ -108,7 +114,8 @@ def replay(
             progress(float(world.clock[tables.NOW]))
     spent = clock() - began
     jobs, count = world.jobs[: len(workload)], world.count
-    rejected = jobs["state"] == tables.REJECTED
+    left = stranded(world.unmet, len(workload))
+    rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     taken, booted, changed = start, np.zeros(len(jobs), np.int64), np.empty(0, powered.CHANGE)
@@ -118,8 +125,9 @@ def replay(
         changed = powered.changes(world)
     instants = int(count[tables.INSTANTS])
     return Replayed(
-        workload, machine, start, finish, rejected, *pieces, taken, booted, changed, spent, instants
-    )
+        workload, machine, jobs["submit"].copy(), start, finish, rejected, left, *pieces,
+        taken, booted, changed, spent, instants,
+    )  # fmt: skip
 
 
 def _asked(
@@ -130,7 +138,8 @@ def _asked(
         raise ConfigError("decision_time", "", f"{decision_time:g}", "seconds, 0 or more")
     began = clock()
     done = ask(workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress)
-    columns = done.start_time, done.finish_time, done.rejected, done.pieces, done.piece0, done.piece_count
+    columns = (done.submit_time, done.start_time, done.finish_time, done.rejected, done.stranded, done.pieces,
+               done.piece0, done.piece_count)  # fmt: skip
     unswitched = np.zeros(len(workload), np.int64), np.empty(0, powered.CHANGE)
     return Replayed(
         workload, machine.processors, *columns, done.start_time, *unswitched, clock() - began, done.instants

@@ -17,8 +17,9 @@ from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
 from ..workload import Workload
+from .dependents import held
 from .endless import refuse_endless
-from .orders import CHANGING, ranks
+from .orders import ranks, told_later
 from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
@@ -30,12 +31,11 @@ FEW = 64
 
 def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> Replay:
     """For EASY and strict order."""
-    size, order = len(workload), ranks(workload, policy.order, seed)
-    sorts = policy.order in CHANGING
+    size, sorts = len(workload), told_later(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
     world = Replay(
-        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64)},
+        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64), **held(workload)},
         {
             "jobs": (size,),
             "ranked": (size,),
@@ -50,13 +50,13 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, order)
+    _jobs(world, workload, ranks(workload, policy.order, seed))
     world.ranked[world.jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.free[:] = all_of(machine)
     world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(order is None)
-    world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
+    world.count[tables.IN_TURN] = int(policy.order == "fcfs")
+    world.count[tables.ORDER] = sorts
     world.count[tables.FILLS] = int(policy.backfills)
     return world
 
@@ -80,6 +80,7 @@ def conservative(
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
+            **held(workload),
         },
         {
             "jobs": (size,),
@@ -97,6 +98,7 @@ def conservative(
     world.free[:] = all_of(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
+    count[tables.ORDER] = told_later(workload, policy.order)
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
     world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
     return world
@@ -126,11 +128,12 @@ def _twice(table: Array) -> Array:
     return found
 
 
-def _jobs(world: Block, workload: Workload, order: Array | None) -> None:
+def _jobs(world: Block, workload: Workload, order: Array) -> None:
     jobs = world.jobs
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(len(workload)) if order is None else order
+    jobs["rank"] = order
+    world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
 
 
 def _pieces(size: int, machine: int) -> Array:

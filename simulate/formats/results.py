@@ -91,7 +91,7 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
     profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
     walls = ["-1" if wall == math.inf else repr(wall) for wall in jobs.walltime.tolist()]
     energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
-    columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
+    columns = (replayed.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
     for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         asked = f"{ids[i]},{names[i]},{profiles[i]},{submit!r},{size},{walls[i]}"
         if rejected[i]:

@@ -14,6 +14,7 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
+from .dependents import next_submitted, release_followers, take_turn
 from .ends import next_end
 from .free import give_back, take
 from .running import add, earliest, pop
@@ -137,6 +138,7 @@ def _pass_sorted(replay, now):
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     count = replay.count
+    take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
     if replay.jobs[job].size > count[MACHINE]:
@@ -172,15 +174,16 @@ def call(replay, instants):
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
+                release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
         replay.clock[NOW] = now
-        first = count[NEXT]
-        while count[NEXT] < total and jobs[count[NEXT]].submit == now:
-            job = count[NEXT]
-            count[NEXT] = job + 1
+        first = count[NEXT] if replay.released[0] == 0 else total
+        job = next_submitted(replay, total, now)
+        while job >= 0:
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
                 unsettled = True
+            job = next_submitted(replay, total, now)
         if unsettled and count[WAITING] > 0:
             if count[ORDER] > 0:
                 _pass_sorted(replay, now)
