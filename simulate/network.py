@@ -71,6 +71,10 @@ class Network:
     ways: Sequence[Way] = ()
     storages: Mapping[str, int] = field(default_factory=dict)
 
+    def storage(self, name: str) -> int:
+        """The place of a storage; where there is one only, by any name."""
+        return self.storages[name] if name in self.storages else next(iter(self.storages.values()))
+
 
 def unlimited(speeds: Sequence[float]) -> Network:
     """Hosts of these speeds, and nothing that limits what they send. O(hosts)."""

@@ -41,7 +41,7 @@ def held(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]
 def _ends_well(workload: Workload) -> Array:
     """Which jobs end by themselves, with success, once they run."""
     returns = workload.more.get("returns", np.zeros(len(workload), np.int64))
-    return np.asarray((workload.run_time <= workload.walltime) & (returns == 0))
+    return np.asarray(~(workload.run_time > workload.walltime) & (returns == 0))
 
 
 def stranded(unmet: Array, jobs: int) -> Array:

@@ -13,29 +13,33 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch import tables
+from ..kernels.batch.network.tables import Networked, NetworkedReserving
 from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
+from ..network import Network
 from ..workload import Workload
 from .dependents import held
 from .endless import refuse_endless
+from .networked import network_tables
 from .orders import ranks, told_later
 from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
-World = Replay | Reserving
+World = Replay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
 #: Jobs for which a profile has room at first.
 FEW = 64
 
 
-def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> Replay:
-    """For EASY and strict order."""
+def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None) -> World:
+    """For EASY and strict order, on a network."""
     size, sorts = len(workload), told_later(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
-    world = Replay(
-        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64), **held(workload)},
+    kind, joined = (Replay, {}) if network is None else (Networked, network_tables(workload, network))
+    world = kind(
+        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64), **held(workload), **joined},
         {
             "jobs": (size,),
             "ranked": (size,),
@@ -62,8 +66,9 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
 
 
 def conservative(
-    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
-) -> Reserving:
+    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]],
+    network: Network | None = None,
+) -> World:  # fmt: skip
     """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
 
     Raises:
@@ -73,7 +78,8 @@ def conservative(
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
     within = list(groups) if variant == "local" else []
-    world = Reserving(
+    kind, joined = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
+    world = kind(
         {
             "pieces": _pieces(size, machine),
             "slices": np.zeros(2 * FEW, tables.SLICE),
@@ -81,6 +87,7 @@ def conservative(
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
             **held(workload),
+            **joined,
         },
         {
             "jobs": (size,),
@@ -110,7 +117,7 @@ def grown(world: Block) -> Any:
     fixed["pieces"] = _twice(world.pieces)
     if isinstance(world, Powered):
         fixed["jobs"] = _twice(world.jobs)
-    if isinstance(world, Reserving):
+    if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
         for name in ("slices", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])

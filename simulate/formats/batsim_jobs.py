@@ -26,7 +26,6 @@ from .documents import parse_json
 from .reading import decode, read_bytes, unpacked
 from .shape import shown
 from .swf import COLUMNS
-from .units import bad
 
 Array = npt.NDArray[Any]
 #: The shortest walltime: Batsim knows none of 0.

@@ -122,9 +122,10 @@ class Runs:
         if sending and self._storages is None:
             raise bad("it sends bytes, and nobody says what joins the machine's resources", TIMES)
         for name in (name for phase in sending for name in storages_of(phase)):
-            if name not in (self._storages or ()):
-                known = ", ".join(sorted(self._storages or ())) or "the platform has none"
-                raise bad(f"no host of the platform is the storage {shown(name)!r}", known)
+            known = self._storages or ()
+            if name not in known and len(known) != 1:
+                allowed = ", ".join(sorted(known)) or "hosts with the role storage"
+                raise bad(f"no host of the platform is the storage {shown(name)!r}", allowed)
 
     def _seconds(self, part: Part) -> float:
         """How long it takes where nothing is sent, on resources of one speed."""

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch.energy import STATES, Track
-from ..batch.metrics import Summary, failed, killed
+from ..batch.metrics import Summary, failed
 from ..batch.replay import Replayed
 from .writing import write_whole
 
@@ -84,7 +84,7 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
         joules: what each took.
     """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
-    ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
+    ended, lost = replayed.overran.tolist(), failed(replayed).tolist()
     places, names = allocations(replayed), _fields(jobs.more.get("workload", np.full(len(jobs), jobs.name, object)))
     lines = [",".join(JOB_COLUMNS)]
     ids = _fields(jobs.more.get("name", jobs.id))

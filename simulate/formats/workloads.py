@@ -43,13 +43,13 @@ class Format:
 
 
 def _read_swf(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None, skip_invalid: bool
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
 ) -> Workload:
     return read_swf(path, skip_invalid=skip_invalid)
 
 
 def _read_json(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None, skip_invalid: bool
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
 ) -> Workload:
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)

@@ -8,13 +8,14 @@ Cost: of an end, its followers; of who is released, O(log released). Where nobod
 from __future__ import annotations
 
 from ..jit import inner
+from .ends import ended_well
 from .tables import NEXT
 
 
 @inner
 def release_followers(world, job):
     """A job has ended: who waited for it alone is submitted now, unless its own submit time is still to come."""
-    if len(world.unmet) == 0:
+    if len(world.unmet) == 0 or not ended_well(world, job):
         return
     for k in range(world.follower0[job], world.follower0[job + 1]):
         follower = world.followers[k]

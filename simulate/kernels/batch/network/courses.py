@@ -64,6 +64,12 @@ def end_first(world):
 
 
 @inner
+def ended_well(world, job):
+    """Whether a job was not killed by its walltime."""
+    return world.courses[job].killed == 0
+
+
+@inner
 def _go_on(world, job, now):
     """A phase is over, or its first bytes have got there."""
     course = world.courses[job]

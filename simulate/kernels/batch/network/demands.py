@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from .tables import EVEN, LAID, LATENCY, MATRIX, PLACES, STAGE, STORE, TOUCHED, WAIT
+from .tables import EVEN, LAID, LATENCY, MATRIX, PLACES, STAGE, TOUCHED, WAIT
 
 
 @inner

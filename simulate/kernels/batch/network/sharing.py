@@ -53,10 +53,10 @@ def forget(world):
 @inner
 def shares(world):
     """Whether the links that were touched have one that jobs share."""
+    shared = False
     for i in range(world.cells[TOUCHED]):
-        if world.links[world.touched[i]].alone == 0:
-            return True
-    return False
+        shared = shared or world.links[world.touched[i]].alone == 0
+    return shared
 
 
 @inner

@@ -3,8 +3,8 @@
 Words: a job goes through the *phases* of its program, so many *rounds*; a phase's *work* is its time alone in the
 network, its *speed* the share of that which it has beside others, its *demand* on a link the bytes/s that it would
 send over it alone. A *place* is where routes begin and end: the hosts of a cluster behind one switch, a host by itself,
-or a storage. A host's *port* joins it to its place, and is nobody else's. A link's *level* is what a job may send over it
-at most; a link is *tight* where that is less than somebody wants.
+or a storage. A host's *port* joins it to its place, and is nobody else's. A link's *level* is what a job may send over
+it at most; a link is *tight* where that is less than somebody wants.
 Units: seconds, bytes, bytes/s, flop/s.
 """
 
@@ -27,11 +27,11 @@ PHASE = np.dtype([("amount", FLOAT), ("bytes", FLOAT), ("kind", INT), ("at", INT
 PROGRAM = np.dtype([("first", INT), ("last", INT), ("rounds", INT)], align=True)
 #: `duplex`: 1 where ports send and receive at once; no port: infinite.
 PLACE = np.dtype([("port", FLOAT), ("duplex", INT), ("hosts", INT)], align=True)
-#: `alone`: 1 where jobs do not share it, each may use all of it; `bytes`: of the phase that is laid out; `first`: of its
-#: users; `seen`: in which solution it was looked at last, `sought`: and it takes part in it.
+#: `alone`: 1 where each job may use all of it, whoever else does; `bytes`: of the phase that is laid out; `first`: of
+#: its users; `seen`: in which solution it was looked at last.
 LINK = np.dtype(
     [(name, FLOAT) for name in ("bandwidth", "level", "bytes")]
-    + [(name, INT) for name in ("alone", "first", "tight", "changed", "seen", "sought")],
+    + [(name, INT) for name in ("alone", "first", "tight", "changed", "seen")],
     align=True,
 )
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
