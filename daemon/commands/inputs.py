@@ -213,7 +213,7 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[object], reading: Iterable[str] = ("batch.swf",)) -> None:
+def load_replay(policies: Iterable[object], reading: Iterable[str]) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of

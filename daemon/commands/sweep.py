@@ -67,7 +67,7 @@ def sweep(
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
     if todo and dask is None:  # made once, before the processes need them
-        inputs.load_replay(made.sweep.policies)
+        inputs.load_replay(made.sweep.policies, made.reading)
     with found as crew:
         check(made, todo, crew)
         if dry_run:

@@ -32,14 +32,8 @@ CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float6
 
 def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powers | None, seed: int) -> Powered:
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
-    if policy.limit or policy.keeper:
-        refuse_endless(workload, "a policy that limits or keeps machines")
-    if powers is None:
-        known = "a cluster file that says it, or --procs"
-        raise ConfigError("policy", "", "what this machine draws is not known", known)
-    if (policy.shutdown or policy.keeper) and powers.off is None:
-        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
-        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
+    refuse_endless(workload, policy)
+    powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
     world = Powered(
@@ -86,6 +80,17 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     _set_limit(world, workload, policy.limit, powers)
     _set_keeper(world, policy)
     return world
+
+
+def known_powers(policy: Saving, powers: Powers | None) -> Powers:
+    """What resources draw. Raises ConfigError: not all of it is known that the policy needs."""
+    if powers is None:
+        known = "a cluster file that says it, or --procs"
+        raise ConfigError("policy", "", "what this machine draws is not known", known)
+    if (policy.shutdown or policy.keeper) and powers.off is None:
+        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
+        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
+    return powers
 
 
 def _set_powers(world: Powered, policy: Saving, powers: Powers) -> None:

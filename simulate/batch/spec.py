@@ -54,6 +54,10 @@ class Conservative:
     order: str = choice("fcfs", {name: what for name, what in ORDERS.items() if name not in CHANGING}, "of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "which resources a job takes in a hole")
 
+    @property
+    def local(self) -> bool:
+        """Whether it looks at the clusters of a machine."""
+        return self.allocation.endswith("local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +115,6 @@ def parse(text: str) -> Policy | Contending:
             raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
         found[place] = part
     return Saving(base, **found)
-
-
-def parse_alike(text: str) -> Policy:
-    """The same, for resources that are all alike. Raises ConfigError: also for a policy that chooses among nodes."""
-    policy = parse(text)
-    if isinstance(policy, Contending):
-        allowed = ", ".join(name for name, kind in POLICIES.items() if kind not in (Pairs, Nodes))
-        raise ConfigError("policy", "", f"{text!r} chooses among nodes, and here resources are all alike", allowed)
-    return policy
 
 
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:

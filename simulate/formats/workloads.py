@@ -32,6 +32,7 @@ class Format:
         size: what in it says how large the machine is.
         read: what reads them; see `read_workload`.
         kernels: what that loads.
+        speeds: whether how fast the machine is decides how long jobs run.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Format:
     size: str
     read: Callable[..., Workload]
     kernels: tuple[str, ...] = ()
+    speeds: bool = False
 
 
 def _read_swf(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
@@ -56,7 +58,7 @@ def _read_json(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> 
 
 
 FORMATS = (
-    Format("JSON", ".json", b"{", "nb_res", _read_json),
+    Format("JSON", ".json", b"{", "nb_res", _read_json, speeds=True),
     Format("SWF", ".swf", b"", "MaxProcs", _read_swf, ("batch.swf",)),
 )
 

@@ -1,0 +1,104 @@
+"""The trace of a run: its file with those that it names, read where they lie or from their content.
+
+Rule: what was in them when the sweep began is what is replayed, or nothing is; a worker keeps the trace that it read
+last. Errors name the files as the sweep does, and what a sweep allows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ...simulate.batch.select import Select
+from ...simulate.errors import ConfigError
+from ...simulate.formats.workloads import read_workload
+from ...simulate.workload import Workload
+
+#: What is in a trace's file, and in each of those that it names.
+Contents = tuple[bytes, ...]
+#: Options of `simulate` that messages speak of, and how a sweep's file says it.
+_WORDS = {"--skip-invalid": "skip_invalid: true in the sweep's file", "--cluster": "a file among `machines`"}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace, and the hash of what was in it when the sweep began.
+
+    Args:
+        size: what in it says how large the machine is.
+        beside: name and hash of each file that it names; names are relative to its folder, or absolute.
+    """
+
+    path: str
+    digest: str
+    skip_invalid: bool = False
+    size: str = "MaxProcs"
+    beside: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Of its own content, and of that of each file that it names."""
+        return (self.digest, *(digest for _, digest in self.beside))
+
+    @property
+    def kept_together(self) -> bool:
+        """Whether all of them lie in its folder, and would be found in another folder as well."""
+        return not any(Path(name).is_absolute() or ".." in Path(name).parts for name, _ in self.beside)
+
+    def contents(self) -> Contents:
+        """What is in them now. Raises OSError."""
+        path = Path(self.path)
+        return (path.read_bytes(), *((path.parent / name).read_bytes() for name, _ in self.beside))
+
+
+def digest_of(data: bytes) -> str:
+    """The hash of what is in a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def jobs_of(trace: TraceFile, contents: Contents | None, speeds: tuple[float, ...], select: Select) -> Workload:
+    """The jobs to replay. Raises ConfigError, OSError.
+
+    Args:
+        contents: for who cannot see the files.
+        speeds: flop/s of the machine's cores, all that there are.
+    """
+    return select.of(_read(trace, contents, speeds))
+
+
+@lru_cache(maxsize=1)
+def _read(trace: TraceFile, contents: Contents | None, speeds: tuple[float, ...]) -> Workload:
+    if contents is None:
+        found, contents = _parsed(trace, Path(trace.path), speeds), trace.contents()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            found = _parsed(trace, _copied(trace, contents, Path(folder)), speeds)
+    if tuple(map(digest_of, contents)) != trace.digests:
+        raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
+    return found
+
+
+def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
+    """A copy of the trace, with the files that it names, in a folder."""
+    copies = [folder / name for name in (Path(trace.path).name, *(name for name, _ in trace.beside))]
+    for copy, content in zip(copies, contents, strict=True):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+    return copies[0]
+
+
+def _parsed(trace: TraceFile, path: Path, speeds: tuple[float, ...]) -> Workload:
+    """The jobs in the file at `path`, the trace or a copy of it."""
+    try:
+        return read_workload(path, speeds=speeds, skip_invalid=trace.skip_invalid)
+    except ConfigError as error:
+        here, there = f"{path.parent}/", trace.path.removesuffix(path.name)
+        source, key, problem = (text.replace(here, there) for text in (error.source, error.key, error.problem))
+        allowed = error.allowed
+        for option, words in _WORDS.items():
+            allowed = allowed.replace(option, words)
+        raise ConfigError(source, key, problem, allowed) from None
