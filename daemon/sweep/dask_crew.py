@@ -118,7 +118,7 @@ class OnDask:
         trace = task.trace
         if not trace.kept_together:
             why = "it names files outside of its folder, which workers of --dask cannot be given"
-            raise ConfigError(trace.path, "", why, "names of files in its folder")
+            raise ConfigError(trace.path, "", why, "names in its folder, without ..")
         if trace.digests not in self._contents:
             self._contents[trace.digests] = self._client.submit(keep, trace.contents(), pure=False)
         return self._contents[trace.digests]

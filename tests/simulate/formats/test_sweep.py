@@ -58,7 +58,7 @@ def test_policies_that_choose_among_cores_are_for_machines_that_have_them(folder
     policies = ["pairs", {"policy": "nodes", "rule": ["fastest", "biggest"]}]
     assert len(read(folder, machines=["lab.yaml"], policies=policies)) == 3
     for machines in (..., [8], ["lab.yaml", 8], [{"cluster": "lab.yaml", "resource": "node"}]):
-        with pytest.raises(ConfigError, match="machines: pairs chooses among the cores of nodes; .* has none"):
+        with pytest.raises(ConfigError, match=r"machines: pairs chooses among the cores of nodes; .* has none"):
             read(folder, machines=machines, policies=["easy", *policies])
 
 

@@ -17,6 +17,7 @@ from pilotfish.simulate.sweep.grid import Run, Site, Sweep, Trace, columns, desc
 from pilotfish.simulate.sweep.identity import identity
 
 SPECS = ("easy", "easy:order=sjf", "strict", "conservative:allocation=local")
+MACHINES = (None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
 SWEEPS = st.builds(
     lambda loads, machines, specs, seeds: Sweep(
         "s.yaml",
@@ -24,7 +25,7 @@ SWEEPS = st.builds(
         tuple(map(parse, specs)), tuple(machines), tuple(range(seeds)),
     ),
     st.lists(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
-    st.lists(st.sampled_from([None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True)]), min_size=1, max_size=3, unique=True),
+    st.lists(st.sampled_from(MACHINES), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique=True),
     st.integers(1, 3),
 )  # fmt: skip
