@@ -17,7 +17,7 @@ from ..kernels.batch.powered import tables as powered
 from ..kernels.batch.powered.tables import Clock, Count, Powered
 from ..workload import Workload
 from .endless import refuse_endless
-from .orders import ranks
+from .orders import CHANGING, ranks
 from .powers import Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
@@ -36,6 +36,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
+    sorts = policy.base.order in CHANGING
     world = Powered(
         {
             "jobs": np.zeros(2 * size + FEW, powered.ROW),
@@ -56,6 +57,8 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "ahead": (most + 4,),
             "refused": (len(sizes),),
             "least": (levels[-1],),
+            "queue": (size if sorts else 1,),
+            "scores": (size if sorts else 1,),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),
         },
@@ -72,6 +75,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
     count[tables.IN_TURN], count[tables.FILLS] = int(order is None), int(policy.base.backfills)
+    count[tables.ORDER] = CHANGING.get(policy.base.order, 0)
     count[Count.TOTAL] = count[Count.ROWS] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
     count[[Count.FIRST_IDLE, Count.FIRST_BOOT]] = -1

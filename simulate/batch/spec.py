@@ -65,7 +65,6 @@ class Saving:
     """A policy with parts that save energy.
 
     Args:
-        base: `order` must be one that does not change with time.
         shutdown: of machines that are idle. limit: of power or energy. keeper: of machines that are off.
     """
 
@@ -100,9 +99,6 @@ def parse(text: str) -> Policy | Contending:
         return base
     if not isinstance(base, Easy | Strict):
         raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
-    if base.order in CHANGING:
-        allowed = ", ".join(name for name in ORDERS if name not in CHANGING)
-        raise ConfigError("policy", f"{_NAMES[type(base)]}:order", f"{base.order!r} does not go with +", allowed)
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)

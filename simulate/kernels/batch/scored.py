@@ -1,11 +1,15 @@
-"""A queue whose order changes with time: those that wait, sorted by a score in each pass."""
+"""A queue whose order changes with time: those that wait, sorted by a score in each pass.
+
+Rule: between passes the first of `queue` are those that wait; who wants them by rank lays a tree over them for a pass.
+"""
 
 from __future__ import annotations
 
 import math
 
 from ..jit import inner
-from .tables import WAITING
+from .tables import HEAD, NOBODY, RESERVED, WAITING
+from .waiting import lay
 
 WFP3, UNICEP = 1, 2
 
@@ -45,3 +49,27 @@ def sort_queue(replay, order, now):
                 k -= gap
             queue[k] = job
         gap //= 3
+
+
+@inner
+def rank_queue(replay, order, now):
+    """Sort those that wait, give each its rank and its leaf in the tree, and look at all of them again."""
+    count, jobs = replay.count, replay.jobs
+    sort_queue(replay, order, now)
+    for rank in range(count[WAITING]):
+        job = replay.queue[rank]
+        replay.ranked[rank], jobs[job].rank = job, rank
+        replay.least[rank].size, replay.least[rank].wall = jobs[job].size, jobs[job].wall
+    lay(replay, count[WAITING])
+    count[HEAD] = count[RESERVED] = 0
+
+
+@inner
+def keep_queue(replay, ranks):
+    """Those of so many ranks that still wait are the queue, and the tree is empty."""
+    kept = 0
+    for rank in range(ranks):
+        if replay.least[rank].size != NOBODY:
+            replay.queue[kept] = replay.ranked[rank]
+            kept += 1
+        replay.least[rank].size, replay.least[rank].wall = NOBODY, math.inf

@@ -1,7 +1,7 @@
 """Tables of a replay (NumPy alone).
 
 Words: an *instant* is a time at which jobs end or are submitted; a *piece* is a run of neighbouring resources that a
-job has; a job's *rank* is its place in the queue's order, which is fixed before the run.
+job has; a job's *rank* is its place in the queue's order, fixed before the run where that does not change with time.
 Units: seconds; resources are numbered from 0.
 """
 
@@ -84,7 +84,7 @@ class Replay(Block):
         "ends": (END, 1),  # the same by their walltime's end, ascending from `count[FIRST_END]` on
         "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
         "levels": (INT, 1),  # where each level begins; the last cell is the end
-        "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
+        "queue": (INT, 1),  # where the order changes: the jobs that wait, and their scores
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),

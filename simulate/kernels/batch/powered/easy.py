@@ -14,6 +14,7 @@ from numba.core import types
 from ...jit import inner
 from ...native import BlockType, register
 from ..running import pop
+from ..scored import keep_queue, rank_queue
 from ..submission import submit
 from ..tables import (
     DONE,
@@ -27,8 +28,10 @@ from ..tables import (
     NEXT,
     NOBODY,
     NOW,
+    ORDER,
     PAUSED,
     PIECES,
+    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
@@ -134,12 +137,33 @@ def _pass(world, now):
 
 
 @inner
+def _pass_in_order(world, now):
+    """A pass; where the order changes with time, over the queue as it is now."""
+    count = world.count
+    waiting = count[WAITING]
+    if count[ORDER] > 0:
+        rank_queue(world, count[ORDER], now)
+    _pass(world, now)
+    if count[ORDER] > 0:
+        keep_queue(world, waiting)
+
+
+@inner
 def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
-    waiting = world.count[WAITING]
-    looked_at = submit(world, job, now, direct, begin, boot_time)
-    if world.count[WAITING] > waiting:
-        world.clock[Clock.LOAD] += world.jobs[job].size * world.jobs[job].wall
+    row, count = world.jobs[job], world.count
+    waiting = count[WAITING]
+    if count[ORDER] == 0:
+        looked_at = submit(world, job, now, direct, begin, boot_time)
+    else:
+        looked_at = True  # also if it is none to wait: time alone may put another first
+        if row.size > count[MACHINE]:
+            row.state = REJECTED
+        else:
+            world.queue[waiting] = job
+            count[WAITING] = waiting + 1
+    if count[WAITING] > waiting:
+        world.clock[Clock.LOAD] += row.size * row.wall
     return looked_at
 
 
@@ -187,7 +211,7 @@ def _instant(world, now):
             unsettled = True
     unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
     if unsettled and count[WAITING] > 0:
-        _pass(world, now)
+        _pass_in_order(world, now)
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:
         shut_down(world, now)
