@@ -15,6 +15,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.formats.machines import read_machine
 from ...simulate.platform import Cluster
 from ...simulate.sweep.grid import Chosen, Site, Sweep
+from .wording import in_a_sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +62,4 @@ def _refuse(sweep: Sweep, policy: Chosen, one: int | Site | None, place: Place) 
     except ConfigError as error:
         where = "" if error.source == "policy" else f"{error.source}: "
         what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
-        raise ConfigError(sweep.source, "machines", what, error.allowed) from None
+        raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None

@@ -16,11 +16,10 @@ from ...simulate.batch.select import Select
 from ...simulate.errors import ConfigError
 from ...simulate.formats.workloads import read_workload
 from ...simulate.workload import Workload
+from .wording import in_a_sweep
 
 #: What is in a trace's file, and in each of those that it names.
 Contents = tuple[bytes, ...]
-#: Options of `simulate` that messages speak of, and how a sweep's file says it.
-_WORDS = {"--skip-invalid": "skip_invalid: true in the sweep's file", "--cluster": "a file among `machines`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +95,12 @@ def _parsed(trace: TraceFile, path: Path, speeds: tuple[float, ...]) -> Workload
     try:
         return read_workload(path, speeds=speeds, skip_invalid=trace.skip_invalid)
     except ConfigError as error:
-        here, there = f"{path.parent}/", trace.path.removesuffix(path.name)
-        source, key, problem = (text.replace(here, there) for text in (error.source, error.key, error.problem))
-        allowed = error.allowed
-        for option, words in _WORDS.items():
-            allowed = allowed.replace(option, words)
-        raise ConfigError(source, key, problem, allowed) from None
+        source, key, problem = (_named(trace, path, text) for text in (error.source, error.key, error.problem))
+        raise ConfigError(source, key, problem, in_a_sweep(error.allowed)) from None
+
+
+def _named(trace: TraceFile, path: Path, text: str) -> str:
+    """A text about the file at `path`, or one beside it, with the name that the sweep has for it."""
+    if str(path) == trace.path:
+        return text
+    return text.replace(f"{path.parent}/", trace.path.removesuffix(path.name))

@@ -193,11 +193,13 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
         ({"machines": ["pairless.yaml"], "policies": ["pairs:resource=low_power"]}, "what this machine draws is not"),
         ({"machines": ["pairless.yaml"], "policies": ["easy+powercap"]}, "machines: easy+powercap on pairless.yaml: "),
         ({"machines": ["lab.yaml"], "policies": ["easy+opportunistic"]}, "when they are off, and how they get there"),
+        ({"machines": ["p.xml"], "policies": ["easy+opportunistic"]}, "says it, or a number of processors)"),
         ({"workloads": ["endless.json"], "policies": ["easy", "conservative"]}, "job w0!0: it has no walltime"),
         ({"workloads": ["endless.json"], "policies": ["easy+powercap"], "machines": ["lab.yaml"]}, "has no walltime"),
         ({"workloads": ["talk.json"]}, "talk.json: jobs[0]: job w0!0, profile 'talk'"),
         ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: how large the machine is"),
         ({"workloads": ["lost.json"], "machines": ["lab.yaml"]}, "usage/gone: cannot be read: No such file"),
+        ({"workloads": ["far.json"], "machines": ["lab.yaml"]}, "(usage_trace): ../../gone: cannot be read: No"),
         ({"workloads": ["no.json"]}, "no.json: line 1"),
         ({"machines": ["p.xml", "bad.xml"]}, "bad.xml: line 5: host.speed: found '1Gz'"),
         ({"machines": ["i.json"]}, "i.json: "),
@@ -211,6 +213,7 @@ def test_all_is_checked_before_anything_runs(
         "talk.json": BATSIM | {"jobs": [BATSIM["jobs"][0] | {"profile": "talk", "res": 2}]},
         "nowhere.json": {key: part for key, part in jobs_of("wait").items() if key != "nb_res"},
         "lost.json": jobs_of("trace") | {"profiles": {"trace": {"type": "usage_trace", "trace": "usage/gone"}}},
+        "far.json": jobs_of("trace") | {"profiles": {"trace": {"type": "usage_trace", "trace": "../../gone"}}},
     }
     for name, data in files.items():
         (folder / name).write_text(json.dumps(data))
