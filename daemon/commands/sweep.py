@@ -182,5 +182,6 @@ def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
     from ..render.sweep import show_runs
 
     show_runs(Screen(), rows)
-    done = len(made.runs) - sum(task.identity in {one.identity for one in todo} for task in made.tasks)
+    left = {task.identity for task in todo}
+    done = sum(task.identity not in left for task in made.tasks)
     inputs.note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run")
