@@ -213,13 +213,18 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[object], reading: Iterable[str]) -> None:
-    """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+def load_replay(policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False) -> None:
+    """Load what replays traces under these policies, and what reads them, as `load_kernels`.
+
+    Args:
+        networked: jobs' run times depend on where they run.
+    """
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
 
     kernels = {
-        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy) for policy in policies
+        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy, networked=networked)
+        for policy in policies
     }
     load_kernels(*reading, *sorted(filter(None, kernels)))
 

@@ -119,9 +119,10 @@ class OnDask:
         if not trace.kept_together:
             why = "it names files outside of its folder, which workers of --dask cannot be given"
             raise ConfigError(trace.path, "", why, "names in its folder, without ..")
-        if trace.digests not in self._contents:
-            self._contents[trace.digests] = self._client.submit(keep, trace.contents(), pure=False)
-        return self._contents[trace.digests]
+        mark = tuple(trace.hashes.values())
+        if mark not in self._contents:
+            self._contents[mark] = self._client.submit(keep, trace.contents(), pure=False)
+        return self._contents[mark]
 
     def _judged(self, future: Any, result: Any) -> Any:
         if future.status == "finished":

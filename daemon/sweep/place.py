@@ -5,16 +5,17 @@ Rule: what a policy demands of a machine is found out here, before anything runs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...simulate.batch.demands import refuse_machine
-from ...simulate.batch.machine import Machine, machine_of, speeds_of
+from ...simulate.batch.machine import Machine, machine_of, speeds_of, storages_of
 from ...simulate.batch.spec import text_of
 from ...simulate.errors import ConfigError
 from ...simulate.formats.machines import read_machine
 from ...simulate.platform import Cluster
 from ...simulate.sweep.grid import Chosen, Site, Sweep
+from .trace import Abilities
 from .wording import in_a_sweep
 
 
@@ -25,17 +26,17 @@ class Place:
     Args:
         machine: None = as large as the trace says.
         cluster: of which it is made; None: it is but a number.
-        speeds: flop/s of its cores, all that there are; () = not known.
+        abilities: see there.
     """
 
     machine: Machine | None = None
     cluster: Cluster | None = None
-    speeds: tuple[float, ...] = ()
+    abilities: Abilities = field(default_factory=Abilities)
 
     @property
-    def said(self) -> bytes:
-        """All that its file says, in this or in others that it names, and nothing of where they lie."""
-        return b"" if self.cluster is None else repr(replace(self.cluster, source="")).encode()
+    def alike(self) -> Machine | None:
+        """The machine for jobs that run as long wherever they are."""
+        return None if self.machine is None else replace(self.machine, network=None)
 
 
 def places_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, Place]:
@@ -50,7 +51,9 @@ def places_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, Place]:
 def _place(one: int | Site | None, folder: Path) -> Place:
     if isinstance(one, Site):
         cluster = read_machine(folder / one.file)
-        return Place(machine_of(cluster, whole_nodes=one.whole_nodes), cluster, speeds_of(cluster))
+        storages = storages_of(cluster)
+        abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
+        return Place(machine_of(cluster, whole_nodes=one.whole_nodes), replace(cluster, wiring=None), abilities)
     return Place() if one is None else Place(Machine(one))
 
 

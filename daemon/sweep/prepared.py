@@ -5,30 +5,30 @@ Rule: what is wrong is found here or by `check`, before anything runs, and the e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...simulate.batch.endless import who_plans
+from ...simulate.batch.demands import demanded
 from ...simulate.batch.metrics import Summary
 from ...simulate.batch.own import Own
 from ...simulate.batch.pairs import Contending
 from ...simulate.batch.spec import text_of
 from ...simulate.errors import ConfigError
-from ...simulate.formats.beside import beside
+from ...simulate.formats.beside import beside_machine, beside_workload
 from ...simulate.formats.sweep import read_sweep
-from ...simulate.formats.workloads import format_of
+from ...simulate.formats.workloads import Format, format_of
 from ...simulate.sweep import grid
-from ...simulate.sweep.grid import Run, Site, Sweep
+from ...simulate.sweep.grid import Run, Site, Sweep, Trace
 from ...simulate.sweep.identity import identity
 from ..own_policy import make
 from .crew import Crew
 from .place import places_of
 from .task import Failure, Task, look
-from .trace import TraceFile, digest_of
+from .trace import Abilities, TraceFile, digest_of, hashes
 
 #: The one number that is another each time.
 MEASURED = "simulation_time"
@@ -86,24 +86,23 @@ def prepare(path: Path) -> Prepared:
     folder, runs = path.parent, tuple(grid.runs(sweep))
     places = places_of(sweep, folder)
     forms = {trace.file: format_of(folder / trace.file) for trace in sweep.traces}
-    named = {name: _beside(folder / name) for name in forms}
+    traces = {trace: _trace(trace, folder, forms[trace.file]) for trace in sweep.traces}
+    sites = {one.file: hashes(folder / one.file, beside_machine) for one in sweep.machines if isinstance(one, Site)}
     own = {policy: _source(policy, folder, sweep) for policy in sweep.policies if isinstance(policy, Own)}
-    sites = {one.file: places[one] for one in sweep.machines if isinstance(one, Site)}
-    contents = {name: digest_of((folder / name).read_bytes()) for name in (*forms, *sites)}
-    contents |= {str(Path(name).parent / one): digest for name, others in named.items() for one, digest in others}
+    contents = _contents({trace.file: one.hashes for trace, one in traces.items()} | sites)
     contents |= {policy.where: digest_of(source) for policy, source in own.items()}
     specs = {policy: text_of(policy) for policy in sweep.policies}
     known = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own}
-    held = {name: digest_of(place.said) for name, place in sites.items()}
+    held = {name: "+".join(each.values()) for name, each in sites.items()}
 
     def task(run: Run) -> Task:
-        name, place, form = run.trace.file, places[run.machine], forms[run.trace.file]
-        trace = TraceFile(str(folder / name), contents[name], run.trace.skip_invalid, form.size, named[name])
-        mark = identity(run, known[run.policy], held | {name: "+".join(trace.digests)}, __version__, NUMBERS)
+        trace, place, depends = traces[run.trace], places[run.machine], forms[run.trace.file].depends
+        content = held | {run.trace.file: "+".join(trace.hashes.values())}
         return Task(
-            mark, trace, run.select, place.machine, specs[run.policy], run.seed, __version__,
+            identity(run, known[run.policy], content, __version__, NUMBERS),
+            trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
             source=own[run.policy] if isinstance(run.policy, Own) else None,
-            speeds=place.speeds if form.speeds else (),
+            abilities=place.abilities if depends else Abilities(),
             cluster=place.cluster if isinstance(run.policy, Contending) else None,
         )  # fmt: skip
 
@@ -111,9 +110,19 @@ def prepare(path: Path) -> Prepared:
     return Prepared(sweep, contents, runs, tuple(map(task, runs)), reading)
 
 
-def _beside(path: Path) -> tuple[tuple[str, str], ...]:
-    """Name and hash of each file that a trace names. Raises OSError."""
-    return tuple((name, digest_of((path.parent / name).read_bytes())) for name in beside(path))
+def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:
+    """A trace as workers are told of it. Raises OSError."""
+    (_, digest), *others = hashes(folder / trace.file, beside_workload).items()
+    return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(others))
+
+
+def _contents(files: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """File, as the sweep names it, -> hash.
+
+    Args:
+        files: of each file that the sweep names the hashes of it and of those beside it, by their names there.
+    """
+    return {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
 
 
 def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
@@ -131,8 +140,8 @@ def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> None:
     """Have the traces of these tasks read. Raises ConfigError for the first that is wrong, in the sweep's order."""
     runs = {task.identity: run for run, task in zip(prepared.runs, prepared.tasks, strict=True)}
     each = {
-        (task.trace, replace(task.select, load=1.0), task.machine is None, task.speeds,
-         who_plans(runs[task.identity].policy)): task for task in todo
+        (task.trace, replace(task.select, load=1.0), _machine(runs[task.identity], task),
+         demanded(runs[task.identity].policy)): task for task in todo
     }  # fmt: skip
     order = {task.identity: place for place, task in enumerate(each.values())}
     wrong = [
@@ -142,3 +151,8 @@ def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> None:
     if wrong:
         _, key, why = min(wrong)
         raise ConfigError(prepared.sweep.source, key, why)
+
+
+def _machine(run: Run, task: Task) -> Hashable:
+    """What of a machine decides whether jobs can be replayed there: where how long they run depends on it, all."""
+    return run.machine if task.abilities != Abilities() else task.machine is None

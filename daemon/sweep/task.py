@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from ... import __version__
 from ...simulate.batch.contended import replay_contended
 from ...simulate.batch.custom import OwnPolicy
-from ...simulate.batch.endless import refuse_endless
+from ...simulate.batch.demands import refuse_jobs
 from ...simulate.batch.machine import Machine
 from ...simulate.batch.metrics import summarise
 from ...simulate.batch.own import parse_own
@@ -25,7 +25,7 @@ from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.platform import Cluster
 from ...simulate.workload import Workload
 from ..own_policy import make
-from .trace import Contents, TraceFile, jobs_of
+from .trace import Abilities, Contents, TraceFile, jobs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Task:
         policy: the SPEC.
         version: of the pilotfish that asks.
         source: what is in the file of a policy of a user's own.
-        speeds: flop/s of the machine's cores, where the trace's run times depend on it.
+        abilities: of the machine, where the trace's run times depend on them.
         cluster: whose cores the machine has, where its tasks contend.
     """
 
@@ -50,7 +50,7 @@ class Task:
     seed: int
     version: str
     source: bytes | None = None
-    speeds: tuple[float, ...] = ()
+    abilities: Abilities = field(default_factory=Abilities)
     cluster: Cluster | None = None
 
 
@@ -78,12 +78,11 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
 def look(task: Task, contents: Contents | None = None) -> int:
     """How many jobs would be replayed. Raises ConfigError: the trace is wrong, has none, tells no machine, or has jobs
     that the policy cannot take."""
-    jobs = jobs_of(task.trace, contents, task.speeds, task.select)
+    jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     if not len(jobs):
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
-    _machine(task, jobs)
-    refuse_endless(jobs, _policy(task))
+    refuse_jobs(_policy(task), jobs, _machine(task, jobs))
     return len(jobs)
 
 
@@ -95,7 +94,7 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
     """
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
-    jobs = jobs_of(task.trace, contents, task.speeds, task.select)
+    jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     machine = _machine(task, jobs)
     return asdict(summarise(_replayed(task, jobs, machine), machine.powers))
 
@@ -107,7 +106,7 @@ def _replayed(task: Task, jobs: Workload, machine: Machine) -> Replayed:
         return replay_contended(jobs, task.cluster, policy, seed=task.seed, clock=time.perf_counter)
     return replay(
         jobs, machine.processors, policy, seed=task.seed, groups=machine.groups, powers=machine.powers,
-        clock=time.perf_counter,
+        network=machine.network, clock=time.perf_counter,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +21,19 @@ from .wording import in_a_sweep
 
 #: What is in a trace's file, and in each of those that it names.
 Contents = tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What of a machine decides how long jobs run.
+
+    Args:
+        speeds: flop/s of its cores, all that there are; () = not known.
+        storages: names of those in its network; None = nothing is known of a network.
+    """
+
+    speeds: tuple[float, ...] = ()
+    storages: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +52,9 @@ class TraceFile:
     beside: tuple[tuple[str, str], ...] = ()
 
     @property
-    def digests(self) -> tuple[str, ...]:
-        """Of its own content, and of that of each file that it names."""
-        return (self.digest, *(digest for _, digest in self.beside))
+    def hashes(self) -> dict[str, str]:
+        """Name -> hash, of itself and of each file that it names."""
+        return {Path(self.path).name: self.digest, **dict(self.beside)}
 
     @property
     def kept_together(self) -> bool:
@@ -49,8 +63,7 @@ class TraceFile:
 
     def contents(self) -> Contents:
         """What is in them now. Raises OSError."""
-        path = Path(self.path)
-        return (path.read_bytes(), *((path.parent / name).read_bytes() for name, _ in self.beside))
+        return tuple((Path(self.path).parent / name).read_bytes() for name in self.hashes)
 
 
 def digest_of(data: bytes) -> str:
@@ -58,42 +71,46 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def hashes(path: Path, beside: Callable[[Path], Iterable[str]]) -> dict[str, str]:
+    """Name -> hash of a file, and of those beside it that it cannot do without. Raises OSError."""
+    return {name: digest_of((path.parent / name).read_bytes()) for name in (path.name, *beside(path))}
+
+
 @lru_cache(maxsize=1)
-def jobs_of(trace: TraceFile, contents: Contents | None, speeds: tuple[float, ...], select: Select) -> Workload:
+def jobs_of(trace: TraceFile, contents: Contents | None, machine: Abilities, select: Select) -> Workload:
     """The jobs to replay. Raises ConfigError, OSError.
 
     Args:
         contents: for who cannot see the files.
-        speeds: flop/s of the machine's cores, all that there are.
     """
-    return select.of(_read(trace, contents, speeds))
+    return select.of(_read(trace, contents, machine))
 
 
 @lru_cache(maxsize=1)
-def _read(trace: TraceFile, contents: Contents | None, speeds: tuple[float, ...]) -> Workload:
+def _read(trace: TraceFile, contents: Contents | None, machine: Abilities) -> Workload:
     if contents is None:
-        found, contents = _parsed(trace, Path(trace.path), speeds), trace.contents()
+        found, contents = _parsed(trace, Path(trace.path), machine), trace.contents()
     else:
         with tempfile.TemporaryDirectory() as folder:
-            found = _parsed(trace, _copied(trace, contents, Path(folder)), speeds)
-    if tuple(map(digest_of, contents)) != trace.digests:
+            found = _parsed(trace, _copied(trace, contents, Path(folder)), machine)
+    if list(map(digest_of, contents)) != list(trace.hashes.values()):
         raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
     return found
 
 
 def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
     """A copy of the trace, with the files that it names, in a folder."""
-    copies = [folder / name for name in (Path(trace.path).name, *(name for name, _ in trace.beside))]
+    copies = [folder / name for name in trace.hashes]
     for copy, content in zip(copies, contents, strict=True):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(content)
     return copies[0]
 
 
-def _parsed(trace: TraceFile, path: Path, speeds: tuple[float, ...]) -> Workload:
+def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
     """The jobs in the file at `path`, the trace or a copy of it."""
     try:
-        return read_workload(path, speeds=speeds, skip_invalid=trace.skip_invalid)
+        return read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid)
     except ConfigError as error:
         source, key, problem = (_named(trace, path, text) for text in (error.source, error.key, error.problem))
         raise ConfigError(source, key, problem, in_a_sweep(error.allowed)) from None

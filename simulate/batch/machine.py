@@ -6,12 +6,14 @@ have to be neighbours only for who looks at them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import overload
 
 from ..errors import ConfigError
+from ..network import Network, unlimited
 from ..platform import Cluster
 from .intervals import Interval
 from .powers import TAURUS, Powers, powers_of
@@ -61,11 +63,13 @@ class Machine:
         processors: how many.
         groups: first and last resource of each cluster of the machine; none: it is one cluster.
         powers: what each draws; None: not known, or they differ.
+        network: what joins them, where jobs are such that it matters; None: nothing is known of it.
     """
 
     processors: int
     groups: Sequence[Interval] = ()
     powers: Powers | None = TAURUS
+    network: Callable[[], Network] | None = None
 
 
 def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
@@ -79,10 +83,25 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
             split = split or name
         found.append((first[places[0]], first[places[-1] + 1] - 1))
     groups = Groups(cluster.source, tuple(sorted(found)), split)
-    return Machine(first[-1], groups, powers.pop() if len(powers) == 1 else None)
+    return Machine(first[-1], groups, powers.pop() if len(powers) == 1 else None, _network_of(cluster, each))
+
+
+def _network_of(cluster: Cluster, each: Sequence[int]) -> Callable[[], Network] | None:
+    """What joins so many resources of each node: of nodes whose wires are not known, nothing limits what they send."""
+    if cluster.wiring is not None:
+        return cluster.wiring.network
+    if len(set(speeds_of(cluster))) < 2:
+        return None
+    speeds = [node.type.speed or 0.0 for node, many in zip(cluster.nodes, each, strict=True) for _ in range(many)]
+    return partial(unlimited, speeds)
 
 
 def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:
     """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
     found = [kind.speed for kind in cluster.types] if cluster is not None else []
     return tuple(speed for speed in found if speed is not None) if None not in found else ()
+
+
+def storages_of(cluster: Cluster | None) -> Collection[str] | None:
+    """Names of the storages in its network; None = nothing is known of a network."""
+    return None if cluster is None or cluster.wiring is None else cluster.wiring.storages

@@ -16,8 +16,9 @@ from ..kernels.batch import tables
 from ..kernels.batch.powered import tables as powered
 from ..kernels.batch.powered.tables import Clock, Count, Powered
 from ..workload import Workload
+from .dependents import held
 from .endless import refuse_endless
-from .orders import CHANGING, ranks
+from .orders import ranks, told_later
 from .powers import Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
@@ -36,13 +37,14 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
-    sorts = policy.base.order in CHANGING
+    sorts = told_later(workload, policy.base.order)
     world = Powered(
         {
             "jobs": np.zeros(2 * size + FEW, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
             "classes": np.searchsorted(sizes, np.arange(machine + 1)),
+            **held(workload),
         },
         {
             "ranked": (size,),
@@ -63,19 +65,18 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "clock": (Clock.CELLS,),
         },
     )
-    order = ranks(workload, policy.base.order, seed)
     jobs = world.jobs[:size]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(size) if order is None else order
+    jobs["rank"] = ranks(workload, policy.base.order, seed)
     world.ranked[jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.free[:] = all_of(machine)
-    world.clock[[Clock.FIRST, Clock.SINCE]] = workload.submit_time[0] if size else 0.0
+    world.clock[[tables.BEGAN, Clock.FIRST, Clock.SINCE]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
-    count[tables.IN_TURN], count[tables.FILLS] = int(order is None), int(policy.base.backfills)
-    count[tables.ORDER] = CHANGING.get(policy.base.order, 0)
+    count[tables.IN_TURN], count[tables.FILLS] = int(policy.base.order == "fcfs"), int(policy.base.backfills)
+    count[tables.ORDER] = sorts
     count[Count.TOTAL] = count[Count.ROWS] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
     count[[Count.FIRST_IDLE, Count.FIRST_BOOT]] = -1

@@ -32,7 +32,7 @@ class Format:
         size: what in it says how large the machine is.
         read: what reads them; see `read_workload`.
         kernels: what that loads.
-        speeds: whether how fast the machine is decides how long jobs run.
+        depends: whether how long its jobs run may depend on the machine.
     """
 
     name: str
@@ -41,24 +41,29 @@ class Format:
     size: str
     read: Callable[..., Workload]
     kernels: tuple[str, ...] = ()
-    speeds: bool = False
+    depends: bool = False
 
 
-def _read_swf(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
+def _read_swf(
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
+) -> Workload:
     return read_swf(path, skip_invalid=skip_invalid)
 
 
-def _read_json(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
+def _read_json(
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
+) -> Workload:
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)
     data = parse_json(text, source)
     if is_irmasim(data):
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
-    return workload_of(parse_batsim(data, source), path, speeds=speeds, skip_invalid=skip_invalid)
+    given = parse_batsim(data, source)
+    return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
 FORMATS = (
-    Format("JSON", ".json", b"{", "nb_res", _read_json, speeds=True),
+    Format("JSON", ".json", b"{", "nb_res", _read_json, depends=True),
     Format("SWF", ".swf", b"", "MaxProcs", _read_swf, ("batch.swf",)),
 )
 
@@ -87,15 +92,18 @@ def _beginning(path: Path) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8).lstrip()
 
 
-def read_workload(path: Path, *, speeds: Collection[float] = (), skip_invalid: bool = False) -> Workload:
+def read_workload(
+    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
+) -> Workload:
     """The jobs of a file, in the order of submission. O(bytes).
 
     Args:
         speeds: flop/s of the machine's resources, all that there are; () = not known.
+        storages: names of the storages in the machine's network; None = it has no network.
         skip_invalid: leave out, and count, what cannot be replayed.
 
     Raises:
         ConfigError: it is no workload, or not one that can be replayed.
         OSError: it cannot be read.
     """
-    return format_of(path).read(path, speeds=speeds, skip_invalid=skip_invalid)
+    return format_of(path).read(path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)

@@ -27,7 +27,8 @@ BATSIM: dict[str, Any] = {
         "wait": {"type": "delay", "delay": 5},
         "compute": {"type": "parallel_homogeneous", "cpu": 8e9, "com": 0},
         "trace": {"type": "usage_trace", "trace": "usage/list.txt"},
-        "talk": {"type": "smpi", "trace": "calls.txt"},
+        "call": {"type": "smpi", "trace": "calls.txt"},
+        "talk": {"type": "parallel_homogeneous", "cpu": 4e9, "com": 1e8},
     },
 }
 IRMASIM = {
@@ -70,6 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files |= {
         name: json.dumps(data)
         for name, data in (("b.json", jobs_of("wait", "compute")), ("i.json", IRMASIM), ("u.json", jobs_of("trace")),
+                           ("t.json", BATSIM | {"jobs": [job | {"profile": "talk"} for job in BATSIM["jobs"]]}),
                            ("p.json", IRMASIM_LAB), ("processor_types.json", TYPES))
     }  # fmt: skip
     for name, text in files.items():
@@ -114,6 +116,7 @@ def alone(capsys: pytest.CaptureFixture[str], row: dict[str, str]) -> dict[str, 
         (["b.json", "a.swf"], ["p.xml", "lab.yaml", NODES], ["easy:order=wfp3", "conservative"]),
         (["i.json", "a.swf"], ["p.json", "lab.yaml"], ["pairs:resource=random", "pairs:job=shortest", "nodes", "easy"]),
         (["u.json"], ["lab.yaml", "p.xml"], ["strict"]),
+        (["t.json", "b.json"], ["p.xml"], ["easy", "conservative:order=sjf"]),
         (["a.swf"], [NODES], ["easy+opportunistic:t_idle=2", "easy+energybud:budget=70%+opportunistic"]),
     ],
 )
@@ -145,7 +148,7 @@ def identities(folder: Path, **keys: Any) -> list[str]:
 
 
 def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
-    """Ranks of a usage trace, types of processors beside a platform; not by how a machine's file is laid out."""
+    """Ranks of a usage trace, types of processors beside a platform."""
     keys = {"workloads": ["u.json", "b.json"], "machines": ["p.json", "lab.yaml", NODES]}
     first = identities(folder, **keys)
     assert len(set(first)) == 6 and identities(folder, **keys) == first
@@ -153,11 +156,12 @@ def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
     other = identities(folder, **keys)
     assert [a == b for a, b in zip(first, other, strict=True)] == [False] * 3 + [True] * 3
     (folder / "processor_types.json").write_text(json.dumps({"i5": TYPES["i5"] | {"clock_rate": 3}}))
-    (folder / "lab.yaml").write_text(f"# the lab\n{LAB}")
     again = identities(folder, **keys)
     assert [a == b for a, b in zip(other, again, strict=True)] == [False, True, True] * 2
     made = prepared.prepare(folder / "s.yaml")
-    assert set(made.contents) >= {"u.json", "usage/list.txt", "usage/r0", "usage/sub/r1", "p.json", "lab.yaml"}
+    assert set(made.contents) == {
+        "u.json", "b.json", "usage/list.txt", "usage/r0", "usage/sub/r1", "p.json", "processor_types.json", "lab.yaml",
+    }  # fmt: skip
 
 
 def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
@@ -196,7 +200,10 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
         ({"machines": ["p.xml"], "policies": ["easy+opportunistic"]}, "says it, or a number of processors)"),
         ({"workloads": ["endless.json"], "policies": ["easy", "conservative"]}, "job w0!0: it has no walltime"),
         ({"workloads": ["endless.json"], "policies": ["easy+powercap"], "machines": ["lab.yaml"]}, "has no walltime"),
-        ({"workloads": ["talk.json"]}, "talk.json: jobs[0]: job w0!0, profile 'talk'"),
+        ({"workloads": ["call.json"]}, "call.json: jobs[0]: job w0!0, profile 'call'"),
+        ({"workloads": ["t.json"], "machines": [8]}, "t.json: jobs[0]: job w0!0, profile 'talk'"),
+        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "mine.py:Idle"]}, "easy, strict, conse"),
+        ({"workloads": ["t.json"], "machines": ["e.xml"], "policies": ["easy+powercap"]}, "easy, strict, conserv"),
         ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: how large the machine is"),
         ({"workloads": ["lost.json"], "machines": ["lab.yaml"]}, "usage/gone: cannot be read: No such file"),
         ({"workloads": ["far.json"], "machines": ["lab.yaml"]}, "(usage_trace): ../../gone: cannot be read: No"),
@@ -210,7 +217,7 @@ def test_all_is_checked_before_anything_runs(
 ) -> None:
     files = {
         "endless.json": jobs_of("wait") | {"jobs": [{"id": "w0!0", "subtime": 0, "res": 1, "profile": "wait"}]},
-        "talk.json": BATSIM | {"jobs": [BATSIM["jobs"][0] | {"profile": "talk", "res": 2}]},
+        "call.json": BATSIM | {"jobs": [BATSIM["jobs"][0] | {"profile": "call", "res": 2}]},
         "nowhere.json": {key: part for key, part in jobs_of("wait").items() if key != "nb_res"},
         "lost.json": jobs_of("trace") | {"profiles": {"trace": {"type": "usage_trace", "trace": "usage/gone"}}},
         "far.json": jobs_of("trace") | {"profiles": {"trace": {"type": "usage_trace", "trace": "../../gone"}}},

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....simulate.batch.machine import Machine, machine_of, speeds_of
+from ....simulate.batch.machine import Machine, machine_of, speeds_of, storages_of
 from ....simulate.errors import ConfigError
 from ....simulate.formats.workloads import Format, format_of
 from ....simulate.platform import Cluster
@@ -38,9 +38,11 @@ def read(asked: Asked) -> Scene:
     kinds = [format_of(path) for path in asked.workloads]
     cluster = None if asked.cluster is None else inputs.read_machine(asked.cluster)
     inputs.load_replay([asked.chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
-    speeds, files = speeds_of(cluster), zip(asked.workloads, kinds, strict=True)
-    every = [kind.read(path, speeds=speeds, skip_invalid=asked.skip_invalid) for path, kind in files]
+    about = {"speeds": speeds_of(cluster), "storages": storages_of(cluster), "skip_invalid": asked.skip_invalid}
+    every = [kind.read(path, **about) for path, kind in zip(asked.workloads, kinds, strict=True)]
     jobs = asked.select.of(joined(every))
+    if jobs.programs is not None:
+        inputs.load_replay([asked.chosen.policy], networked=True)
     machine, whose = _machine(jobs, asked, kinds, cluster)
     if not len(jobs):
         raise ConfigError(_names(asked.workloads), "", f"no jobs to replay{_left_out(jobs)}")

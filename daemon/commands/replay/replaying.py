@@ -40,7 +40,7 @@ def replay_scene(asked: Asked, scene: Scene) -> Replayed:
             )
         return replay(
             jobs, machine.processors, policy, seed=asked.seed, groups=machine.groups, powers=machine.powers,
-            decision_time=asked.decision_time, progress=progress.at, clock=time.perf_counter,
+            network=machine.network, decision_time=asked.decision_time, progress=progress.at, clock=time.perf_counter,
         )  # fmt: skip
 
 

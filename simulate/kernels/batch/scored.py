@@ -8,15 +8,26 @@ from __future__ import annotations
 import math
 
 from ..jit import inner
-from .tables import HEAD, NOBODY, RESERVED, WAITING
+from .tables import BEGAN, HEAD, MACHINE, NOBODY, REJECTED, RESERVED, WAITING
 from .waiting import lay
 
-WFP3, UNICEP = 1, 2
+WFP3, UNICEP, F1 = 1, 2, 3
 
 
 @inner
-def score(row, order, now):
+def f1(replay, job):
+    """Of a job that is submitted, where that is not known before the run; the smallest comes first."""
+    row = replay.jobs[job]
+    size_part = math.log10(max(row.wall, 1.0)) * row.size
+    return size_part + 870.0 * math.log10(max(row.submit - replay.clock[BEGAN], 1.0))
+
+
+@inner
+def score(replay, job, order, now):
     """Of a job that waits; the largest comes first. What asks for no time at all comes first once it has waited."""
+    if order == F1:
+        return -f1(replay, job)
+    row = replay.jobs[job]
     wait = now - row.submit
     if row.wall <= 0.0:
         return math.inf if wait > 0.0 else 0.0
@@ -29,7 +40,7 @@ def score(row, order, now):
 @inner
 def _before(replay, a, b):
     x, y = replay.scores[a], replay.scores[b]
-    return x > y or (x == y and a < b)
+    return x > y or (x == y and replay.jobs[a].rank < replay.jobs[b].rank)
 
 
 @inner
@@ -37,7 +48,7 @@ def sort_queue(replay, order, now):
     """Score and sort those that wait; nearly sorted as they are, this is nearly linear."""
     queue, count = replay.queue, replay.count[WAITING]
     for i in range(count):
-        replay.scores[queue[i]] = score(replay.jobs[queue[i]], order, now)
+        replay.scores[queue[i]] = score(replay, queue[i], order, now)
     gap = 1
     while gap < count // 3:
         gap = 3 * gap + 1
@@ -52,13 +63,25 @@ def sort_queue(replay, order, now):
 
 
 @inner
+def queue_up(replay, job):
+    """A job is submitted. True: a pass has to look at it."""
+    count = replay.count
+    if replay.jobs[job].size > count[MACHINE]:
+        replay.jobs[job].state = REJECTED
+        return False
+    replay.queue[count[WAITING]] = job
+    count[WAITING] += 1
+    return True
+
+
+@inner
 def rank_queue(replay, order, now):
-    """Sort those that wait, give each its rank and its leaf in the tree, and look at all of them again."""
+    """Sort those that wait, give each its leaf in the tree, and look at all of them again."""
     count, jobs = replay.count, replay.jobs
     sort_queue(replay, order, now)
     for rank in range(count[WAITING]):
         job = replay.queue[rank]
-        replay.ranked[rank], jobs[job].rank = job, rank
+        replay.ranked[rank] = job
         replay.least[rank].size, replay.least[rank].wall = jobs[job].size, jobs[job].wall
     lay(replay, count[WAITING])
     count[HEAD] = count[RESERVED] = 0

@@ -1,4 +1,4 @@
-"""The files that a workload names: with them, and no others, it is read elsewhere as it is read here."""
+"""The files that another needs: with them, and no others, it is read elsewhere as it is read here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.formats.beside import beside
+from pilotfish.simulate.formats.beside import beside_machine, beside_workload
 from pilotfish.simulate.formats.workloads import read_workload
 
 NAMES = st.sampled_from(["r", "s", "sub/r", "sub/deep/s", "other/t"])
@@ -42,7 +42,7 @@ def test_it_is_read_as_here_where_these_are(traces: dict[str, list[str]]) -> Non
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         here, there = written(Path(one), traces), Path(other) / "w.json"
         (Path(one) / "usage" / "nobody").mkdir(parents=True)
-        names = beside(here)
+        names = beside_workload(here)
         assert len(set(names)) == len(names)
         for name in ("w.json", *names):
             (Path(other) / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,9 +64,19 @@ def test_it_is_read_as_here_where_these_are(traces: dict[str, list[str]]) -> Non
 )  # fmt: skip
 def test_what_is_wrong_is_for_who_reads_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "w.json").write_text(text)
-    assert beside(tmp_path / "w.json") == ()
+    assert beside_workload(tmp_path / "w.json") == ()
 
 
 def test_a_trace_of_swf_names_nothing(tmp_path: Path) -> None:
     (tmp_path / "w.swf").write_text("usage_trace")
-    assert beside(tmp_path / "w.swf") == ()
+    assert beside_workload(tmp_path / "w.swf") == ()
+
+
+def test_beside_a_platform_of_irmasims_are_types(tmp_path: Path) -> None:
+    for name in ("node_types.json", "lab.yaml", "p.xml"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "p.json").write_text('{"platform": {}}')
+    assert beside_machine(tmp_path / "p.json") == ("node_types.json",)
+    assert beside_machine(tmp_path / "lab.yaml") == beside_machine(tmp_path / "p.xml") == ()
+    (tmp_path / "p.json").write_text("{")
+    assert beside_machine(tmp_path / "p.json") == beside_machine(tmp_path / "gone") == ()

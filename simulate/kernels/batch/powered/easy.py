@@ -13,8 +13,9 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
+from ..dependents import next_submitted, release_followers, take_turn
 from ..running import pop
-from ..scored import keep_queue, rank_queue
+from ..scored import keep_queue, queue_up, rank_queue
 from ..submission import submit
 from ..tables import (
     DONE,
@@ -31,7 +32,6 @@ from ..tables import (
     ORDER,
     PAUSED,
     PIECES,
-    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
@@ -153,15 +153,8 @@ def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     row, count = world.jobs[job], world.count
     waiting = count[WAITING]
-    if count[ORDER] == 0:
-        looked_at = submit(world, job, now, direct, begin, boot_time)
-    else:
-        looked_at = True  # also if it is none to wait: time alone may put another first
-        if row.size > count[MACHINE]:
-            row.state = REJECTED
-        else:
-            world.queue[waiting] = job
-            count[WAITING] = waiting + 1
+    take_turn(world, job)
+    looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
     if count[WAITING] > waiting:
         world.clock[Clock.LOAD] += row.size * row.wall
     return looked_at
@@ -195,21 +188,24 @@ def _instant(world, now):
         block(world, now, clock[Clock.END])
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
-        finish(world, pop(world))
+        job = pop(world)
+        if finish(world, job):
+            release_followers(world, job)
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
     if decides and count[Count.PASSES] == 1:
         unsettled = True
-    first = count[NEXT]
-    while count[NEXT] < total and world.jobs[count[NEXT]].submit == now:
-        job = count[NEXT]
-        count[NEXT] = job + 1
-        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
+    first, released = count[NEXT], world.released[0] > 0
+    job = next_submitted(world, total, now)
+    while job >= 0:
+        alone = not released and job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
         if _submit(world, job, now, direct):
             unsettled = True
-    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
+        job = next_submitted(world, total, now)
+    moved = limited or count[RESERVED] == 0 or count[ORDER] > 0  # time alone may put another first
+    unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
         _pass_in_order(world, now)
     decide(world, now, decides)
