@@ -104,5 +104,5 @@ def network_for(
     found = network()
     if len(found.speeds) != machine:
         what = f"{len(found.speeds):,} hosts are joined, and the machine has {machine:,} resources"
-        raise ConfigError(workload.name, "", what, "a resource for each host")
+        raise ConfigError(workload.name, "", what, "a resource for each host: --resource node")
     return found

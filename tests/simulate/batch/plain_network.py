@@ -161,9 +161,13 @@ class Plain:
 
 
 def plain_network(
-    jobs: Workload, parts: list[Part], network: Network, *, fills: bool = True
+    jobs: Workload, parts: list[Part], network: Network, *, fills: bool = True, given: list[list[int]] | None = None
 ) -> tuple[list[float], list[float], list[bool]]:
-    """Start and finish of each job (nan: rejected), and whether it was killed."""
+    """Start and finish of each job (nan: rejected), and whether it was killed.
+
+    Args:
+        given: the hosts of each, on which it starts when it is submitted.
+    """
     machine, plain, count = len(network.speeds), Plain(network), len(jobs)
     submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
     start, finish, killed = [math.nan] * count, [math.nan] * count, [False] * count
@@ -194,9 +198,10 @@ def plain_network(
                 fits = fills and (now + wall[i] <= reservation or size[i] <= spare)
                 if fits and now + wall[i] > reservation:
                     spare -= size[i]
-            if fits:
-                job = Job(i, free[: size[i]], now + wall[i], unrolled(parts[i]))
-                start[i], free = now, free[size[i] :]
+            if fits or given:
+                hosts = given[i] if given else free[: size[i]]
+                job = Job(i, hosts, now + wall[i], unrolled(parts[i]))
+                start[i], free = now, [host for host in free if host not in hosts]
                 plain.enter(job)
                 running.append(job)
                 continue

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_network import plain_network
+from test_replay import JOB, places
+from test_replay import workload as plain_workload
 
 from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.network import Link, Network, Place, Way
+from pilotfish.simulate.batch.spec import ALLOCATIONS, parse
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.network import Link, Network, Place, Way, unlimited
 from pilotfish.simulate.phases import Even, Laying, Matrix, Part, Stage, Steps, Store, Wait
 from pilotfish.simulate.workload import Workload
 
@@ -121,3 +126,64 @@ def test_it_is_the_schedule_of_the_definition(scene: tuple[Workload, list[Part],
     np.testing.assert_allclose(done.start_time, start, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(done.finish_time, finish, rtol=1e-6, atol=1e-6)
     assert done.overran.tolist() == killed
+
+
+ALLOCATIONS_ = st.sampled_from([f"conservative:allocation={each}" for each in ALLOCATIONS])
+
+
+@given(st.one_of(scenes(), crowds()), ALLOCATIONS_)
+@settings(max_examples=200)
+def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
+    scene: tuple[Workload, list[Part], Network], policy: str
+) -> None:
+    jobs, parts, network = scene
+    bounded = replace(jobs, walltime=np.minimum(jobs.walltime, 1e5))
+    done = run(bounded, network, policy)
+    ran = np.argsort(done.start_time, kind="stable")[: (~done.rejected).sum()]
+    began = replace(bounded.take(ran), submit_time=done.start_time[ran])
+    where = [places(done, i) for i in ran]
+    start, finish, killed = plain_network(began, [parts[i] for i in ran], network, given=where)
+    assert start == done.start_time[ran].tolist() and killed == done.overran[ran].tolist()
+    np.testing.assert_allclose(done.finish_time[ran], finish, rtol=1e-6, atol=1e-6)
+
+
+@given(
+    st.lists(JOB, max_size=25), st.integers(1, 90),
+    st.sampled_from(("easy", "strict:order=sjf", "easy:order=wfp3", "conservative", "conservative:allocation=local")),
+)  # fmt: skip
+def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
+    jobs = plain_workload(rows)
+    laying = Laying()
+    steps = [(Wait if i % 2 else Even)(seconds) for i, seconds in enumerate(jobs.run_time.tolist())]
+    numbers = [-1 if i % 3 == 0 else laying.add(step, 1) or 0 for i, step in enumerate(steps)]
+    known = np.where(np.array(numbers, np.int64) < 0, jobs.run_time, math.nan)
+    told = replace(jobs, run_time=known, more={"program": np.array(numbers, np.int64)}, programs=laying.programs())
+    network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[Way()])
+    one, other = run(told, network, policy), replay(jobs, machine, parse(policy))
+    for name in ("start_time", "finish_time", "rejected", "overran", "pieces"):
+        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=getattr(one, name).dtype == float)
+
+
+@given(scenes(), st.integers(0, 7), st.floats(1.0, 50.0))
+def test_what_is_decided_does_not_depend_on_what_is_to_come(
+    scene: tuple[Workload, list[Part], Network], which: int, more: float
+) -> None:
+    jobs, parts, network = scene
+    one, i = run(jobs, network), which % len(jobs)
+    laying, longer = Laying(), list(parts)
+    longer[i] = Steps((parts[i], Wait(more)))
+    numbers = [laying.add(part, size) or 0 for part, size in zip(longer, jobs.size.tolist(), strict=True)]
+    other = run(replace(jobs, more={"program": np.array(numbers)}, programs=laying.programs()), network)
+    before = one.start_time < np.nan_to_num(one.finish_time[i], nan=math.inf) - 1e-6
+    np.testing.assert_array_equal(one.start_time[before], other.start_time[before])
+
+
+def test_nobody_guesses_what_joins_a_machine() -> None:
+    laying = Laying()
+    jobs = workload([(0.0, 9.0, 2)], laying, [laying.add(Even(1.0, 1.0), 2) or 0])
+    with pytest.raises(ConfigError, match="it is not known what joins"):
+        replay(jobs, 2, parse("easy"))
+    with pytest.raises(ConfigError, match="2 hosts are joined, and the machine has 3"):
+        replay(jobs, 3, parse("easy"), network=lambda: unlimited([1.0, 1.0]))
+    done = replay(jobs, 2, parse("easy"), network=lambda: unlimited([1.0, 2.0]))
+    assert done.finish_time.tolist() == [1.0], "of the slower one"

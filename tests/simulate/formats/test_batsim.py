@@ -58,7 +58,7 @@ def test_one_resource_sends_nothing(tmp_path: Path) -> None:
 
 def test_flops_need_a_speed_and_seconds_do_not(tmp_path: Path) -> None:
     assert read(tmp_path, document(job(1), job(2, "nothing")), speeds=()).run_time.tolist() == [20.25, 0.0]
-    with pytest.raises(ConfigError, match="'hg'.*nobody says how fast"):
+    with pytest.raises(ConfigError, match=r"'hg'.*nobody says how fast"):
         read(tmp_path, document(job(1, "hg")), speeds=())
 
 
@@ -113,7 +113,7 @@ def test_sequences_that_are_too_long(tmp_path: Path) -> None:
     known["wide"] = {"type": "composed", "seq": ["longest", "wait"]}
     known["longest"] = {"type": "composed", "seq": ["longer", "wait"], "repeat": 10**9}
     assert len(read(tmp_path, document(job(1, "longer"), profiles=known), storages=[])) == 1
-    with pytest.raises(ConfigError, match="'wide' .*: its sequences are too long .*1,000,000 phases"):
+    with pytest.raises(ConfigError, match=r"'wide' .*: its sequences are too long .*1,000,000 phases"):
         read(tmp_path, document(job(1, "wide"), profiles=known), storages=[])
 
 
