@@ -67,7 +67,7 @@ def sweep(
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
     if todo and dask is None:  # made once, before the processes need them
-        inputs.load_replay(made.sweep.policies)
+        inputs.load_replay(made.sweep.policies, made.reading)
     with found as crew:
         check(made, todo, crew)
         if dry_run:
@@ -182,5 +182,6 @@ def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
     from ..render.sweep import show_runs
 
     show_runs(Screen(), rows)
-    done = len(made.runs) - sum(task.identity in {one.identity for one in todo} for task in made.tasks)
+    left = {task.identity for task in todo}
+    done = sum(task.identity not in left for task in made.tasks)
     inputs.note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run")

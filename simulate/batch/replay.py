@@ -34,6 +34,7 @@ from .powers import TAURUS, Powers
 from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
+ALLOWED = "0; of easy and strict also seconds above 0"
 #: Instants between two looks at what the caller wants.
 STEP = 200_000
 
@@ -170,7 +171,7 @@ def _takes(policy: Policy, decision_time: float | None) -> float:
     if takes_time(policy, decision_time):
         return decision_time or 0.0
     what = "as long as it took" if decision_time is None else f"{decision_time:g}"
-    raise ConfigError("decision_time", "", f"{what}, of a compiled policy", "0; of easy and strict also seconds above 0")
+    raise ConfigError("decision_time", "", f"{what}, of a compiled policy", ALLOWED)
 
 
 def kernel_of(policy: object, *, networked: bool = False) -> str | None:

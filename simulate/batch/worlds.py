@@ -79,10 +79,10 @@ def conservative(
     Raises:
         ConfigError: a job has no walltime: behind it, no other could be promised a place; see `Groups`.
     """
-    refuse_endless(workload, "conservative backfilling")
+    refuse_endless(workload, policy)
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
-    within = list(groups) if variant == "local" else []
+    within = list(groups) if policy.local else []
     kind, joined = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
     world = kind(
         {

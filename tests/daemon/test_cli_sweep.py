@@ -231,7 +231,7 @@ def test_a_machine_that_nobody_tells(folder: Path, capsys: pytest.CaptureFixture
     (folder / "b.swf").write_text(trace(9).removeprefix(HEADER))
     (folder / "s.yaml").write_text(json.dumps({name: part for name, part in SWEEP.items() if name != "machines"}))
     assert main(["sweep", "s.yaml"]) == 1
-    assert "s.yaml: workloads[1]: b.swf: MaxProcs: its header does not say" in capsys.readouterr().err
+    assert "s.yaml: workloads[1]: b.swf: MaxProcs: missing: how large the machine is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argv", [[], ["s.yaml", "--workers", "0"], ["s.yaml", "--workers", "x"]])
@@ -309,9 +309,9 @@ def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Pa
     first, content = made.tasks[0], (folder / "a.swf").read_bytes()
     seen = task.carry_out(first)
     (folder / "a.swf").unlink()
-    unseen = task.carry_out(first, content)
+    unseen = task.carry_out(first, (content,))
     assert seen | {"simulation_time": 0} == unseen | {"simulation_time": 0}
-    answer = task.attempt(task.look, made.tasks[6], HEADER.encode() + b"1 2 3\n")
+    answer = task.attempt(task.look, made.tasks[6], (HEADER.encode() + b"1 2 3\n",))
     assert isinstance(answer, task.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
 
 

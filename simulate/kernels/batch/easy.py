@@ -1,8 +1,8 @@
 """EASY backfilling, exactly (thesis of Poquet, 2017; the rules are in `simulate.replay`).
 
 Rule: at each instant all ends, then all submissions, then one pass. While nothing ends the head's reservation stands
-and who was refused stays refused, so that only newcomers are looked at. Where deciding takes time, what was decided at an instant
-is carried out that much later; what happens in between is decided on then.
+and who was refused stays refused, so that only newcomers are looked at. Where deciding takes time, what was decided at
+an instant is carried out that much later; what happens in between is decided on then.
 Cost of a job: O(log running + levels of the tree + pieces), and the shift of the running jobs' sorted ends; of a pass
 after an end: O(ends up to the reservation).
 """
@@ -19,7 +19,7 @@ from .dependents import next_submitted, release_followers, take_turn
 from .ends import next_end
 from .free import give_back, take
 from .running import add, earliest, forget, pop, promise
-from .scored import sort_queue
+from .scored import queue_up, sort_queue
 from .submission import at_once, submit
 from .tables import (
     BUSY,
@@ -40,7 +40,6 @@ from .tables import (
     ORDER,
     PAUSED,
     PIECES,
-    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
@@ -198,12 +197,7 @@ def _submit(replay, job, now, direct):
     take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
-    if replay.jobs[job].size > count[MACHINE]:
-        replay.jobs[job].state = REJECTED
-        return False
-    replay.queue[count[WAITING]] = job
-    count[WAITING] += 1
-    return True
+    return queue_up(replay, job)
 
 
 @inner

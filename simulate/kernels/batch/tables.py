@@ -101,7 +101,7 @@ class Replay(Block):
         "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
         "levels": (INT, 1),  # where each level begins; the last cell is the end
         "decided": (INT, 1),  # jobs that are to start
-        "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
+        "queue": (INT, 1),  # where the order changes: the jobs that wait, and their scores
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),

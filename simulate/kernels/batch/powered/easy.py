@@ -15,6 +15,7 @@ from ...jit import inner
 from ...native import BlockType, register
 from ..dependents import next_submitted, release_followers, take_turn
 from ..running import pop
+from ..scored import keep_queue, queue_up, rank_queue
 from ..submission import submit
 from ..tables import (
     DONE,
@@ -28,6 +29,7 @@ from ..tables import (
     NEXT,
     NOBODY,
     NOW,
+    ORDER,
     PAUSED,
     PIECES,
     RESERVATION,
@@ -135,13 +137,26 @@ def _pass(world, now):
 
 
 @inner
+def _pass_in_order(world, now):
+    """A pass; where the order changes with time, over the queue as it is now."""
+    count = world.count
+    waiting = count[WAITING]
+    if count[ORDER] > 0:
+        rank_queue(world, count[ORDER], now)
+    _pass(world, now)
+    if count[ORDER] > 0:
+        keep_queue(world, waiting)
+
+
+@inner
 def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
-    waiting = world.count[WAITING]
+    row, count = world.jobs[job], world.count
+    waiting = count[WAITING]
     take_turn(world, job)
-    looked_at = submit(world, job, now, direct, begin, boot_time)
-    if world.count[WAITING] > waiting:
-        world.clock[Clock.LOAD] += world.jobs[job].size * world.jobs[job].wall
+    looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
+    if count[WAITING] > waiting:
+        world.clock[Clock.LOAD] += row.size * row.wall
     return looked_at
 
 
@@ -189,9 +204,10 @@ def _instant(world, now):
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now)
-    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
+    moved = limited or count[RESERVED] == 0 or count[ORDER] > 0  # time alone may put another first
+    unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
-        _pass(world, now)
+        _pass_in_order(world, now)
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:
         shut_down(world, now)
