@@ -66,13 +66,16 @@ def sweep(
         made = prepare(file)
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
-    if todo and dask is None:  # made once, before the processes need them
-        inputs.load_replay(made.sweep.policies, made.reading)
+    here = bool(todo) and dask is None  # kernels are made once, before the processes need them
+    if here:
+        inputs.load_kernels(*sorted(made.reading))
     with found as crew:
-        check(made, todo, crew)
+        networked = check(made, todo, crew)
         if dry_run:
             _show_runs(made, todo, as_json)
             return
+        for joined in {False, networked} if here else ():
+            inputs.load_replay(made.sweep.policies, networked=joined)
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     if any(row["status"] != "done" for row in rows):

@@ -136,21 +136,27 @@ def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
     return path.read_bytes()
 
 
-def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> None:
-    """Have the traces of these tasks read. Raises ConfigError for the first that is wrong, in the sweep's order."""
+def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> bool:
+    """Have the traces of these tasks read. Whether how long some jobs run depends on where they do.
+
+    Raises:
+        ConfigError: for the first that is wrong, in the sweep's order.
+    """
     runs = {task.identity: run for run, task in zip(prepared.runs, prepared.tasks, strict=True)}
     each = {
         (task.trace, replace(task.select, load=1.0), _machine(runs[task.identity], task),
          demanded(runs[task.identity].policy)): task for task in todo
     }  # fmt: skip
     order = {task.identity: place for place, task in enumerate(each.values())}
+    answers = [pair for found in crew.each(look, list(each.values())) for pair in found]
     wrong = [
         (order[task.identity], runs[task.identity].trace.key, answer.why)
-        for found in crew.each(look, list(each.values())) for task, answer in found if isinstance(answer, Failure)
+        for task, answer in answers if isinstance(answer, Failure)
     ]  # fmt: skip
     if wrong:
         _, key, why = min(wrong)
         raise ConfigError(prepared.sweep.source, key, why)
+    return any(answer for _, answer in answers)
 
 
 def _machine(run: Run, task: Task) -> Hashable:

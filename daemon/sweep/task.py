@@ -75,15 +75,18 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(f"unexpected {type(error).__name__}: {error}")
 
 
-def look(task: Task, contents: Contents | None = None) -> int:
-    """How many jobs would be replayed. Raises ConfigError: the trace is wrong, has none, tells no machine, or has jobs
-    that the policy cannot take."""
+def look(task: Task, contents: Contents | None = None) -> bool:
+    """Whether how long some jobs run depends on where they do.
+
+    Raises:
+        ConfigError: the trace is wrong, has no jobs to replay or some that the policy cannot take, or tells no machine.
+    """
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     if not len(jobs):
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
     refuse_jobs(_policy(task), jobs, _machine(task, jobs))
-    return len(jobs)
+    return jobs.programs is not None
 
 
 def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.commands import inputs
 from pilotfish.daemon.sweep import prepared, task
 from pilotfish.daemon.sweep.trace import TraceFile
 
@@ -133,6 +134,16 @@ def test_a_row_is_what_simulate_says(
         assert row["status"] == "done" and (row["machine"] == "p.xml") is (row["consumed_joules"] == "")
 
 
+def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = list[str]()
+    monkeypatch.setattr(inputs, "load_kernels", lambda *names: loaded.extend(names))
+    swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["easy", "pairs"])
+    assert set(loaded) == {"batch.swf", "batch.easy", "batch.contended.run"}
+    loaded.clear()
+    swept(folder, workloads=["t.json"], machines=["p.xml"], policies=["strict", "conservative"], out="two")
+    assert set(loaded) >= {"batch.network.easy", "batch.network.conservative"}
+
+
 def test_options_of_all_policies_are_columns(folder: Path) -> None:
     policies = ["easy:order=sjf", {"policy": "pairs", "resource": ["random", "high_core"]}, "nodes:rule=biggest"]
     found = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=policies)
@@ -177,6 +188,7 @@ def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
         assert task.carry_out(each, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
     first = made.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
+    assert task.look(first, contents[0]) is False
     answer = task.attempt(task.look, first, wrong)
     assert isinstance(answer, task.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
     answer = task.attempt(task.look, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
@@ -202,8 +214,7 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
         ({"workloads": ["endless.json"], "policies": ["easy+powercap"], "machines": ["lab.yaml"]}, "has no walltime"),
         ({"workloads": ["call.json"]}, "call.json: jobs[0]: job w0!0, profile 'call'"),
         ({"workloads": ["t.json"], "machines": [8]}, "t.json: jobs[0]: job w0!0, profile 'talk'"),
-        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "mine.py:Idle"]}, "easy, strict, conse"),
-        ({"workloads": ["t.json"], "machines": ["e.xml"], "policies": ["easy+powercap"]}, "easy, strict, conserv"),
+        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "./i.py:I"]}, "easy, strict, conserv"),
         ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: how large the machine is"),
         ({"workloads": ["lost.json"], "machines": ["lab.yaml"]}, "usage/gone: cannot be read: No such file"),
         ({"workloads": ["far.json"], "machines": ["lab.yaml"]}, "(usage_trace): ../../gone: cannot be read: No"),
@@ -225,6 +236,7 @@ def test_all_is_checked_before_anything_runs(
     for name, data in files.items():
         (folder / name).write_text(json.dumps(data))
     (folder / "no.json").write_text("{")
+    (folder / "i.py").write_text("class I:\n    def decide(self, now):\n        pass\n")
     (folder / "bad.xml").write_text(XML.replace("1Gf", "1Gz"))
     (folder / "pairless.yaml").write_text(LAB[: LAB.index(",\n     power")] + "}\nnodes: [{names: n, type: i5}]\n")
     write(folder, **{"workloads": ["b.json"], **keys})
