@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..kernels.batch.network import tables
-from ..network import Network
+from ..network import Link, Network
 from ..workload import Workload
 from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
+#: Bytes/s below which what is sent might never arrive.
+SLOWEST = 1e-6
 
 
 def network_tables(workload: Workload, network: Network) -> dict[str, Array]:
@@ -105,4 +107,9 @@ def network_for(
     if len(found.speeds) != machine:
         what = f"{len(found.speeds):,} hosts are joined, and the machine has {machine:,} resources"
         raise ConfigError(workload.name, "", what, "a resource for each host: --resource node")
+    for kind, rates in (("link", found.links), ("port", found.places)):
+        for each in rates:
+            rate = each.bandwidth if isinstance(each, Link) else each.port
+            if not rate >= SLOWEST:
+                raise ConfigError(workload.name, "", f"{kind} {each.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
     return found

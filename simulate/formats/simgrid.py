@@ -90,7 +90,7 @@ class _Reader(Elements):
         self.properties: dict[str, str] = {}
         self.contained: list[tuple[str, str]] = []
         self.within: list[str] = []
-        self.zones: dict[str, Zone] = {}
+        self.zones: list[Zone] = []
         self.hosts: dict[str, Host] = {}
         self.clusters: list[HostCluster] = []
         self.times = Counter[str]()
@@ -103,7 +103,7 @@ class _Reader(Elements):
         if not self.hosts:
             raise bad("no hosts in it", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
-        return SimGridPlatform(*parts, tuple(self.zones.values()), self.source)
+        return SimGridPlatform(*parts, tuple(self.zones), self.source)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """See `Elements`."""
@@ -119,7 +119,7 @@ class _Reader(Elements):
             direction = "" if given.get("direction", "NONE") == "NONE" else given["direction"]
             self.contained.append((given["id"], direction))
         elif tag in ("zone", "AS"):
-            self.zones[given["id"]] = Zone(given["id"], self.zone, given["routing"])
+            self.zones.append(Zone(given["id"], self.zone, given["routing"]))
             self.within.append(given["id"])
         elif tag != "platform":
             self.given, self.properties, self.contained, self.begun = given, {}, [], self.line

@@ -99,9 +99,15 @@ class _Laid:
     @cached_property
     def parents(self) -> dict[str, str]:
         """Of hosts, clusters and zones: what they are in."""
-        hosts = {host.name: host.zone for host in self.platform.hosts}
-        clusters = {cluster.name: cluster.zone for cluster in self.platform.clusters}
-        return {**hosts, **clusters, **{zone.name: zone.parent for zone in self.platform.zones}}
+        found: dict[str, str] = {}
+        inner = [(each.name, each.zone) for each in self.platform.hosts]
+        inner += [(each.name, each.zone) for each in self.platform.clusters]
+        for name, zone in inner + [(each.name, each.parent) for each in self.platform.zones]:
+            if not name or name in found:
+                problem = f"more than one is called {shown(name)!r}" if name else "one has no name"
+                raise bad(f"of its hosts, clusters and zones {problem}", "names that differ")
+            found[name] = zone
+        return found
 
     @cached_property
     def told(self) -> dict[str, dict[tuple[str, str], Route]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from plain_network import plain_network
 from test_replay import JOB, places
@@ -152,8 +152,8 @@ def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
     st.sampled_from(("easy", "strict:order=sjf", "easy:order=wfp3", "conservative", "conservative:allocation=local")),
 )  # fmt: skip
 def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
-    jobs = plain_workload(rows)
-    laying = Laying()
+    jobs, laying = plain_workload(rows), Laying()
+    assume(not ((jobs.run_time > 0) & (jobs.run_time < 1e-9)).any())  # so short that it ends when it starts
     steps = [(Wait if i % 2 else Even)(seconds) for i, seconds in enumerate(jobs.run_time.tolist())]
     numbers = [-1 if i % 3 == 0 else laying.add(step, 1) or 0 for i, step in enumerate(steps)]
     known = np.where(np.array(numbers, np.int64) < 0, jobs.run_time, math.nan)

@@ -98,6 +98,9 @@ HOSTS = '<host id="a" speed="1f"/><host id="b" speed="1f"/>'
         (HOSTS, "Vivaldi", "the routes of zone 'all' are Vivaldi"),
         (HOSTS + '<route src="a" dst="b"><link_ctn id="x"/></route>', "Full", "the link 'x', which is not there"),
         (CLUSTER.format("c", 3, 'topology="TORUS"'), "Full", "cluster 'c' is a TORUS"),
+        (CLUSTER.format("", 3, ""), "Full", "one has no name"),
+        (f'<zone id="all" routing="Full">{HOSTS}</zone>', "Full", "more than one is called 'all'"),
+        (HOSTS + '<zone id="a" routing="Full"/>', "Full", "more than one is called 'a'"),
         ("".join(f'<host id="h{i}" speed="1f"/>' for i in range(1001)), "Full", "1,001 places that hosts are at"),
     ],
 )
