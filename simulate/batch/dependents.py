@@ -26,7 +26,7 @@ def held(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]
     """
     given, size = workload.dependencies, len(workload)
     if given is None:
-        return {name: np.zeros(int(name == "released"), np.int64) for name in HELD}
+        return {name: np.zeros(0, np.int64) for name in HELD}
     well = _ends_well(workload) if ends_well is None else ends_well
     before, after = given.before[well[given.before]], given.after[well[given.before]]
     return {

@@ -14,7 +14,7 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
-from .dependents import next_submitted, release_followers, take_turn
+from .dependents import next_submitted, release_followers, some_wait, take_turn
 from .free import give_back, take
 from .running import add, earliest, pop
 from .scored import sort_queue
@@ -137,7 +137,6 @@ def _pass_sorted(replay, now):
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     count = replay.count
-    take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
     if replay.jobs[job].size > count[MACHINE]:
@@ -151,7 +150,7 @@ def _submit(replay, job, now, direct):
 @inner
 def call(replay, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
-    jobs, count = replay.jobs, replay.count
+    jobs, count, some = replay.jobs, replay.count, some_wait(replay)
     total, capacity = len(jobs), len(replay.pieces) - count[MACHINE]
     while True:
         ending = count[RUNNING] > 0
@@ -172,16 +171,19 @@ def call(replay, instants):
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
-                release_followers(replay, job)
+                if some:
+                    release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
         replay.clock[NOW] = now
-        first = count[NEXT] if replay.released[0] == 0 else total
-        job = next_submitted(replay, total, now)
+        first = total if some and replay.released[0] > 0 else count[NEXT]
+        job = next_submitted(replay, total, now, some)
         while job >= 0:
+            if some:
+                take_turn(replay, job)
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
                 unsettled = True
-            job = next_submitted(replay, total, now)
+            job = next_submitted(replay, total, now, some)
         if unsettled and count[WAITING] > 0:
             if count[ORDER] > 0:
                 _pass_sorted(replay, now)

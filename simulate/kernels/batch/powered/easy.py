@@ -13,7 +13,7 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, take_turn
+from ..dependents import next_submitted, release_followers, some_wait, take_turn
 from ..running import pop
 from ..submission import submit
 from ..tables import (
@@ -138,7 +138,6 @@ def _pass(world, now):
 def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     waiting = world.count[WAITING]
-    take_turn(world, job)
     looked_at = submit(world, job, now, direct, begin, boot_time)
     if world.count[WAITING] > waiting:
         world.clock[Clock.LOAD] += world.jobs[job].size * world.jobs[job].wall
@@ -160,8 +159,8 @@ def _next_instant(world):
 
 
 @inner
-def _instant(world, now):
-    """All that happens at an instant."""
+def _instant(world, now, some):
+    """All that happens at an instant; `some`: see `some_wait`."""
     count, clock, total = world.count, world.clock, world.count[Count.TOTAL]
     watch(world, now)
     before = clock[NOW]
@@ -174,21 +173,23 @@ def _instant(world, now):
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
         job = pop(world)
-        if finish(world, job):
+        if finish(world, job) and some:
             release_followers(world, job)
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
     if decides and count[Count.PASSES] == 1:
         unsettled = True
-    first, released = count[NEXT], world.released[0] > 0
-    job = next_submitted(world, total, now)
+    first, released = count[NEXT], some and world.released[0] > 0
+    job = next_submitted(world, total, now, some)
     while job >= 0:
+        if some:
+            take_turn(world, job)
         alone = not released and job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
         if _submit(world, job, now, direct):
             unsettled = True
-        job = next_submitted(world, total, now)
+        job = next_submitted(world, total, now, some)
     unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
     if unsettled and count[WAITING] > 0:
         _pass(world, now)
@@ -201,7 +202,7 @@ def _instant(world, now):
 @inner
 def call(world, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
-    count, capacity = world.count, len(world.pieces) - 4 * world.count[MACHINE]
+    count, capacity, some = world.count, len(world.pieces) - 4 * world.count[MACHINE], some_wait(world)
     while True:
         if count[NEXT] >= count[Count.TOTAL] and count[Count.ACTIVE] == 0 and count[WAITING] == 0:
             return DONE
@@ -214,7 +215,7 @@ def call(world, instants):
         now = _next_instant(world)
         if count[Count.ROWS] == count[Count.TOTAL]:
             at_first(world, now)
-        _instant(world, now)
+        _instant(world, now, some)
 
 
 SIGNATURE = (PoweredType(), types.int64)
