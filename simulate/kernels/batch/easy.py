@@ -175,7 +175,7 @@ def call(replay, instants):
                     release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
         replay.clock[NOW] = now
-        first = total if some and replay.released[0] > 0 else count[NEXT]
+        first = count[NEXT]
         job = next_submitted(replay, total, now, some)
         while job >= 0:
             if some:

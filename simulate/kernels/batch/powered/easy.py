@@ -180,12 +180,12 @@ def _instant(world, now, some):
     decides = next_period(world) <= now
     if decides and count[Count.PASSES] == 1:
         unsettled = True
-    first, released = count[NEXT], some and world.released[0] > 0
+    first = count[NEXT]
     job = next_submitted(world, total, now, some)
     while job >= 0:
         if some:
             take_turn(world, job)
-        alone = not released and job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
+        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
         if _submit(world, job, now, direct):
             unsettled = True
