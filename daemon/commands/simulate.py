@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def simulate(
     workload: Annotated[
         list[Path],
-        typer.Option("--workload", "-w", metavar="FILE", help="SWF, JSON of Batsim or IRMaSim (also .gz); again."),
+        typer.Option("--workload", "-w", metavar="FILE", help="SWF, Batsim, IRMaSim, a workflow (also .gz); again."),
     ],
     procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
     cluster: Annotated[
@@ -105,8 +105,8 @@ def simulate(
     kinds, nodes = [format_of(path) for path in workload], None if cluster is None else inputs.read_machine(cluster)
     inputs.load_replay([chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
     select, speeds = Select(begin, end, tuple(user or ()), least, most, load), inputs.speeds(nodes)
-    read = zip(workload, kinds, strict=True)
-    jobs = select.of(joined([kind.read(path, speeds=speeds, skip_invalid=skip_invalid) for path, kind in read]))
+    how = {"speeds": speeds, "skip_invalid": skip_invalid, "profiles": inputs.Profiles(None)}
+    jobs = select.of(joined([kind.read(path, **how) for path, kind in zip(workload, kinds, strict=True)]))
     machine, whose = _machine(jobs, workload, kinds, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
@@ -194,10 +194,12 @@ def _machine(
         found = machine_of(cluster, whole_nodes=resource == "node")
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
+    telling = [(kind.size, path.name) for kind, path in zip(kinds, paths, strict=True) if kind.size]
+    key = telling[0][0] if telling else ""
     if jobs.machine is None:
-        why = "missing: how large the machine is"
-        raise ConfigError(_names(paths), kinds[0].size, why, "that, or --procs, or --cluster")
-    return Machine(jobs.machine), f"{kinds[0].size} of {_names(path.name for path in paths)}"
+        why, allowed = "missing: how large the machine is", "--procs, or --cluster"
+        raise ConfigError(_names(paths), key, why, f"that, or {allowed}" if key else allowed)
+    return Machine(jobs.machine), f"{key} of {_names(name for _, name in telling)}"
 
 
 def _replay(
