@@ -29,7 +29,8 @@ class Workload:
         more: other columns that a format knows, by name.
         machine: resources of the machine that the workload was made for; None = not said.
         left_out: what is in the file and not in here: why -> how many.
-        dependencies: whose end jobs wait for before they are submitted, be it their submit time or later; None: nobody's.
+        dependencies: whose end jobs wait for; they are submitted then, at their submit time at the earliest; None:
+            nobody's.
     """
 
     name: str

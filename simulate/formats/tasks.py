@@ -20,7 +20,7 @@ class Task:
         time: seconds that it ran, 0 or more; None: not recorded.
         after: ids of the tasks that must have ended before.
         cores: that it has, on all its nodes, 1 or more.
-        busy: cores that it uses in the mean; None: all.
+        busy: percent of a core that it uses in the mean; None: all of its cores.
         memory: bytes, on all its nodes; 0: not recorded.
         walltime: seconds after which it is ended; None: never.
         name: of what it runs.
@@ -59,11 +59,11 @@ def tasks_of(workflow: Workflow) -> Tasks:
 def _task(job: Job) -> Task:
     profile = job.profile
     known = profile.provenance.source != "default"
-    busy = job.nodes * sum(group.count * group.demand for group in profile.groups)
+    busy = 100 * job.nodes * sum(group.count * group.demand for group in profile.groups)
     time, cores = profile.isolated_time, job.nodes * profile.threads
-    used = min(busy / time, float(cores)) if known and time > 0 else None
+    used = min(busy / time, 100.0 * cores) if known and time > 0 else None
     return Task(
-        job.id, time if known else None, job.after, cores, None if used == cores else used,
+        job.id, time if known else None, job.after, cores, None if used == 100.0 * cores else used,
         max(job.memory, profile.memory) * job.nodes, job.walltime,
     )  # fmt: skip
 

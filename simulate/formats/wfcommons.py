@@ -92,7 +92,7 @@ class _Reader:
         if task.time is None:
             self.counts["default"] += 1
             return DEFAULT_PROFILE
-        threads, busy = task.cores, task.cores if task.busy is None else task.busy
+        threads, busy = task.cores, task.cores if task.busy is None else task.busy / 100
         if busy > threads * 1.005:
             self.counts["clipped"] += 1
         if task.time == 0:
@@ -122,9 +122,9 @@ def _task(identity: str, said: dict[str, Any], run: dict[str, Any], after: tuple
     time = None if run.get(key) is None else inside(key, _positive, run[key])
     key = "coreCount" if run.get("coreCount") is not None else "cores"
     cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
-    busy = None if cores == math.ceil(cores) else cores
+    busy = None if cores == math.ceil(cores) else cores * 100
     if run.get("avgCPU") is not None:
-        busy = inside("avgCPU", _positive, run["avgCPU"]) / 100
+        busy = inside("avgCPU", _positive, run["avgCPU"])
     label = program if isinstance(program, str) else ""
     return Task(identity, time, after, math.ceil(cores), busy, memory, name=label)
 

@@ -44,14 +44,15 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
     """Return the workflow in a file; its kind is told by its content.
 
     Args:
-        path: YAML or JSON of ours, WfFormat JSON, or Pegasus DAX.
+        path: YAML or JSON of ours, WfFormat JSON, or Pegasus DAX; also packed by gzip.
         profiles: profile name -> profile or None; with a method `names()`, errors suggest near matches.
 
     Raises:
         ConfigError: the file is unreadable or wrong; file and key are named.
         InvalidJobError: a duplicate job, an unknown dependency or a cycle.
     """
-    source, data = str(path), read_bytes(path)
+    source = str(path)
+    data = unpacked(read_bytes(path), source)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
         from .dax import parse_dax
 
@@ -67,7 +68,7 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
 
 
 def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
-    """Return the tasks of a workflow as its file records them; see `read_workflow`, also of what is packed."""
+    """Return the tasks of a workflow as its file records them; see `read_workflow`."""
     source = str(path)
     data = unpacked(read_bytes(path), source)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":

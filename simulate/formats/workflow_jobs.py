@@ -17,6 +17,7 @@ from ..workload import Workload
 from .tasks import Tasks
 from .workflow import Profiles, read_tasks
 
+
 def read_workflow_jobs(path: Path, *, profiles: Profiles | None = None, skip_invalid: bool = False) -> Workload:
     """The jobs of a workflow file of any kind, in its order. O(bytes).
 

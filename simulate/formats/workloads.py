@@ -53,9 +53,10 @@ def _read_json(path: Path, *, speeds: Collection[float], skip_invalid: bool, pro
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)
     data = parse_json(text, source)
-    if is_workflow(data):
+    kind = _json_kind(data)
+    if kind in ("workflow", "WfFormat"):
         return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
-    if is_irmasim(data):
+    if kind == "IRMaSim":
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
     return workload_of(parse_batsim(data, source), path, speeds=speeds, skip_invalid=skip_invalid)
 
@@ -66,9 +67,15 @@ def _read_workflow(
     return read_workflow_jobs(path, profiles=profiles, skip_invalid=skip_invalid)
 
 
-def is_workflow(data: Any) -> bool:
-    """Whether what is in a JSON file is a workflow: WfFormat, or ours."""
-    return isinstance(data, dict) and ("schema" in data or "workflow" in data)
+def json_kind(data: bytes, source: str) -> str:
+    """What is in a JSON file: a workflow of ours, WfFormat, IRMaSim, or else Batsim. O(bytes). Raises ConfigError."""
+    return _json_kind(parse_json(decode(data, source), source))
+
+
+def _json_kind(data: Any) -> str:
+    if isinstance(data, dict) and ("schema" in data or "workflow" in data):
+        return "workflow" if "schema" in data else "WfFormat"
+    return "IRMaSim" if is_irmasim(data) else "Batsim"
 
 
 FORMATS = (
