@@ -34,7 +34,9 @@ def convert(
         Path,
         typer.Argument(metavar="IN", help="SWF, Batsim's JSON; WfFormat, DAX, a workflow; a cluster file, a platform."),
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending says what: .json, .swf; .dax, .yaml; .xml.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Its ending says what: .json, .swf, .dax, .yaml, .xml.")
+    ],
     procs: Annotated[
         int | None, typer.Option("--procs", metavar="N", min=1, help="Processors of the machine. Else: as IN says.")
     ] = None,

@@ -1,6 +1,7 @@
 """Pegasus DAX 3.6, written: the counterpart of `dax`.
 
-Rule: what is written is read back as the same tasks, but for the last bit of memory; run time, cores and memory are profiles of the namespace pegasus.
+Rule: what is written is read back as the same tasks, but for the last bit of memory, which is in megabytes; run time,
+cores and memory are profiles of the namespace pegasus.
 Source: the DAX 3.6 schema (pegasus.isi.edu/schema).
 """
 

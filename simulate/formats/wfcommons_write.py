@@ -1,6 +1,7 @@
 """WfCommons WfFormat 1.5, written: the counterpart of `wfcommons`.
 
-Rule: what is written is read back as the same tasks, to the last bit; a task a line. The format wants to know when the
+Rule: what is written is read back as the same tasks, to the last bit; a task a line. Of a task without a run time no
+more is said than who it waits for. The format wants to know when the
 workflow ran, and for how long: the epoch stands for not known, and the longest path for the machine without limits.
 Source: the schema of github.com/wfcommons/WfFormat.
 """
