@@ -106,8 +106,9 @@ def simulate(
     inputs.load_replay([chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
     select, speeds = Select(begin, end, tuple(user or ()), least, most, load), inputs.speeds(nodes)
     how = {"speeds": speeds, "skip_invalid": skip_invalid, "profiles": inputs.Profiles(None)}
-    jobs = select.of(joined([kind.read(path, **how) for path, kind in zip(workload, kinds, strict=True)]))
-    machine, whose = _machine(jobs, workload, kinds, procs, nodes, resource)
+    each = [kind.read(path, **how) for path, kind in zip(workload, kinds, strict=True)]
+    jobs = select.of(joined(each))
+    machine, whose = _machine(each, workload, kinds, procs, nodes, resource)
     if not len(jobs):
         raise ConfigError(_names(workload), "", f"no jobs to replay{_left_out(jobs)}")
     from ...simulate.batch.metrics import summarise
@@ -183,8 +184,9 @@ def _policy(text: str, seed: int) -> Named:
 
 
 def _machine(
-    jobs: Workload, paths: list[Path], kinds: list[Format], procs: int | None, cluster: Cluster | None, resource: str
-) -> tuple[Machine, str]:
+    each: list[Workload], paths: list[Path], kinds: list[Format], procs: int | None, cluster: Cluster | None,
+    resource: str,
+) -> tuple[Machine, str]:  # fmt: skip
     """The machine, and who says so."""
     from ...simulate.batch.machine import Machine, machine_of
 
@@ -194,12 +196,13 @@ def _machine(
         found = machine_of(cluster, whole_nodes=resource == "node")
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
-    telling = [(kind.size, path.name) for kind, path in zip(kinds, paths, strict=True) if kind.size]
-    key = telling[0][0] if telling else ""
-    if jobs.machine is None:
+    told = [(one.machine, kind.size, path.name) for one, kind, path in zip(each, kinds, paths, strict=True)
+            if one.machine is not None]  # fmt: skip
+    if not told:
+        key = next((kind.size for one, kind in zip(each, kinds, strict=True) if one.dependencies is None), "")
         why, allowed = "missing: how large the machine is", "--procs, or --cluster"
         raise ConfigError(_names(paths), key, why, f"that, or {allowed}" if key else allowed)
-    return Machine(jobs.machine), f"{key} of {_names(name for _, name in telling)}"
+    return Machine(max(told)[0]), f"{told[0][1]} of {_names(name for *_, name in told)}"
 
 
 def _replay(

@@ -108,8 +108,7 @@ LIMITS = st.one_of(
     st.builds(lambda limit, span: replace(limit, begin=span[0], end=span[1]),
               st.one_of(test_powered.CAPS, test_powered.BUDGETS), SPANS),
 )  # fmt: skip
-KEEPERS = test_powered.KEEPERS.map(lambda keeper: keeper and replace(keeper, passes="event"))
-SAVING = st.builds(Saving, BASES, test_powered.SHUTDOWNS, LIMITS, KEEPERS)
+SAVING = st.builds(Saving, BASES, test_powered.SHUTDOWNS, LIMITS, test_powered.KEEPERS)
 POWERED = st.lists(test_powered.JOB, min_size=1, max_size=24).map(workload).flatmap(graphs)
 
 

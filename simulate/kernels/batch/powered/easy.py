@@ -40,7 +40,7 @@ from ..waiting import nothing, remove, search
 from .balance import was_refused
 from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
 from .horizon import decide, next_period, see, watch
-from .machines import at_first, begin, boot_time, finish, usable
+from .machines import at_first, begin, boot_time, finish, is_wide, usable
 from .outlook import when_free
 from .switching import block, shut_down
 from .tables import CAP, NOTHING, Clock, Count, Powered
@@ -104,6 +104,13 @@ def _fill(world, rank, now, limited):
 
 
 @inner
+def _wide_waits(world):
+    """Whether the first that waits cannot do without machines that are kept off: what it could spare is back by its
+    start, so that each pass finds as much to spare again."""
+    return world.count[WAITING] > 0 and is_wide(world, world.least[world.count[HEAD]].size)
+
+
+@inner
 def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
@@ -112,7 +119,7 @@ def _pass(world, now):
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
-    head, held = count[HEAD], count[RESERVED] == 1 and not limited
+    head, held = count[HEAD], count[RESERVED] == 1 and not limited and not _wide_waits(world)
     if not held:
         wanted = world.least[head].size
         time, free = when_free(world, wanted, now)
@@ -186,7 +193,7 @@ def _instant(world, now, some):
         if some:
             take_turn(world, job)
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = (count[IN_TURN] == 1 or alone) and not limited
+        direct = (count[IN_TURN] == 1 or alone) and not limited and not _wide_waits(world)
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now, some)
