@@ -107,7 +107,9 @@ def _fill(world, rank, now, limited):
 def _wide_waits(world):
     """Whether the first that waits cannot do without machines that are kept off: what it could spare is back by its
     start, so that each pass finds as much to spare again."""
-    return world.count[WAITING] > 0 and is_wide(world, world.least[world.count[HEAD]].size)
+    count = world.count
+    kept = count[Count.KEPT] + count[Count.KEEPING] > 0
+    return kept and count[WAITING] > 0 and is_wide(world, world.least[count[HEAD]].size)
 
 
 @inner
@@ -193,7 +195,7 @@ def _instant(world, now, some):
         if some:
             take_turn(world, job)
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = (count[IN_TURN] == 1 or alone) and not limited and not _wide_waits(world)
+        direct = not limited and (count[IN_TURN] == 1 or alone) and not _wide_waits(world)
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now, some)
