@@ -32,7 +32,7 @@ class Workload:
         machine: resources of the machine that the workload was made for; None = not said.
         left_out: what is in the file and not in here: why -> how many.
         programs: what jobs do whose run time is nan; the column `program` has their numbers, -1 for the others.
-        dependencies: whose end jobs wait for before they are submitted, be it later than their submit time; None:
+        dependencies: whose end jobs wait for; they are submitted then, at their submit time at the earliest; None:
             nobody's.
     """
 

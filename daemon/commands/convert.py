@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from . import inputs
 
 if TYPE_CHECKING:
     from ...simulate.formats.converted import Converted
+    from ...simulate.formats.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,12 @@ class Wishes:
 
 def convert(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="SWF, Batsim's JSON; a cluster file, a platform of SimGrid.")
+        Path,
+        typer.Argument(metavar="IN", help="SWF, Batsim's JSON; WfFormat, DAX, a workflow; a cluster file, a platform."),
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The other of the two: .json, .swf; .xml, .yaml.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Its ending says what: .json, .swf, .dax, .yaml, .xml.")
+    ],
     procs: Annotated[
         int | None, typer.Option("--procs", metavar="N", min=1, help="Processors of the machine. Else: as IN says.")
     ] = None,
@@ -42,7 +47,7 @@ def convert(
         bool, typer.Option("--skip-invalid", help="Leave out, and count, what is no job or cannot be replayed.")
     ] = False,
 ) -> None:
-    """Write a workload or a machine in another format. What that cannot say is told, and counted.
+    """Write a workload, a workflow or a machine in another format. What that cannot say is told, and counted.
 
     A replay of OUT is the replay of IN, unless what is told says otherwise. OUT is written whole or not at all; .gz
     is packed.
@@ -51,13 +56,14 @@ def convert(
     Examples:
       pilotfish convert trace.swf.gz workload.json
       pilotfish convert workload.json trace.swf --cluster platform.xml
+      pilotfish convert workflow.json workflow.dax
       pilotfish convert platform.xml lab.yaml
     """
-    kind, end = _ending(source), Path(target.name.removesuffix(".gz")).suffix
+    kind, end = _kind(source), Path(target.name.removesuffix(".gz")).suffix
     if (kind, end) not in WAYS:
         ends = ", ".join(to for of, to in WAYS if of == kind)
         raise inputs.bad("OUT", f"{target.name!r} is not what {source.name} can become (allowed: {ends})")
-    if kind not in (".swf", ".json") and (procs is not None or cluster is not None or skip_invalid):
+    if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise inputs.bad("--procs, --cluster, --skip-invalid", "these are for workloads")
     from ...simulate.formats.writing import write_whole
 
@@ -69,12 +75,20 @@ def convert(
             inputs.note(f"{what}: {_counted(counts)}")
 
 
-def _ending(source: Path) -> str:
-    """The ending of a file's format, whatever its name."""
-    from ...simulate.formats.workloads import format_of
+def _kind(source: Path) -> str:
+    """What is in a file: its name says the format, its content what that is of."""
+    from ...simulate.formats.reading import read_bytes, unpacked
+    from ...simulate.formats.workloads import format_of, json_kind
 
-    end = Path(source.name.removesuffix(".gz")).suffix
-    return {".yml": ".yaml"}.get(end, end) if end in (".yaml", ".yml", ".xml") else format_of(source).suffix
+    name, source_name = format_of(source).name, str(source)
+    if name == "SWF":
+        return "SWF"
+    data = unpacked(read_bytes(source), source_name)
+    if name == "JSON":
+        return json_kind(data, source_name)
+    if name == "DAX":
+        return "DAX" if re.search(rb"<(\w+:)?adag\b", data) else "platform"
+    return "workflow" if re.search(rb"^[^#\n]*\bpilotfish/workflow/", data, re.MULTILINE) else "cluster"
 
 
 def _swf_to_batsim(wishes: Wishes) -> Converted:
@@ -116,14 +130,54 @@ def _cluster_to_platform(wishes: Wishes) -> Converted:
     return cluster_to_simgrid(inputs.read_cluster(wishes.source))
 
 
-#: Endings of IN and OUT -> what makes the one of the other.
-WAYS: dict[tuple[str, str], Callable[[Wishes], Converted]] = {
-    (".swf", ".json"): _swf_to_batsim,
-    (".json", ".swf"): _batsim_to_swf,
-    (".xml", ".yaml"): _platform_to_cluster,
-    (".xml", ".yml"): _platform_to_cluster,
-    (".yaml", ".xml"): _cluster_to_platform,
+def _to_wfcommons(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_workflows import to_wfcommons
+
+    return to_wfcommons(_tasks(wishes), _origin(wishes.source))
+
+
+def _to_dax(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_workflows import to_dax
+
+    return to_dax(_tasks(wishes), _origin(wishes.source))
+
+
+def _to_workflow(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_workflows import to_workflow
+    from ...simulate.formats.workflow import read_workflow
+
+    return to_workflow(_tasks(wishes), read_workflow(wishes.source), _origin(wishes.source))
+
+
+def _workflow_to_swf(wishes: Wishes) -> Converted:
+    from ...simulate.formats.convert_workflows import to_swf
+
+    if wishes.cluster is not None:
+        raise inputs.bad("--cluster", "tasks have run times, no flops (allowed: beside Batsim's JSON)")
+    return to_swf(_tasks(wishes), wishes.procs, _origin(wishes.source), skip_invalid=wishes.skip_invalid)
+
+
+def _tasks(wishes: Wishes) -> Tasks:
+    from ...simulate.formats.workflow import read_tasks
+
+    return read_tasks(wishes.source, inputs.Profiles(None))
+
+
+#: Kinds of IN that are no workloads.
+WORKFLOWS, MACHINES = ("WfFormat", "DAX", "workflow"), ("platform", "cluster")
+_Way = Callable[[Wishes], "Converted"]
+_TO: dict[str, dict[str, _Way]] = {
+    "WfFormat": {".dax": _to_dax, ".yaml": _to_workflow, ".swf": _workflow_to_swf},
+    "DAX": {".json": _to_wfcommons, ".yaml": _to_workflow, ".swf": _workflow_to_swf},
+    "workflow": {".json": _to_wfcommons, ".dax": _to_dax, ".swf": _workflow_to_swf},
+    "SWF": {".json": _swf_to_batsim},
+    "Batsim": {".swf": _batsim_to_swf},
+    "platform": {".yaml": _platform_to_cluster},
+    "cluster": {".xml": _cluster_to_platform},
 }
+#: What is in IN, and the ending of OUT -> what makes the one of the other.
+WAYS = {(kind, end): way for kind, ways in _TO.items() for end, way in ways.items()}
+WAYS |= {(kind, ".yml"): way for (kind, end), way in WAYS.items() if end == ".yaml"}
 
 
 def _origin(source: Path) -> str:

@@ -37,7 +37,7 @@ def show(
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
         ("energy", _energy(summary, assumed=assumed)),
-        ("jobs", _ends(summary, int((jobs.size > replayed.machine).sum()), policy)),
+        ("jobs", _ends(summary, replayed, policy)),
     ]
     if limit is not None or has_limit:
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
@@ -68,7 +68,9 @@ def _limit(limit: Limited) -> str:
     return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
 
 
-def _ends(summary: Summary, too_large: int, policy: str) -> str:
+def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
+    left, large = replayed.stranded, replayed.workload.size > replayed.machine
+    stranded, too_large = int(left.sum()), int((large & ~left).sum())
     words = [f"{summary.nb_jobs_success:,} completed"]
     if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
         words.append(f"{lost:,} failed")
@@ -76,9 +78,11 @@ def _ends(summary: Summary, too_large: int, policy: str) -> str:
         words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
     if too_large:
         words.append(f"{too_large:,} rejected: too large for the machine")
-    if others := summary.nb_jobs_rejected - too_large:
+    if others := summary.nb_jobs_rejected - too_large - stranded:
         why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
         words.append(f"{others:,} rejected{why}")
+    if stranded:
+        words.append(f"{stranded:,} rejected: a job that they wait for was, or ended badly")
     return ", ".join(words)
 
 

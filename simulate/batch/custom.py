@@ -29,7 +29,7 @@ class Job:
         id: as the workload names it.
         size: resources it asks for.
         walltime: seconds after which it is ended; inf = never.
-        submit_time: seconds.
+        submit_time: seconds; of a job that waited for others, when they had ended: before, it is not shown.
         user: whose it is; None = the workload does not say.
     """
 

@@ -1,7 +1,7 @@
 """Jobs that wait for others in a replay: as tables for kernels, and as they are followed one by one.
 
-Rule: who waits for a job that is rejected, ended by its walltime, or not successful, can never run: it is stranded. Of
-each job that is known before the run, unless how long it runs is not.
+Rule: who waits for a job that is rejected, ended by its walltime, or not successful, can never run: it is stranded. Who
+will not end well is known before the run, but for tasks that contend, and has no followers in the tables.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def held(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]
     """The tables of a kernel. O(jobs + dependencies log dependencies).
 
     Args:
-        ends_well: which jobs do, as far as is known before the run; None: see `ends_well`.
+        ends_well: which jobs may; None: who outlives its walltime, or returns no success, does not.
     """
     given, size = workload.dependencies, len(workload)
     if given is None:
-        return {name: np.zeros(int(name == "released"), np.int64) for name in HELD}
+        return {name: np.zeros(0, np.int64) for name in HELD}
     well = _ends_well(workload) if ends_well is None else ends_well
     before, after = given.before[well[given.before]], given.after[well[given.before]]
     return {

@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from .elements import Elements
 from .shape import from_source, inside, name, number
+from .tasks import Task, Tasks
 from .units import bad, found
 from .wfcommons import TINY_S
 from .workflow import Interned, checked, default_warning
@@ -21,6 +22,8 @@ _TRACE = Provenance("given", note="a DAX file")
 _seconds = number(0, 1e15)
 _cores = number(1, 1e6)
 _megabytes = number(0, 1e12)
+#: Elements of a job that say something which no task has.
+_BESIDE = {"argument": "commands", "uses": "files"}
 
 
 def parse_dax(data: bytes, source: str) -> Workflow:
@@ -40,6 +43,13 @@ def parse_dax(data: bytes, source: str) -> Workflow:
     return checked(from_source(source, _Reader(source).workflow, data))
 
 
+def dax_tasks(data: bytes, source: str) -> Tasks:
+    """The tasks of a DAX document as they are recorded. Raises as `parse_dax`."""
+    found = from_source(source, _Reader(source).tasks, data)
+    checked(found.graph())
+    return found
+
+
 class _Reader(Elements):
     """`job` and `child` are the elements that are open."""
 
@@ -57,22 +67,28 @@ class _Reader(Elements):
         self.zero = 0
         self.unknown: list[str] = []
         self.interned = Interned()
+        self.beside: dict[str, set[int]] = {"commands": set(), "files": set()}
 
     def workflow(self, data: bytes) -> Workflow:
-        self.read(data)
-        ids = {job.get("id") for _, job in self.jobs}
-        for child, line in self.child_lines.items():
-            if child not in ids:
-                raise bad(f"child {child[:100]!r} is not a job here", "the id of a job", key=f"line {line}")
-        jobs = tuple(inside(f"line {line}", self.as_job, job) for line, job in self.jobs)
-        if not jobs:
-            raise bad("no jobs in it", "at least one job element")
+        given = self.tasks(data)
+        jobs = tuple(Job(task.id, self.profile(task), task.after, memory=task.memory) for task in given.tasks)
         warnings = ["DAX records no memory bandwidth: taken as 0, so no memory contention is foreseen"]
         if self.zero:
             warnings.append(f"{self.zero} of the jobs have a run time of zero: taken as {TINY_S:g} s")
         if self.unknown:
             warnings += default_warning(self.unknown)
-        return Workflow(self.label, jobs, self.source, tuple(warnings))
+        return Workflow(given.name, jobs, self.source, tuple(warnings))
+
+    def tasks(self, data: bytes) -> Tasks:
+        self.read(data)
+        ids = {job.get("id") for _, job in self.jobs}
+        for child, line in self.child_lines.items():
+            if child not in ids:
+                raise bad(f"child {child[:100]!r} is not a job here", "the id of a job", key=f"line {line}")
+        tasks = tuple(inside(f"line {line}", self.task, job) for line, job in self.jobs)
+        if not tasks:
+            raise bad("no jobs in it", "at least one job element")
+        return Tasks(self.label, tasks, self.source, {what: len(who) for what, who in self.beside.items()})
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """See `Elements`."""
@@ -88,6 +104,8 @@ class _Reader(Elements):
             self.child_lines.setdefault(self.child, self.line)
         elif self.depth == 3 and tag == "parent" and self.child is not None:
             self.after.setdefault(self.child, {})[self.reference(attributes)] = None
+        elif self.depth == 3 and tag in _BESIDE and self.job is not None:
+            self.beside[_BESIDE[tag]].add(len(self.jobs))
         elif self.depth == 3 and tag == "profile" and attributes.get("namespace", "").lower() == "pegasus":
             self.profile_key, self.text = attributes.get("key", "").lower(), ""
 
@@ -109,21 +127,22 @@ class _Reader(Elements):
         if self.depth == 2:
             self.job = self.child = None
 
-    def as_job(self, job: dict[str, str]) -> Job:
+    def task(self, job: dict[str, str]) -> Task:
         identity = inside("id", name, job.get("id"))
         memory = inside("memory", lambda text: _megabytes(_number(text)), job.get("memory", "0")) * 1e6
-        return Job(identity, self.profile(identity, job), tuple(self.after.get(identity, ())), memory=memory)
-
-    def profile(self, identity: str, job: dict[str, str]) -> Profile:
-        if "runtime" not in job:
-            self.unknown.append(identity)
-            return DEFAULT_PROFILE
-        time = inside("runtime", lambda text: _seconds(_number(text)), job["runtime"])
+        time = None
+        if "runtime" in job:
+            time = inside("runtime", lambda text: _seconds(_number(text)), job["runtime"])
         cores = inside("cores", lambda text: _cores(_number(text)), job.get("cores", "1"))
-        self.zero += time == 0
-        return self.interned.one(
-            Profile((ThreadGroup(math.ceil(cores), max(time, TINY_S)),), provenance=_TRACE)
-        )
+        after = tuple(self.after.get(identity, ()))
+        return Task(identity, time, after, math.ceil(cores), memory=memory, name=job.get("name", ""))
+
+    def profile(self, task: Task) -> Profile:
+        if task.time is None:
+            self.unknown.append(task.id)
+            return DEFAULT_PROFILE
+        self.zero += task.time == 0
+        return self.interned.one(Profile((ThreadGroup(task.cores, max(task.time, TINY_S)),), provenance=_TRACE))
 
 
 def _number(text: str) -> float:

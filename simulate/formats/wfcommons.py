@@ -16,6 +16,7 @@ from typing import Any
 
 from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from .shape import from_source, inside, listed, mapping, name, number, shown
+from .tasks import Task, Tasks
 from .units import LARGEST, bad, found
 from .workflow import Interned, checked
 
@@ -45,14 +46,27 @@ def parse_wfcommons(data: dict[str, Any], source: str) -> Workflow:
     return checked(from_source(source, _Reader(source).workflow, data))
 
 
+def wfcommons_tasks(data: dict[str, Any], source: str) -> Tasks:
+    """The tasks of a WfFormat instance as they are recorded. Raises as `parse_wfcommons`."""
+    found = from_source(source, _Reader(source).tasks, data)
+    checked(found.graph())
+    return found
+
+
 class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.interned = Interned()
         self.counts = dict.fromkeys(("default", "zero", "clipped"), 0)
+        self.version, self.execution = "", dict[str, Any]()
 
     def workflow(self, data: dict[str, Any]) -> Workflow:
-        version = _version(data.get("schemaVersion"))
+        given = self.tasks(data)
+        jobs = tuple(Job(task.id, self.profile(task), task.after, memory=task.memory) for task in given.tasks)
+        return Workflow(given.name, jobs, self.source, (*self.warnings(), *_speeds(self.execution)))
+
+    def tasks(self, data: dict[str, Any]) -> Tasks:
+        self.version = _version(data.get("schemaVersion"))
         body = inside("workflow", mapping, data.get("workflow"))
         specification = inside("workflow.specification", mapping, body.get("specification", body))
         key = "tasks" if "tasks" in specification or "jobs" not in specification else "jobs"
@@ -60,48 +74,35 @@ class _Reader:
         tasks = inside(where, listed(mapping, least=1), specification.get(key))
         ids = inside(where, _identities, tasks, "specification" in body)
         if "specification" in body:
-            execution = inside("workflow.execution", mapping, body.get("execution") or {})
-            runs = inside("workflow.execution.tasks", _runs, execution)
+            self.execution = inside("workflow.execution", mapping, body.get("execution") or {})
+            runs = inside("workflow.execution.tasks", _runs, self.execution)
         else:
-            execution, runs = body, dict(zip(ids, tasks, strict=True))
+            self.execution, runs = body, dict(zip(ids, tasks, strict=True))
         after = inside(where, _dependencies, tasks, ids)
-        jobs = []
+        found = []
         for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
             run = runs.get(identity) or runs.get(str(task.get("id"))) or {}
-            jobs.append(inside(f"{where}[{i}]", self.job, identity, run, tuple(after[identity])))
+            found.append(inside(f"{where}[{i}]", _task, identity, task, run, tuple(after[identity])))
         title = data.get("name")
         label = title.replace("/", "-").strip() if isinstance(title, str) else ""
         label = label if 0 < len(label) <= 255 and label.isprintable() else "workflow"
-        return Workflow(label, tuple(jobs), self.source, (*self.warnings(version), *_speeds(execution)))
+        return Tasks(label, tuple(found), self.source, _beside(tasks, runs))
 
-    def job(self, identity: str, run: dict[str, Any], after: tuple[str, ...]) -> Job:
-        memory = 0.0
-        if run.get("memoryInBytes") is not None:
-            memory = inside("memoryInBytes", _positive, run["memoryInBytes"])
-        elif run.get("memory") is not None:
-            memory = inside("memory", _positive, run["memory"]) * 1000
-        return Job(identity, self.profile(run), after, memory=memory)
-
-    def profile(self, run: dict[str, Any]) -> Profile:
-        key = "runtimeInSeconds" if run.get("runtimeInSeconds") is not None else "runtime"
-        if run.get(key) is None:
+    def profile(self, task: Task) -> Profile:
+        if task.time is None:
             self.counts["default"] += 1
             return DEFAULT_PROFILE
-        time = inside(key, _positive, run[key])
-        key = "coreCount" if run.get("coreCount") is not None else "cores"
-        cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
-        threads = math.ceil(cores)
-        busy = cores if run.get("avgCPU") is None else inside("avgCPU", _positive, run["avgCPU"]) / 100
+        threads, busy = task.cores, task.cores if task.busy is None else task.busy / 100
         if busy > threads * 1.005:
             self.counts["clipped"] += 1
-        if time == 0:
+        if task.time == 0:
             self.counts["zero"] += 1
         utilisation = min(1.0, max(LEAST_UTILISATION, busy / threads))
-        group = ThreadGroup(threads, max(time, TINY_S) * utilisation, utilisation)
+        group = ThreadGroup(threads, max(task.time, TINY_S) * utilisation, utilisation)
         return self.interned.one(Profile((group,), provenance=_TRACE))
 
-    def warnings(self, version: str) -> Iterator[str]:
-        yield f"WfFormat {version} records no memory bandwidth: taken as 0, no memory contention is foreseen"
+    def warnings(self) -> Iterator[str]:
+        yield f"WfFormat {self.version} records no memory bandwidth: taken as 0, no memory contention is foreseen"
         if count := self.counts["default"]:
             assumed = DEFAULT_PROFILE.provenance.note
             yield f"{count} of the tasks have no recorded run time and rest on the default ({assumed})"
@@ -109,6 +110,32 @@ class _Reader:
             yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
         if count := self.counts["clipped"]:
             yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
+
+
+def _task(identity: str, said: dict[str, Any], run: dict[str, Any], after: tuple[str, ...]) -> Task:
+    memory, program = 0.0, said.get("name")
+    if run.get("memoryInBytes") is not None:
+        memory = inside("memoryInBytes", _positive, run["memoryInBytes"])
+    elif run.get("memory") is not None:
+        memory = inside("memory", _positive, run["memory"]) * 1000
+    key = "runtimeInSeconds" if run.get("runtimeInSeconds") is not None else "runtime"
+    time = None if run.get(key) is None else inside(key, _positive, run[key])
+    key = "coreCount" if run.get("coreCount") is not None else "cores"
+    cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
+    busy = None if cores == math.ceil(cores) else cores * 100
+    if run.get("avgCPU") is not None:
+        busy = inside("avgCPU", _positive, run["avgCPU"])
+    label = program if isinstance(program, str) else ""
+    return Task(identity, time, after, math.ceil(cores), busy, memory, name=label)
+
+
+def _beside(tasks: tuple[dict[str, Any], ...], runs: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """What else it says, of how many tasks."""
+    keys = ("files", "inputFiles", "outputFiles")
+    return {
+        "commands": sum(bool(run.get("command")) for run in runs.values()),
+        "files": sum(any(task.get(key) for key in keys) for task in tasks),
+    }
 
 
 def _version(value: Any) -> str:

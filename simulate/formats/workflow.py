@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import ConfigError, InvariantError
 from ..job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
 from .profile import parse_profile
-from .reading import check_schema, decode, parse_document, read_bytes
+from .reading import check_schema, decode, parse_document, read_bytes, unpacked
 from .shape import (
     Convert,
     above_zero,
@@ -32,6 +32,7 @@ from .shape import (
     whole,
     word,
 )
+from .tasks import Tasks, tasks_of
 from .units import bad, found, parse_duration, parse_size
 
 Profiles = Callable[[str], Profile | None]
@@ -43,14 +44,15 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
     """Return the workflow in a file; its kind is told by its content.
 
     Args:
-        path: YAML or JSON of ours, WfFormat JSON, or Pegasus DAX.
+        path: YAML or JSON of ours, WfFormat JSON, or Pegasus DAX; also packed by gzip.
         profiles: profile name -> profile or None; with a method `names()`, errors suggest near matches.
 
     Raises:
         ConfigError: the file is unreadable or wrong; file and key are named.
         InvalidJobError: a duplicate job, an unknown dependency or a cycle.
     """
-    source, data = str(path), read_bytes(path)
+    source = str(path)
+    data = unpacked(read_bytes(path), source)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
         from .dax import parse_dax
 
@@ -63,6 +65,26 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
 
         return parse_wfcommons(document, source)
     raise ConfigError(source, "", "no workflow in it", KINDS)
+
+
+def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
+    """Return the tasks of a workflow as its file records them; see `read_workflow`."""
+    source = str(path)
+    data = unpacked(read_bytes(path), source)
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
+        from .dax import dax_tasks
+
+        return dax_tasks(data, source)
+    return document_tasks(parse_document(decode(data, source), source), source, profiles)
+
+
+def document_tasks(document: dict[str, Any], source: str, profiles: Profiles | None = None) -> Tasks:
+    """The same, of what is in a file of WfFormat, or of ours."""
+    if "workflow" in document and "schema" not in document:
+        from .wfcommons import wfcommons_tasks
+
+        return wfcommons_tasks(document, source)
+    return tasks_of(parse_workflow(document, source, profiles))
 
 
 def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None = None) -> Workflow:

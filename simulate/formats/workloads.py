@@ -1,7 +1,7 @@
 """Workloads of rigid jobs, in whatever format a file has: one entry in FORMATS for each.
 
-Rule: the file's name says which format it is; a name that says nothing leaves it to the first character. JSON is
-Batsim's, or IRMaSim's where jobs count instructions.
+Rule: the file's name says which format it is; a name that says nothing leaves it to the first character. JSON is a
+workflow's where it says so, IRMaSim's where jobs count instructions, else Batsim's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..workload import Workload
 from .batsim import parse_batsim
@@ -19,6 +20,8 @@ from .documents import parse_json
 from .irmasim_jobs import is_irmasim, parse_irmasim
 from .reading import GZIP, decode, read_bytes, unpacked
 from .swf import read_swf
+from .workflow import Profiles, document_tasks
+from .workflow_jobs import jobs_of, read_workflow_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +30,16 @@ class Format:
 
     Args:
         name: as people call it.
-        suffix: of its files' names, before .gz.
+        suffixes: of its files' names, before .gz.
         begins: what its files begin with; "" = anything.
-        size: what in it says how large the machine is.
+        size: what in it says how large the machine is; "" = nothing.
         read: what reads them; see `read_workload`.
         kernels: what that loads.
         depends: whether how long its jobs run may depend on the machine.
     """
 
     name: str
-    suffix: str
+    suffixes: tuple[str, ...]
     begins: bytes
     size: str
     read: Callable[..., Workload]
@@ -45,26 +48,51 @@ class Format:
 
 
 def _read_swf(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
-) -> Workload:
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
+    profiles: Profiles | None = None,
+) -> Workload:  # fmt: skip
     return read_swf(path, skip_invalid=skip_invalid)
 
 
 def _read_json(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
-) -> Workload:
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
+    profiles: Profiles | None = None,
+) -> Workload:  # fmt: skip
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)
     data = parse_json(text, source)
-    if is_irmasim(data):
+    kind = _json_kind(data)
+    if kind in ("workflow", "WfFormat"):
+        return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
+    if kind == "IRMaSim":
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
     given = parse_batsim(data, source)
     return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
+def _read_workflow(
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
+    profiles: Profiles | None = None,
+) -> Workload:  # fmt: skip
+    return read_workflow_jobs(path, profiles=profiles, skip_invalid=skip_invalid)
+
+
+def json_kind(data: bytes, source: str) -> str:
+    """What is in a JSON file: a workflow of ours, WfFormat, IRMaSim, or else Batsim. O(bytes). Raises ConfigError."""
+    return _json_kind(parse_json(decode(data, source), source))
+
+
+def _json_kind(data: Any) -> str:
+    if isinstance(data, dict) and ("schema" in data or "workflow" in data):
+        return "workflow" if "schema" in data else "WfFormat"
+    return "IRMaSim" if is_irmasim(data) else "Batsim"
+
+
 FORMATS = (
-    Format("JSON", ".json", b"{", "nb_res", _read_json, depends=True),
-    Format("SWF", ".swf", b"", "MaxProcs", _read_swf, ("batch.swf",)),
+    Format("JSON", (".json",), b"{", "nb_res", _read_json, depends=True),
+    Format("DAX", (".dax", ".xml"), b"<", "", _read_workflow),
+    Format("workflow", (".yaml", ".yml"), b"schema:", "", _read_workflow),
+    Format("SWF", (".swf",), b"", "MaxProcs", _read_swf, ("batch.swf",)),
 )
 
 
@@ -72,7 +100,7 @@ def format_of(path: Path) -> Format:
     """The format of a file. Raises OSError: it has to be read for that, and cannot be."""
     name = path.name.lower().removesuffix(".gz")
     for each in FORMATS:
-        if name.endswith(each.suffix):
+        if name.endswith(each.suffixes):
             return each
     begin = _beginning(path)
     return next(each for each in FORMATS if begin.startswith(each.begins))
@@ -93,17 +121,20 @@ def _beginning(path: Path) -> bytes:
 
 
 def read_workload(
-    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
-) -> Workload:
+    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False,
+    profiles: Profiles | None = None,
+) -> Workload:  # fmt: skip
     """The jobs of a file, in the order of submission. O(bytes).
 
     Args:
         speeds: flop/s of the machine's resources, all that there are; () = not known.
         storages: names of the storages in the machine's network; None = it has no network.
         skip_invalid: leave out, and count, what cannot be replayed.
+        profiles: of jobs of a workflow that name them, see `read_workflow`.
 
     Raises:
         ConfigError: it is no workload, or not one that can be replayed.
         OSError: it cannot be read.
     """
-    return format_of(path).read(path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
+    how = {"speeds": speeds, "storages": storages, "skip_invalid": skip_invalid, "profiles": profiles}
+    return format_of(path).read(path, **how)

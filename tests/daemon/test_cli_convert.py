@@ -81,6 +81,41 @@ def test_a_platform_there_and_back(folder: Path, capsys: pytest.CaptureFixture[s
     assert first == summary(capsys, "-w", "w.json", "-c", "q.yaml") == summary(capsys, "-w", "w.json", "-c", "r.xml")
 
 
+WORKFLOW = """
+schema: pilotfish/workflow/v1
+jobs:
+  a: {command: make, walltime: 60, profile: {threads: 2, service_demand: 10.0}}
+  b: {after: a, profile: {threads: 4, service_demand: 20.0, utilisation: 0.5}}
+"""
+
+
+def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "f.yaml").write_text(WORKFLOW)
+    first = summary(capsys, "-w", "f.yaml", "--procs", "8")
+    assert first["makespan"] == 50.0
+    for source, target, said in (
+        ("f.yaml", "f.json", "f.json: 2 tasks, 1 dependencies"),
+        ("f.json", "f.dax", "not in it any more: CPU use (1)"),
+        ("f.dax", "g.json.gz", "g.json.gz: 2 tasks"),
+        ("g.json.gz", "g.yml", "g.yml: 2 tasks"),
+        ("g.yml", "h.dax", "h.dax: 2 tasks"),
+    ):
+        assert main(["convert", source, target]) == 0
+        assert said in capsys.readouterr().err
+        assert summary(capsys, "-w", target, "--procs", "8") == first
+    assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
+    assert "now submit times, as on a machine without limits (1)" in capsys.readouterr().err
+    assert summary(capsys, "-w", "h.swf") == first
+    (folder / "h.xml").write_text((folder / "h.dax").read_text())
+    assert main(["convert", "h.xml", "i.json"]) == 0 and main(["convert", "f.yaml", "f.xml"]) == 64
+    assert main(["convert", "f.json", "f.dax", "--skip-invalid"]) == 64
+    assert main(["convert", "f.json", "f.swf", "--cluster", "c.yaml"]) == 64
+    (folder / "f.yaml").write_text(WORKFLOW.replace("after: a", "after: b"))
+    capsys.readouterr()
+    assert main(["convert", "f.yaml", "f.dax"]) == 1
+    assert "in a cycle: b -> b" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [

@@ -248,3 +248,49 @@ def test_irmasims_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found["high_core"]["makespan"] == 100.0
     assert found["high_core"]["consumed_joules"] == pytest.approx(100 * 2 * (6.14 + 5.59))
     assert found["random"]["makespan"] > 110.0
+
+
+WORKFLOW = """
+schema: pilotfish/workflow/v1
+jobs:
+  prepare: {profile: {threads: 2, service_demand: 10.0}}
+  align-1: {after: prepare, profile: {threads: 4, service_demand: 20.0}, walltime: 15}
+  align-2: {after: prepare, profile: {threads: 4, service_demand: 20.0}}
+  merge: {after: [align-1, align-2], profile: {threads: 1, service_demand: 5.0}}
+  report: {after: [align-2], profile: {threads: 1, service_demand: 1.0}}
+"""
+
+
+def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "flow.yaml", tmp_path / "run"
+    path.write_text(WORKFLOW)
+    assert main(["simulate", "-w", str(path), "--procs", "8", "-p", "conservative", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "1 ended by their walltime, 1 rejected: a job that they wait for was" in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 80
+    rows = {row["job_id"]: row for row in csv.DictReader((out / "jobs.csv").open())}
+    assert [row["submission_time"] for row in rows.values()] == ["0.0", "10.0", "10.0", "0.0", "30.0"]
+    assert rows["report"]["waiting_time"] == "0.0" and rows["merge"]["final_state"] == "REJECTED"
+    assert main(["simulate", "-w", str(path), "-w", str(trace), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["machine"], found["nb_jobs"], found["nb_jobs_rejected"]) == (8, 45, 5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "argv", "why"),
+    [
+        ("", "", [], "flow.yaml: missing: how large the machine is (allowed: --procs, or --cluster)"),
+        ("after: prepare", "after: prepares", ["--procs", "8"], "did you mean 'prepare'?"),
+        ("prepare: {", "prepare: {after: merge, ", ["--procs", "8"], "in a cycle: prepare ->"),
+        ("{threads: 2, service_demand: 10.0}", "nothing", ["--procs", "8"], "no profile is named 'nothing'"),
+        ("", "", ["--procs", "8", "-p", "easy+powercap:cap=50%"], "not known when the last is submitted"),
+        ("", "", ["--procs", "8", "-p", "easy:order=f1+inertial"], "'f1' looks at when jobs are submitted"),
+    ],
+)
+def test_what_is_wrong_with_a_workflow_is_said(
+    tmp_path: Path, old: str, new: str, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "flow.yaml"
+    path.write_text(WORKFLOW.replace(old, new) if old else WORKFLOW)
+    assert main(["simulate", "-w", str(path), *argv]) == 1
+    assert why in capsys.readouterr().err

@@ -12,7 +12,7 @@ import typer
 
 Workloads = Annotated[
     list[Path],
-    typer.Option("--workload", "-w", metavar="FILE", help="SWF, JSON of Batsim or IRMaSim (also .gz); again."),
+    typer.Option("--workload", "-w", metavar="FILE", help="SWF, Batsim, IRMaSim, a workflow (also .gz); again."),
 ]
 Procs = Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")]
 Cluster = Annotated[

@@ -38,18 +38,25 @@ def read(asked: Asked) -> Scene:
     kinds = [format_of(path) for path in asked.workloads]
     cluster = None if asked.cluster is None else inputs.read_machine(asked.cluster)
     inputs.load_replay([asked.chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
-    about = {"speeds": speeds_of(cluster), "storages": storages_of(cluster), "skip_invalid": asked.skip_invalid}
-    every = [kind.read(path, **about) for path, kind in zip(asked.workloads, kinds, strict=True)]
+    how = {
+        "speeds": speeds_of(cluster),
+        "storages": storages_of(cluster),
+        "skip_invalid": asked.skip_invalid,
+        "profiles": inputs.Profiles(None),
+    }
+    every = [kind.read(path, **how) for path, kind in zip(asked.workloads, kinds, strict=True)]
     jobs = asked.select.of(joined(every))
     if jobs.programs is not None:
         inputs.load_replay([asked.chosen.policy], networked=True)
-    machine, whose = _machine(jobs, asked, kinds, cluster)
+    machine, whose = _machine(every, asked, kinds, cluster)
     if not len(jobs):
         raise ConfigError(_names(asked.workloads), "", f"no jobs to replay{_left_out(jobs)}")
     return Scene(jobs, machine, cluster, whose)
 
 
-def _machine(jobs: Workload, asked: Asked, kinds: list[Format], cluster: Cluster | None) -> tuple[Machine, str]:
+def _machine(
+    every: list[Workload], asked: Asked, kinds: list[Format], cluster: Cluster | None
+) -> tuple[Machine, str]:  # fmt: skip
     """The machine, and who says so."""
     if asked.procs is not None:
         return Machine(asked.procs), "--procs"
@@ -57,10 +64,13 @@ def _machine(jobs: Workload, asked: Asked, kinds: list[Format], cluster: Cluster
         found = machine_of(cluster, whole_nodes=asked.whole_nodes)
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
-    if jobs.machine is None:
-        why = "missing: how large the machine is"
-        raise ConfigError(_names(asked.workloads), kinds[0].size, why, "that, or --procs, or --cluster")
-    return Machine(jobs.machine), f"{kinds[0].size} of {_names(path.name for path in asked.workloads)}"
+    rows = list(zip(every, kinds, asked.workloads, strict=True))
+    told = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
+    if not told:
+        key = next((kind.size for one, kind, _ in rows if one.dependencies is None), "")
+        why, allowed = "missing: how large the machine is", "--procs, or --cluster"
+        raise ConfigError(_names(asked.workloads), key, why, f"that, or {allowed}" if key else allowed)
+    return Machine(max(told)[0]), f"{told[0][1]} of {_names(name for *_, name in told)}"
 
 
 def _names(paths: Iterable[object]) -> str:

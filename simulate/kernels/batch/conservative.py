@@ -15,7 +15,7 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
-from .dependents import next_submitted, release_followers
+from .dependents import next_submitted, release_followers, some_wait
 from .ends import begin, end_first, next_end
 from .free import give_back, take
 from .holes import find, until
@@ -217,7 +217,7 @@ def _cramped(world):
 @inner
 def call(world, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
-    jobs, count, clock = world.jobs, world.count, world.clock
+    jobs, count, clock, some = world.jobs, world.count, world.clock, some_wait(world)
     total, capacity = len(jobs), len(world.pieces) - count[MACHINE]
     while True:
         if count[NEXT] >= total and count[RUNNING] == 0 and count[WAITING] == 0:
@@ -243,13 +243,14 @@ def call(world, instants):
             if count[ALLOCATION] == BASIC:
                 give_back(world, job)
             row.state = ENDED
-            release_followers(world, job)
+            if some:
+                release_followers(world, job)
             world.free_sets[count[FREE_SETS]] = row.set_row
             count[FREE_SETS] += 1
         clock[FREED] = _compress(world, freed) if freed > now else -math.inf
         job = 0
         while job >= 0 and not _cramped(world):
-            job = next_submitted(world, total, now)
+            job = next_submitted(world, total, now, some)
             if job >= 0:
                 _submit(world, job)
         if job >= 0:  # room first; this instant goes on afterwards

@@ -13,9 +13,15 @@ from .tables import NEXT
 
 
 @inner
+def some_wait(world):
+    """Whether any job waits for others; where none does, nothing else here is to be called."""
+    return len(world.unmet) > 0
+
+
+@inner
 def release_followers(world, job):
     """A job has ended: who waited for it alone is submitted now, unless its own submit time is still to come."""
-    if len(world.unmet) == 0 or not ended_well(world, job):
+    if not ended_well(world, job):
         return
     for k in range(world.follower0[job], world.follower0[job + 1]):
         follower = world.followers[k]
@@ -25,17 +31,17 @@ def release_followers(world, job):
 
 
 @inner
-def next_submitted(world, total, now):
-    """The next of `total` jobs that is submitted now; -1: none is left."""
+def next_submitted(world, total, now, some):
+    """The next of `total` jobs that is submitted now; -1: none is left. `some`: see `some_wait`."""
     jobs, count = world.jobs, world.count
-    if world.released[0] > 0:
+    if some and world.released[0] > 0:
         job = _pop(world.released)
         jobs[job].submit = now
         return job
     while count[NEXT] < total and jobs[count[NEXT]].submit == now:
         job = count[NEXT]
         count[NEXT] = job + 1
-        if len(world.unmet) == 0 or world.unmet[job] == 0:
+        if not some or world.unmet[job] == 0:
             return job
     return -1
 
@@ -43,8 +49,6 @@ def next_submitted(world, total, now):
 @inner
 def take_turn(world, job):
     """A job is submitted: among equals it comes behind all that were before."""
-    if len(world.given) == 0:
-        return
     row = world.jobs[job]
     equals = row.rank
     row.rank = equals + world.given[equals]

@@ -15,7 +15,7 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
-from .dependents import next_submitted, release_followers, take_turn
+from .dependents import next_submitted, release_followers, some_wait, take_turn
 from .ends import next_end
 from .free import give_back, take
 from .running import add, earliest, forget, pop, promise
@@ -194,7 +194,6 @@ def _settle(replay, now):
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     count = replay.count
-    take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
     return queue_up(replay, job)
@@ -205,6 +204,7 @@ def call(replay, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
     total, capacity, thinks = len(jobs), len(replay.pieces) - count[MACHINE], clock[TAKES] > 0.0
+    some = some_wait(replay)
     while True:
         if count[NEXT] >= total and count[RUNNING] == 0 and clock[BUSY] == math.inf:
             return DONE
@@ -224,16 +224,19 @@ def call(replay, instants):
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
-                release_followers(replay, job)
+                if some:
+                    release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
         clock[NOW] = now
-        first = count[NEXT] if replay.released[0] == 0 else total
-        job = next_submitted(replay, total, now)
+        first = count[NEXT]
+        job = next_submitted(replay, total, now, some)
         while job >= 0:
+            if some:
+                take_turn(replay, job)
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not thinks):
                 unsettled = True
-            job = next_submitted(replay, total, now)
+            job = next_submitted(replay, total, now, some)
         if thinks:
             _think(replay, now, end == now or count[WAITING] > waited)
         elif unsettled:

@@ -28,7 +28,7 @@ END = np.dtype([("time", FLOAT), ("size", INT), ("job", INT)], align=True)
 #: What waits below a node of the tree: the smallest size, and the shortest walltime.
 LEAST = np.dtype([("wall", FLOAT), ("size", INT)], align=True)
 
-#: Of jobs that wait for others; where none does, these have no rows, and `released` its first cell alone.
+#: Of jobs that wait for others; where none does, these are empty.
 HELD = {
     "unmet": (INT, 1),  # how many a job still waits for
     "followers": (INT, 1),  # who waits for each job, one job's behind the other's

@@ -8,4 +8,4 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("plain_replay", "plain_contended", "own_policies")
+pytest.register_assert_rewrite("plain_replay", "plain_dependents", "plain_contended", "own_policies")

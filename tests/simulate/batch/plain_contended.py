@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from plain_dependents import Upcoming
 
 from pilotfish.simulate.batch.pairs import Contending, Nodes
 from pilotfish.simulate.platform import Cluster, Contention, NodeType
@@ -125,23 +126,19 @@ class Plain:
         self.need = [int(np.ceil(each)) for each in jobs.more.get("memory", np.zeros(count))]
         volume, run = jobs.more.get("volume", np.zeros(count)).tolist(), jobs.run_time.tolist()
         self.demand = [moved / work if work > 0 else 0.0 for moved, work in zip(volume, run, strict=True)]
-        self.log = list[tuple[float, float]]()
+        self.log, self.upcoming = list[tuple[float, float]](), Upcoming(jobs)
         self._go()
 
     def _go(self) -> None:
-        count, upcoming, queue = len(self.jobs), 0, list[int]()
-        submit = self.jobs.submit_time.tolist()
+        queue = list[int]()
         while True:
             ends = [task.end for chip in self.chips for task in chip.tasks]
-            if not ends and upcoming == count:
+            if not ends and not self.upcoming:
                 return
-            now = min(ends + submit[upcoming : upcoming + 1])
+            now = min(*ends, self.upcoming.time, math.inf)
             while chip := next((c for c in self.chips if any(t.end == now for t in c.tasks)), None):
                 self._end(chip, now)
-            while upcoming < count and submit[upcoming] == now:
-                if self._could(upcoming):
-                    queue.append(upcoming)
-                upcoming += 1
+            queue += [i for i in self.upcoming.now(now) if self._could(i)]
             while queue:
                 at = self._choose(queue)
                 if not self._place(queue[at], now):
@@ -168,7 +165,7 @@ class Plain:
             "first": [0] * len(jobs), "shortest": jobs.more.get("asked", jobs.walltime), "smallest": jobs.size,
             "low_mem": self.need, "low_mem_bw": self.demand,
         }  # fmt: skip
-        return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], queue[at]))
+        return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], self.upcoming.turn[queue[at]]))
 
     def _room(self, node: int, need: int) -> int:
         free = sum(chip.free for chip in self.chips if chip.node == node)
@@ -237,6 +234,7 @@ class Plain:
         if any(task.job == i for chip in self.chips for task in chip.tasks):
             return
         self.finish[i] = now
+        self.upcoming.ended(i, not self.overran[i])
         for chip in self.chips:
             mine = chip.cores.count(("held", i))
             self.memory[chip.node] += mine * self.need[i]

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from plain_dependents import Upcoming
 from plain_replay import rank
 
 from pilotfish.simulate.batch.powers import Powers
@@ -42,6 +43,7 @@ class Machine:
 
     def run(self) -> tuple[list[float], list[float], list[list[int]], list[tuple[str, float, list[int]]]]:
         count = len(self.jobs)
+        self.upcoming = Upcoming(self.jobs)
         self.submit, self.wall = self.jobs.submit_time.tolist(), self.jobs.walltime.tolist()
         self.size = self.jobs.size.tolist()
         self.run_time = np.minimum(self.jobs.run_time, self.jobs.walltime).tolist()
@@ -52,14 +54,14 @@ class Machine:
         self.rows: list[Row] = []
         self.booting: list[tuple[float, int]] = []
         self.queue: list[int] = []
-        self.upcoming, self.cap, self.started = 0, 0, False
+        self.cap, self.started = 0, False
         self.credit = self.energy = 0.0
         self.seen = self.measured = self.submit[0] if count else 0.0
         self.kind, self.due, self.switched, self.mean, self.summed = "off", 0, 0, 0.0, 0.0
         self.horizon, self.period = 0.0, 1 if isinstance(self.policy.keeper, Inertial) else 0
         self.limit = self._window()
         self.stage, self.begun, self.stale = 0, False, True
-        while self.upcoming < count or self.queue or any(row.kind == "job" for row in self.rows):
+        while self.upcoming or self.queue or any(row.kind == "job" for row in self.rows):
             self._instant(self._next())
         return self.start, self.finish, self.places, self.changes
 
@@ -67,7 +69,9 @@ class Machine:
         limit = self.policy.limit
         if limit is None or not len(self.jobs):
             return None
-        self.begin, self.end = max(limit.begin, self.submit[0]), min(limit.end, self.submit[-1])
+        self.begin, self.end = max(limit.begin, self.submit[0]), limit.end
+        if self.jobs.dependencies is None:
+            self.end = min(limit.end, self.submit[-1])
         full = self.machine * self.powers.budget_computing
         self.base = self.machine * self.powers.budget_idle
         self.extra = self.powers.budget_computing - self.powers.budget_idle
@@ -84,7 +88,7 @@ class Machine:
 
     def _next(self) -> float:
         times = [row.finish for row in self.rows]
-        times += [self.submit[self.upcoming]] if self.upcoming < len(self.submit) else []
+        times.append(self.upcoming.time)
         if isinstance(self.limit, EnergyBudget) and not (self.stage and self._stage(self.stage - 1) >= self.end):
             times.append(self._stage(self.stage))
         if isinstance(self.limit, PowerCap) and not self.begun:
@@ -128,6 +132,8 @@ class Machine:
         for row in [row for row in self.rows if row.finish == now]:
             self.rows.remove(row)
             passes = True
+            if row.job >= 0:
+                self.upcoming.ended(row.job, self.jobs.run_time[row.job] <= self.wall[row.job])
             becomes = {"to off": "off", "to kept": "kept"}.get(row.kind, "idle")
             for place in row.places:
                 self.state[place], self.since[place] = becomes, now
@@ -136,11 +142,8 @@ class Machine:
         keeper = self.policy.keeper
         decides = keeper is not None and self.submit[0] + self.period * keeper.period <= now
         passes = passes or (decides and keeper is not None and keeper.passes == "period")
-        while self.upcoming < len(self.submit) and self.submit[self.upcoming] == now:
-            if self.size[self.upcoming] <= self.machine:
-                self.queue.append(self.upcoming)
-            self.upcoming += 1
-            passes = True
+        passes = passes or self.upcoming.time == now
+        self.queue += [i for i in self.upcoming.now(now) if self.size[i] <= self.machine]
         if passes:
             self._pass(now)
         self._decide(decides)
@@ -181,7 +184,7 @@ class Machine:
         self.rows.append(Row("job", chosen, self.start[i], self.finish[i], until, self.size[i], i))
 
     def _pass(self, now: float) -> None:
-        self.queue.sort(key=lambda i: rank(self.policy.base.order, self.jobs, i, now, self.drawn))
+        self.queue.sort(key=lambda i: rank(self.policy.base.order, self.jobs, i, now, self.drawn, self.upcoming))
         limited, left, reservation, spare = self._limited(now), list[int](), math.inf, 0
         head: tuple[int, float, float] | None = None
         for i in self.queue:

@@ -9,24 +9,25 @@ import heapq
 import math
 
 import numpy as np
+from plain_dependents import Upcoming
 
 from pilotfish.simulate.workload import Workload
 
 
-def rank(order: str, jobs: Workload, i: int, now: float, drawn: list[int]) -> tuple[float, ...]:
+def rank(order: str, jobs: Workload, i: int, now: float, drawn: list[int], came: Upcoming) -> tuple[float, ...]:
     """What the queue is sorted by, smallest first."""
-    wall, size, wait = float(jobs.walltime[i]), int(jobs.size[i]), now - float(jobs.submit_time[i])
-    since = max(float(jobs.submit_time[i] - jobs.submit_time[0]), 1.0)
+    wall, size, wait = float(jobs.walltime[i]), int(jobs.size[i]), now - came.submit[i]
+    since = max(came.submit[i] - float(jobs.submit_time[0]), 1.0)
     if order == "wfp3":
         ratio = wait / wall if wall > 0 else math.inf if wait > 0 else 0.0
         score = ratio * ratio * ratio * size
-        return -score, i
+        return -score, came.turn[i]
     if order == "unicep":
         score = wait / (math.log2(max(size, 2)) * wall) if wall > 0 else math.inf if wait > 0 else 0.0
-        return -score, i
+        return -score, came.turn[i]
     f1 = float(np.log10(max(wall, 1.0))) * size + 870.0 * float(np.log10(since)) if order == "f1" else 0.0
     keys = {"fcfs": 0, "sjf": wall, "smallest": size, "largest": -size, "f1": f1, "random": drawn[i] if drawn else 0}
-    return keys[order], i
+    return keys[order], came.turn[i]
 
 
 def plain(
@@ -34,21 +35,19 @@ def plain(
 ) -> tuple[list[float], list[float], list[list[int]]]:
     """Start and finish of each job (nan: rejected), and its resources."""
     count = len(jobs)
-    submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
+    upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
     start, finish, places = [math.nan] * count, [math.nan] * count, [list[int]() for _ in range(count)]
-    free, ending, queue, running, upcoming = list(range(machine)), list[tuple[float, int]](), list[int](), set[int](), 0
-    while upcoming < count or ending:
-        now = min(submit[upcoming] if upcoming < count else math.inf, ending[0][0] if ending else math.inf)
+    free, ending, queue, running = list(range(machine)), list[tuple[float, int]](), list[int](), set[int]()
+    while upcoming or ending:
+        now = min(upcoming.time, ending[0][0] if ending else math.inf)
         while ending and ending[0][0] == now:
             i = heapq.heappop(ending)[1]
             running.discard(i)
+            upcoming.ended(i, jobs.run_time[i] <= wall[i])
             free = sorted(free + places[i])
-        while upcoming < count and submit[upcoming] == now:
-            if size[upcoming] <= machine:
-                queue.append(upcoming)
-            upcoming += 1
-        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
+        queue += [i for i in upcoming.now(now) if size[i] <= machine]
+        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or [], upcoming))
         left, reservation, spare = list[int](), math.inf, 0
         for i in queue:
             fits = size[i] <= len(free)
@@ -84,10 +83,10 @@ def conservative(
 ) -> tuple[list[float], list[list[int]], list[list[float]]]:  # fmt: skip
     """Start of each job (nan: rejected), its resources, and the starts that it was promised, one an event."""
     count = len(jobs)
-    submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
+    upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
     begin, end, places = [math.nan] * count, [math.nan] * count, [list[int]() for _ in range(count)]
-    promised, queue, running, upcoming = [list[float]() for _ in range(count)], list[int](), list[int](), 0
+    promised, queue, running = [list[float]() for _ in range(count)], list[int](), list[int]()
 
     def put(i: int, now: float) -> bool:
         others = [k for k in (*queue, *running) if k != i]
@@ -109,27 +108,27 @@ def conservative(
                 return True
         return False
 
-    while upcoming < count or queue or running:
+    while upcoming or queue or running:
         times = [begin[i] + run[i] for i in running] + [begin[i] for i in queue]
-        now = min(times + ([submit[upcoming]] if upcoming < count else []))
+        now = min(*times, upcoming.time, math.inf)
         for i in [i for i in running if begin[i] + run[i] == now]:
             running.remove(i)
-        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
+            upcoming.ended(i, jobs.run_time[i] <= wall[i])
+        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or [], upcoming))
         for i in queue:
             before = begin[i], end[i], places[i]
             places[i] = []
             assert put(i, now) and begin[i] <= before[0]
             if begin[i] == before[0]:
                 begin[i], end[i], places[i] = before
-        while upcoming < count and submit[upcoming] == now:
-            if size[upcoming] <= machine and put(upcoming, now):
-                queue.append(upcoming)
+        for i in upcoming.now(now):
+            if size[i] <= machine and put(i, now):
+                queue.append(i)
             else:
-                begin[upcoming], places[upcoming] = math.nan, []
-            upcoming += 1
+                begin[i], places[i] = math.nan, []
         for i in queue:
             promised[i].append(begin[i])
-        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or []))
+        queue.sort(key=lambda i: rank(order, jobs, i, now, drawn or [], upcoming))
         for i in [i for i in queue if begin[i] == now]:
             if allocation == "basic":
                 taken = {place for k in running for place in places[k]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_powered import Machine
 from test_replay import places, workload
@@ -14,10 +14,11 @@ from test_replay import places, workload
 from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import CHANGING, ORDERS
 from pilotfish.simulate.batch.powers import TAURUS, Powers
-from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.replay import Replayed, replay
 from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from pilotfish.simulate.batch.spec import Easy, Saving, Strict, parse
 from pilotfish.simulate.generate.lublin import lublin
+from pilotfish.simulate.workload import Workload
 
 #: Numbers of which sums and products are exact, so that no order of adding matters.
 EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
@@ -63,7 +64,11 @@ DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
 
 def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
     """The compiled replay does what the definition says, to the last bit."""
-    jobs = workload(rows)
+    alike(workload(rows), machine, policy, powers, seed)
+
+
+def alike(jobs: Workload, machine: int, policy: Saving, powers: Powers, seed: int) -> Replayed:
+    """The same, of a workload."""
     done = replay(jobs, machine, policy, seed=seed, powers=powers)
     drawn = np.random.default_rng(seed).permutation(len(jobs)).tolist()
     plain = Machine(jobs, machine, policy, powers, drawn)
@@ -74,9 +79,16 @@ def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: in
     found = [(KINDS[each["kind"]], each["time"], each["size"]) for each in done.changes]
     assert found == [(kind, time, len(changed)) for kind, time, changed in changes]
     assert done.booted.sum() == sum(booted for _, booted in plain.booting)
+    return done
+
+
+#: Who waits needs machines that are kept off, and can spare one of the others at each pass.
+WIDE = [(0.0, 0.0, 0.0, size) for size in (1, 1, 1, 1, 1, 1, 3, 7)]
+KEPT = Saving(Easy(), keeper=Proportional(0.0, 1.0, passes="period"))
 
 
 @given(st.lists(JOB, min_size=1, max_size=24), MACHINES, POLICIES, POWERS, st.integers(0, 2))
+@example(WIDE, 8, KEPT, Powers(1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 0.0, 0.5, 3.0), 0)
 @settings(max_examples=600, deadline=None)
 def test_it_is_the_schedule_of_the_definition(
     rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int

@@ -12,7 +12,7 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, take_turn
+from ..dependents import next_submitted, release_followers, some_wait, take_turn
 from .placing import give_back, place
 from .rating import account, rate
 from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended
@@ -50,20 +50,21 @@ def _end_tasks(world, p, now):
         if row.left == 0:
             row.finish, row.state = now, ENDED
             give_back(world, job)
-            if row.overran == 0:
+            if row.overran == 0 and some_wait(world):
                 release_followers(world, job)
     rate(world, p, now)
 
 
 @inner
 def _submit(world, now):
-    jobs = world.jobs
-    job = next_submitted(world, len(jobs), now)
+    jobs, some = world.jobs, some_wait(world)
+    job = next_submitted(world, len(jobs), now, some)
     while job >= 0:
-        take_turn(world, job)
+        if some:
+            take_turn(world, job)
         if jobs[job].state != REJECTED:
             push(world, jobs[job].rank)
-        job = next_submitted(world, len(jobs), now)
+        job = next_submitted(world, len(jobs), now, some)
 
 
 @inner

@@ -13,7 +13,7 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, take_turn
+from ..dependents import next_submitted, release_followers, some_wait, take_turn
 from ..running import pop
 from ..scored import keep_queue, queue_up, rank_queue
 from ..submission import submit
@@ -42,7 +42,7 @@ from ..waiting import nothing, remove, search
 from .balance import was_refused
 from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
 from .horizon import decide, next_period, see, watch
-from .machines import at_first, begin, boot_time, finish, usable
+from .machines import at_first, begin, boot_time, finish, is_wide, usable
 from .outlook import when_free
 from .switching import block, shut_down
 from .tables import CAP, NOTHING, Clock, Count, Powered
@@ -106,6 +106,15 @@ def _fill(world, rank, now, limited):
 
 
 @inner
+def _wide_waits(world):
+    """Whether the first that waits cannot do without machines that are kept off: what it could spare is back by its
+    start, so that each pass finds as much to spare again."""
+    count = world.count
+    kept = count[Count.KEPT] + count[Count.KEEPING] > 0
+    return kept and count[WAITING] > 0 and is_wide(world, world.least[count[HEAD]].size)
+
+
+@inner
 def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
@@ -114,7 +123,7 @@ def _pass(world, now):
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
-    head, held = count[HEAD], count[RESERVED] == 1 and not limited
+    head, held = count[HEAD], count[RESERVED] == 1 and not limited and not _wide_waits(world)
     if not held:
         wanted = world.least[head].size
         time, free = when_free(world, wanted, now)
@@ -153,7 +162,6 @@ def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     row, count = world.jobs[job], world.count
     waiting = count[WAITING]
-    take_turn(world, job)
     looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
     if count[WAITING] > waiting:
         world.clock[Clock.LOAD] += row.size * row.wall
@@ -175,8 +183,8 @@ def _next_instant(world):
 
 
 @inner
-def _instant(world, now):
-    """All that happens at an instant."""
+def _instant(world, now, some):
+    """All that happens at an instant; `some`: see `some_wait`."""
     count, clock, total = world.count, world.clock, world.count[Count.TOTAL]
     watch(world, now)
     before = clock[NOW]
@@ -189,21 +197,23 @@ def _instant(world, now):
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
         job = pop(world)
-        if finish(world, job):
+        if finish(world, job) and some:
             release_followers(world, job)
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
     if decides and count[Count.PASSES] == 1:
         unsettled = True
-    first, released = count[NEXT], world.released[0] > 0
-    job = next_submitted(world, total, now)
+    first = count[NEXT]
+    job = next_submitted(world, total, now, some)
     while job >= 0:
-        alone = not released and job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = (count[IN_TURN] == 1 or alone) and not limited
+        if some:
+            take_turn(world, job)
+        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
+        direct = not limited and (count[IN_TURN] == 1 or alone) and not _wide_waits(world)
         if _submit(world, job, now, direct):
             unsettled = True
-        job = next_submitted(world, total, now)
+        job = next_submitted(world, total, now, some)
     moved = limited or count[RESERVED] == 0 or count[ORDER] > 0  # time alone may put another first
     unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
@@ -217,7 +227,7 @@ def _instant(world, now):
 @inner
 def call(world, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
-    count, capacity = world.count, len(world.pieces) - 4 * world.count[MACHINE]
+    count, capacity, some = world.count, len(world.pieces) - 4 * world.count[MACHINE], some_wait(world)
     while True:
         if count[NEXT] >= count[Count.TOTAL] and count[Count.ACTIVE] == 0 and count[WAITING] == 0:
             return DONE
@@ -230,7 +240,7 @@ def call(world, instants):
         now = _next_instant(world)
         if count[Count.ROWS] == count[Count.TOTAL]:
             at_first(world, now)
-        _instant(world, now)
+        _instant(world, now, some)
 
 
 SIGNATURE = (PoweredType(), types.int64)
