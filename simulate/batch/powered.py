@@ -61,6 +61,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "ends": (2 * most + 2,),
             "ahead": (most + 4,),
             "refused": (len(sizes),),
+            "granted": (len(sizes),),
             "least": (levels[-1],),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),

@@ -36,13 +36,14 @@ from ..tables import (
     WAITING,
 )
 from ..waiting import nothing, remove, search
-from .balance import was_refused
-from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
+from .balance import lay_out, look_again
+from .budget import account, hold, in_window, may_begin, next_stage
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, boot_time, finish, usable
 from .outlook import when_free
+from .paid import cannot_be_paid, know_nothing
 from .switching import block, shut_down
-from .tables import CAP, NOTHING, Clock, Count, Powered
+from .tables import CAP, Clock, Count, Powered
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
 ROOM = 6
@@ -67,7 +68,7 @@ def _begin(world, rank, now):
     begin(world, world.ranked[rank], now)
     remove(world, rank)
     world.count[WAITING] -= 1
-    world.count[Count.LAID] = NOTHING
+    world.count[Count.AHEAD] = world.count[Count.STANDS] = 0
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
 
 
@@ -89,17 +90,18 @@ def _heads(world, now, limited):
 
 @inner
 def _fill(world, rank, now, limited):
-    """Start a job behind the head, which fits but for its boot and for energy, if it delays nothing."""
+    """Start a job behind the head, which fits but for its boot, if it delays nothing."""
     count, row = world.count, world.least[rank]
     size, wall, boot = row.size, row.wall, boot_time(world, row.size)
     late = now + boot + wall > world.clock[RESERVATION]
     if late and size > count[SPARE]:
         return
-    if limited and not may_go_before(world, now, size, wall):
-        return
     _begin(world, rank, now)
     if late:
         count[SPARE] -= size
+    if limited:
+        world.granted[:] = -math.inf
+        lay_out(world, now)
 
 
 @inner
@@ -107,25 +109,26 @@ def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
     if limited:
-        count[Count.LAID], world.refused[:] = NOTHING, math.inf
+        look_again(world)
+        know_nothing(world)
+    stands = count[Count.AHEAD] > 0 and count[Count.STANDS] == 1
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
-    head, held = count[HEAD], count[RESERVED] == 1 and not limited
-    if not held:
-        wanted = world.least[head].size
+    head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
+    if count[RESERVED] == 0 or (limited and not (stands and wanted > usable(world, wanted))):
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
         if limited:
-            hold(world, now, wanted, world.least[head].wall)
-    count[RESERVED] = 1
+            hold(world, now, wanted, world.least[head].wall, guess)
+    count[RESERVED] = count[Count.STANDS] = 1
     if count[FILLS] == 0:
         return
     rank = head
     while count[FREE] > 0 and count[WAITING] > 1:
         reservation = world.clock[RESERVATION]
         if limited:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, was_refused)
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, cannot_be_paid)
         else:
             rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
         if rank < 0:
@@ -166,12 +169,13 @@ def _instant(world, now):
     clock[NOW] = now
     unsettled = account(world, now)
     if unsettled:
-        count[RESERVED] = 0
+        count[RESERVED] = count[Count.AHEAD] = 0
     if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
         block(world, now, clock[Clock.END])
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
-        finish(world, pop(world))
+        if finish(world, pop(world)):
+            count[Count.AHEAD] = 0
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
@@ -188,9 +192,12 @@ def _instant(world, now):
     unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
     if unsettled and count[WAITING] > 0:
         _pass(world, now)
+    free = count[FREE]
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:
         shut_down(world, now)
+    if count[FREE] != free:
+        count[Count.STANDS] = 0
     see(world, now)
 
 

@@ -23,8 +23,6 @@ TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
 NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
 NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
-#: What the balance to come is laid out of: nothing, what runs, that and the first that waits.
-NOTHING, ALONE, WITH_HEAD = range(3)
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -33,7 +31,7 @@ ROW = np.dtype(
     align=True,
 )
 
-#: From `time` on the balance changes by `rise` joules a second.
+#: From `time` on the balance to come changes by `rise` joules a second.
 AHEAD = np.dtype([(name, FLOAT) for name in ("time", "balance", "rise")], align=True)
 
 
@@ -62,9 +60,10 @@ class Count(IntEnum):
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
-    LAID = auto()  #: whether the balance to come is laid out, and of whom
-    AHEAD = auto()  #: its rows
-    TURN = auto()  #: the row at which it turns down
+    AHEAD = auto()  #: rows of the balance to come, 0: none stands
+    USED = auto()  #: machines that jobs have from its last row on
+    SEEN = auto()  #: the first of `ends` behind its last row
+    STANDS = auto()  #: 1: the reservation is by this balance, and no machine was switched since
     KEEPER = auto()  #: who decides how many are kept off
     USABLE = auto()  #: machines that are not to be kept off (proportional)
     PERIOD = auto()  #: the next period at which is decided
@@ -124,4 +123,5 @@ class Powered(Block):
         "ahead": (AHEAD, 1),
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
         "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
+        "granted": (FLOAT, 1),  # the greatest that can be paid for a size, or for a larger one
     }
