@@ -63,6 +63,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "refused": (len(sizes),),
             "granted": (len(sizes),),
             "least": (levels[-1],),
+            "areas": (levels[-1],),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),
         },
@@ -74,8 +75,9 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     jobs["rank"] = np.arange(size) if order is None else order
     world.ranked[jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
+    world.areas[:] = math.inf
     world.free[:] = all_of(machine)
-    world.clock[[Clock.FIRST, Clock.SINCE]] = workload.submit_time[0] if size else 0.0
+    world.clock[[Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
     count[tables.IN_TURN], count[tables.FILLS] = int(order is None), int(policy.base.backfills)

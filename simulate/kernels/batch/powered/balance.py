@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import FIRST_END, HEAD, RESERVATION, RUNNING
-from .tables import BUDGET, Clock, Count
+from ..tables import FIRST_END, RUNNING
+from .tables import Clock, Count
 
 
 @inner
@@ -89,7 +89,7 @@ def _rises(world, watts):
 
 
 @inner
-def _balance(world, time):
+def balance_at(world, time):
     """What is there at that time."""
     count, ahead = world.count, world.ahead
     while ahead[count[Count.AHEAD] - 1].time < time:
@@ -106,21 +106,14 @@ def _balance(world, time):
 
 
 @inner
-def _stays(world, low, end, watts, begins, ends, others, since, until):
-    """Whether the balance stays at 0 or above from `low` to `end`.
-
-    A job takes `watts` from `begins` to `ends`, and `others` are taken from `since` to `until`; both have begun by then.
-    """
-    if low > end:
-        return True
+def least_at(world, low, end, watts, ends, others, until):
+    """When the balance is least, from `low` to `end`, if a job takes `watts` until `ends`, and `others` go until then."""
     time = max(low, _rises(world, watts + others))
     if time >= min(ends, until):
         time = max(low, min(ends, until), _rises(world, others if ends <= until else watts))
         if time >= max(ends, until):
             time = max(low, max(ends, until), _rises(world, 0.0))
-    time = min(time, end)
-    taken = watts * (min(time, ends) - begins) + others * (min(time, until) - since)
-    return _balance(world, time) - taken >= 0.0
+    return min(time, end)
 
 
 @inner
@@ -130,22 +123,8 @@ def affords(world, begins, size, ends):
     It is looked at from its start until all that then runs has ended, in the window.
     """
     clock = world.clock
-    end = min(clock[Clock.END], max(clock[Clock.LASTS], ends))
-    return _stays(world, begins, end, clock[Clock.EXTRA] * size, begins, ends, 0.0, begins, ends)
-
-
-@inner
-def affords_both(world, now, size, ends):
-    """Whether it does so with a job that starts now, and the first that waits gets what is reserved for it."""
-    clock, head = world.clock, world.least[world.count[HEAD]]
-    watts, starts = clock[Clock.EXTRA] * size, clock[RESERVATION]
-    end = min(clock[Clock.END], max(clock[Clock.LASTS], ends))
-    if world.count[Count.LIMIT] != BUDGET:
-        lacks = clock[Clock.HELD] / (starts - now) if starts > now else 0.0
-        return _stays(world, now, end, watts, now, ends, lacks, now, max(now, starts))
-    if not _stays(world, now, min(end, starts), watts, now, ends, 0.0, now, ends):
-        return False
-    end = min(clock[Clock.END], max(end, starts + head.wall))
-    return _stays(
-        world, max(now, starts), end, watts, now, ends, clock[Clock.EXTRA] * head.size, starts, starts + head.wall
-    )
+    end, watts = min(clock[Clock.END], max(clock[Clock.LASTS], ends)), clock[Clock.EXTRA] * size
+    if begins > end:
+        return True
+    time = least_at(world, begins, end, watts, ends, 0.0, ends)
+    return balance_at(world, time) - watts * (min(time, ends) - begins) >= 0.0

@@ -36,14 +36,15 @@ from ..tables import (
     WAITING,
 )
 from ..waiting import nothing, remove, search
+from .areas import insert_area, remove_area
 from .balance import lay_out, look_again
 from .budget import account, hold, in_window, may_begin, next_stage
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, boot_time, finish, usable
 from .outlook import when_free
-from .paid import cannot_be_paid, know_nothing
+from .paid import cannot_be_paid
 from .switching import block, shut_down
-from .tables import CAP, Clock, Count, Powered
+from .tables import BUDGET, CAP, Clock, Count, Powered
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
 ROOM = 6
@@ -67,6 +68,8 @@ def _begin(world, rank, now):
     """Start a job that waits."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
+    if world.count[Count.LIMIT] >= BUDGET:
+        remove_area(world, rank)
     world.count[WAITING] -= 1
     world.count[Count.AHEAD] = world.count[Count.STANDS] = 0
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
@@ -100,8 +103,8 @@ def _fill(world, rank, now, limited):
     if late:
         count[SPARE] -= size
     if limited:
-        world.granted[:] = -math.inf
         lay_out(world, now)
+        count[Count.LEFT] = 0
 
 
 @inner
@@ -110,7 +113,6 @@ def _pass(world, now):
     count, limited = world.count, in_window(world, now)
     if limited:
         look_again(world)
-        know_nothing(world)
     stands = count[Count.AHEAD] > 0 and count[Count.STANDS] == 1
     _heads(world, now, limited)
     if count[WAITING] == 0:
@@ -124,6 +126,8 @@ def _pass(world, now):
     count[RESERVED] = count[Count.STANDS] = 1
     if count[FILLS] == 0:
         return
+    if limited:
+        count[Count.LEFT], world.refused[:] = 0, math.inf
     rank = head
     while count[FREE] > 0 and count[WAITING] > 1:
         reservation = world.clock[RESERVATION]
@@ -142,7 +146,10 @@ def _submit(world, job, now, direct):
     waiting = world.count[WAITING]
     looked_at = submit(world, job, now, direct, begin, boot_time)
     if world.count[WAITING] > waiting:
-        world.clock[Clock.LOAD] += world.jobs[job].size * world.jobs[job].wall
+        area = world.jobs[job].size * world.jobs[job].wall
+        world.clock[Clock.LOAD] += area
+        if world.count[Count.LIMIT] >= BUDGET:
+            insert_area(world, world.jobs[job].rank, area)
     return looked_at
 
 

@@ -45,10 +45,10 @@ def liquid_load_horizon(world, now):
 def watch(world, now):
     """Before an instant: the horizon has been going down until now."""
     clock = world.clock
-    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SINCE]:
+    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SEEN]:
         before = liquid_load_horizon(world, now)
-        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SINCE])
-        clock[Clock.SINCE] = now
+        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SEEN])
+        clock[Clock.SEEN] = now
 
 
 @inner

@@ -63,6 +63,7 @@ class Count(IntEnum):
     AHEAD = auto()  #: rows of the balance to come, 0: none stands
     USED = auto()  #: machines that jobs have from its last row on
     SEEN = auto()  #: the first of `ends` behind its last row
+    LEFT = auto()  #: 1: it is known what is left beside the first that waits
     STANDS = auto()  #: 1: the reservation is by this balance, and no machine was switched since
     KEEPER = auto()  #: who decides how many are kept off
     USABLE = auto()  #: machines that are not to be kept off (proportional)
@@ -99,13 +100,20 @@ class Clock(IntEnum):
     MEASURED = auto()  #: when that was so
     HELD = auto()  #: joules kept for the first that waits
     LASTS = auto()  #: until when anybody runs in the balance to come
+    OTHERS = auto()  #: watts that are kept for the first that waits, from
+    SINCE = auto()
+    UNTIL = auto()
+    LOW_BEFORE = auto()  #: when the balance is least before it begins, and how much is left then
+    LEFT_BEFORE = auto()
+    LOW = auto()  #: the same from its beginning on
+    LEFT = auto()
     FIRST = auto()  #: the first instant
     PERIOD_S = auto()
     BOUND = auto()  #: of the mean liquid load horizon
     LOAD = auto()  #: size x walltime of all that wait
     HORIZON = auto()  #: liquid load horizon after the last instant
     SUMMED = auto()  #: its integral since the last decision
-    SINCE = auto()  #: when the last instant, or decision, was
+    SEEN = auto()  #: when the last instant, or decision, was
     MEAN = auto()  #: mean before the last decision
     CELLS = auto()
 
@@ -121,6 +129,7 @@ class Powered(Block):
         "tired": (np.dtype("u8"), 1),
         "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
         "ahead": (AHEAD, 1),
+        "areas": (FLOAT, 1),  # of each cell of the tree of those that wait: the least size x walltime below it
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
         "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
         "granted": (FLOAT, 1),  # the greatest that can be paid for a size, or for a larger one
