@@ -56,7 +56,7 @@ class Count(IntEnum):
     FIRST_BOOT = auto()  #: the list of jobs that boot
     LAST_BOOT = auto()
     SHUTS = auto()  #: 1: idle machines are switched off
-    TIRED = auto()  #: machines that have been idle for long enough, and some that no longer are
+    TIRED = auto()  #: machines that have been idle for long enough
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
@@ -127,7 +127,7 @@ class Powered(Block):
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
         "tired": (np.dtype("u8"), 1),
-        "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
+        "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so, where it may be so for a while
         "ahead": (AHEAD, 1),
         "areas": (FLOAT, 1),  # of each cell of the tree of those that wait: the least size x walltime below it
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
