@@ -51,34 +51,34 @@ def look_again(world):
 
 
 @inner
-def _further(world):
-    """Lay out a row more; False: nobody else ends in the window."""
+def _go_on(world, watts, until):
+    """Lay out rows, in the window, until the slope is at least that, and time; all that end at the last are in it."""
     count, clock, ends, ahead = world.count, world.clock, world.ends, world.ahead
     i, last, rows, used = count[Count.SEEN], count[FIRST_END] + count[RUNNING], count[Count.AHEAD], count[Count.USED]
-    while i < last and ends[i].job >= count[Count.TOTAL]:
-        i += 1
-    if i == last or ends[i].time >= clock[Clock.END]:
-        return False
-    time = ends[i].time
-    while i < last and ends[i].time == time:
+    time, balance, rise = ahead[rows - 1].time, ahead[rows - 1].balance, ahead[rows - 1].rise
+    while i < last:
+        then = ends[i].time
+        if then >= clock[Clock.END] or (rise >= watts and time >= until and then > time):
+            break
         if ends[i].job < count[Count.TOTAL]:
             used -= ends[i].size
+            balance += rise * (then - time)
+            time, rise = then, clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
+            ahead[rows].time, ahead[rows].balance, ahead[rows].rise = time, balance, rise
+            rows += 1
         i += 1
-    before = ahead[rows - 1]
-    ahead[rows].time, ahead[rows].balance = time, before.balance + before.rise * (time - before.time)
-    ahead[rows].rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
-    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = rows + 1, used, i
-    return True
+    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = rows, used, i
 
 
 @inner
 def _rises(world, watts):
     """When the slope is first at least that; infinite: not in the window."""
-    count, ahead = world.count, world.ahead
-    while ahead[count[Count.AHEAD] - 1].rise < watts:
-        if not _further(world):
-            return math.inf
-    low, high = 0, count[Count.AHEAD] - 1
+    ahead, last = world.ahead, world.count[Count.AHEAD] - 1
+    if ahead[last].rise < watts:
+        _go_on(world, watts, -math.inf)
+        last = world.count[Count.AHEAD] - 1
+        return ahead[last].time if ahead[last].rise >= watts else math.inf
+    low, high = 0, last
     while low < high:
         middle = (low + high) >> 1
         if ahead[middle].rise >= watts:
@@ -91,11 +91,10 @@ def _rises(world, watts):
 @inner
 def balance_at(world, time):
     """What is there at that time."""
-    count, ahead = world.count, world.ahead
-    while ahead[count[Count.AHEAD] - 1].time < time:
-        if not _further(world):
-            break
-    low, high = 0, count[Count.AHEAD]
+    ahead = world.ahead
+    if ahead[world.count[Count.AHEAD] - 1].time < time:
+        _go_on(world, -math.inf, time)
+    low, high = 0, world.count[Count.AHEAD]
     while high - low > 1:
         middle = (low + high) >> 1
         if ahead[middle].time <= time:

@@ -28,11 +28,10 @@ def liquid_load_horizon(world, now):
     count, left = world.count, world.clock[Clock.LOAD]
     if count[WAITING] == 0 or left <= 0.0:
         return 0.0
-    i, time, free = count[FIRST_END], now, max(count[FREE], 0)
+    time, free, jobs = now, max(count[FREE], 0), count[Count.TOTAL]
     for i in range(count[FIRST_END], count[FIRST_END] + count[RUNNING]):
         row = world.ends[i]
-        state = world.jobs[row.job].state
-        if state == TO_KEPT or state == BLOCKED:
+        if row.job >= jobs and (world.jobs[row.job].state == TO_KEPT or world.jobs[row.job].state == BLOCKED):
             continue
         if free * (row.time - time) >= left:
             break
