@@ -33,10 +33,13 @@ def change(world, kind, now, lasts, first_piece, size):
 
 
 @inner
-def take_highest(world, free, size):
-    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words of the machine)."""
-    pieces, used, word, left = world.pieces, world.count[PIECES], len(free) - 1, size
-    below = np.int64(-2)
+def take_highest(world, free, size, word):
+    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words looked at).
+
+    Args:
+        word: behind which the set has none. Returned is the word behind which it has none then.
+    """
+    pieces, used, left, below = world.pieces, world.count[PIECES], size, np.int64(-2)
     while left > 0:
         bits = free[word]
         while bits != _NONE and left > 0:
@@ -55,6 +58,7 @@ def take_highest(world, free, size):
         free[word] = bits
         word -= 1
     world.count[PIECES] = used
+    return word + 1
 
 
 @inner
@@ -76,6 +80,7 @@ def _note_tired(world, now):
                 if bits != _NONE and wait > 0.0:
                     bits &= _since(world, max(first, 64 * word), min(last, 64 * word + 63), since)
                 world.tired[word] |= bits
+                count[Count.HIGHEST_TIRED] = max(count[Count.HIGHEST_TIRED], word)
                 count[Count.TIRED] += popcount(bits)
         count[Count.FIRST_IDLE] = row.next
 
@@ -113,7 +118,7 @@ def shut_down(world, now):
     if size == 0:
         return
     begin_piece = count[PIECES]
-    take_highest(world, world.tired, size)
+    count[Count.HIGHEST_TIRED] = take_highest(world, world.tired, size, count[Count.HIGHEST_TIRED])
     for i in range(begin_piece, count[PIECES]):
         take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
     count[Count.TIRED] -= size
@@ -131,7 +136,7 @@ def keep_off(world, now):
     off = min(size, count[Count.OFF])
     if off > 0:
         begin_piece = count[PIECES]
-        take_highest(world, world.off, off)
+        take_highest(world, world.off, off, len(world.off) - 1)
         for i in range(begin_piece, count[PIECES]):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
             put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
@@ -140,7 +145,7 @@ def keep_off(world, now):
         count[Count.KEPT] += off
     if size > off:
         begin_piece = count[PIECES]
-        take_highest(world, world.free, size - off)
+        take_highest(world, world.free, size - off, len(world.free) - 1)
         used_again(world, begin_piece)
         count[Count.IDLE] -= size - off
         count[Count.ENDING] += size - off

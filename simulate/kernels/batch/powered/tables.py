@@ -57,6 +57,7 @@ class Count(IntEnum):
     LAST_BOOT = auto()
     SHUTS = auto()  #: 1: idle machines are switched off
     TIRED = auto()  #: machines that have been idle for long enough
+    HIGHEST_TIRED = auto()  #: behind which word there are none
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
