@@ -32,6 +32,7 @@ def lay_out(world, now):
     row = world.ahead[0]
     row.time, row.balance = now, clock[Clock.CREDIT]
     row.rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
+    clock[Clock.EVEN] = _rises(world, 0.0)
 
 
 @inner
@@ -111,7 +112,7 @@ def least_at(world, low, end, watts, ends, others, until):
     if time >= min(ends, until):
         time = max(low, min(ends, until), _rises(world, others if ends <= until else watts))
         if time >= max(ends, until):
-            time = max(low, max(ends, until), _rises(world, 0.0))
+            time = max(low, max(ends, until), world.clock[Clock.EVEN])
     return min(time, end)
 
 

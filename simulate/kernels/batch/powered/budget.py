@@ -12,7 +12,7 @@ import math
 from ...jit import inner
 from ..tables import MACHINE, RESERVATION, SPARE
 from .balance import affords, lay_out
-from .machines import boot_time, booted
+from .machines import boot_time, booted, usable
 from .outlook import free_at
 from .tables import BUDGET, Clock, Count
 
@@ -112,6 +112,14 @@ def hold(world, now, size, wall, guess):
         time = clock[RESERVATION] = _stage(world, low)
         world.count[SPARE] = free_at(world, time, size) - size
     clock[Clock.HELD] = clock[Clock.EXTRA] * size * max(0.0, min(time + wall, clock[Clock.END]) - time)
+
+
+@inner
+def still_held(world, now, size, wall):
+    """Whether the reservation of the first that waits stands, where the balance and the machines do."""
+    if size > usable(world, size):
+        return True
+    return world.clock[RESERVATION] > now and not affords(world, now, size, now + wall)
 
 
 @inner

@@ -38,7 +38,7 @@ from ..tables import (
 from ..waiting import nothing, remove, search
 from .areas import insert_area, remove_area
 from .balance import lay_out, look_again
-from .budget import account, hold, in_window, may_begin, next_stage
+from .budget import account, hold, in_window, may_begin, next_stage, still_held
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, boot_time, finish, usable
 from .outlook import when_free
@@ -118,7 +118,7 @@ def _pass(world, now):
     if count[WAITING] == 0:
         return
     head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
-    if count[RESERVED] == 0 or (limited and not (stands and wanted > usable(world, wanted))):
+    if count[RESERVED] == 0 or (limited and not (stands and still_held(world, now, wanted, world.least[head].wall))):
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
         if limited:

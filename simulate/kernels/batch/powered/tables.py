@@ -101,6 +101,7 @@ class Clock(IntEnum):
     MEASURED = auto()  #: when that was so
     HELD = auto()  #: joules kept for the first that waits
     LASTS = auto()  #: until when anybody runs in the balance to come
+    EVEN = auto()  #: from when on it goes down no more
     OTHERS = auto()  #: watts that are kept for the first that waits, from
     SINCE = auto()
     UNTIL = auto()
