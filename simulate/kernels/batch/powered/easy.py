@@ -45,6 +45,7 @@ from .outlook import when_free
 from .paid import cannot_be_paid
 from .switching import block, shut_down
 from .tables import BUDGET, CAP, Clock, Count, Powered
+from .tables import NOBODY as NO_KEEPER
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
 ROOM = 6
@@ -71,7 +72,7 @@ def _begin(world, rank, now):
     if world.count[Count.LIMIT] >= BUDGET:
         remove_area(world, rank)
     world.count[WAITING] -= 1
-    world.count[Count.AHEAD] = world.count[Count.STANDS] = 0
+    world.count[Count.AHEAD] = 0
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
 
 
@@ -104,7 +105,14 @@ def _fill(world, rank, now, limited):
         count[SPARE] -= size
     if limited:
         lay_out(world, now)
-        count[Count.LEFT] = 0
+        count[Count.LEFT] = count[Count.STANDS] = 0
+
+
+@inner
+def _stands(world):
+    """Whether the machines are still as they were when the reservation was made, where that matters to it."""
+    count = world.count
+    return count[Count.STANDS] == 1 or (count[Count.KEEPER] == NO_KEEPER and count[Count.LIMIT] < BUDGET)
 
 
 @inner
@@ -113,12 +121,13 @@ def _pass(world, now):
     count, limited = world.count, in_window(world, now)
     if limited:
         look_again(world)
-    stands = count[Count.AHEAD] > 0 and count[Count.STANDS] == 1
+    stands = _stands(world) and (count[Count.AHEAD] > 0 or not limited)
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
     head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
-    if count[RESERVED] == 0 or (limited and not (stands and still_held(world, now, wanted, world.least[head].wall))):
+    held = count[RESERVED] == 1 and stands
+    if not held or (limited and not still_held(world, now, wanted, world.least[head].wall)):
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
         if limited:
@@ -194,9 +203,10 @@ def _instant(world, now):
         count[NEXT] = job + 1
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
+        direct = direct and (count[WAITING] == 0 or _stands(world))
         if _submit(world, job, now, direct):
             unsettled = True
-    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0))
+    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0 or not _stands(world)))
     if unsettled and count[WAITING] > 0:
         _pass(world, now)
     free = count[FREE]
