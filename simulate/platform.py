@@ -6,9 +6,14 @@ Rule: this is what is known of the machines, never how they are doing at the mom
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .network import Network
 
 
 class Contention(StrEnum):
@@ -151,6 +156,17 @@ class Node:
     cpus: tuple[int, ...] = ()
 
 
+class Wiring(Protocol):
+    """What joins the nodes of a cluster, found out where jobs send something."""
+
+    @property
+    def storages(self) -> Collection[str]:
+        """Names of the storages that nodes reach."""
+
+    def network(self) -> Network:
+        """The nodes, in their order, and what joins them. Raises ConfigError: it cannot be simulated."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The nodes in file order (ties between nodes go to the lowest index).
@@ -159,6 +175,7 @@ class Cluster:
         oversubscription: threads per core that may be placed on a node; math.inf = unlimited.
         groups: named groups of nodes (clusters of hosts), name -> node names.
         source: where it was read from, for messages.
+        wiring: what joins its nodes; None = not known.
     """
 
     name: str
@@ -166,6 +183,7 @@ class Cluster:
     oversubscription: float = 1.0
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     source: str = ""
+    wiring: Wiring | None = field(default=None, compare=False)
 
     @cached_property
     def index(self) -> dict[str, int]:

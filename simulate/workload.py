@@ -6,11 +6,14 @@ Rule: what is in it can be replayed; what could not be is left out where it is r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .dependencies import Dependencies, side_by_side
+from .phases import Programs, together
 
 Array = npt.NDArray[Any]
 
@@ -22,11 +25,15 @@ class Workload:
     Args:
         name: of the file, say.
         id: numbers of the jobs, int64.
-        submit_time, run_time, walltime: seconds; submit times ascend, run times are not below 0.
+        submit_time, run_time, walltime: seconds; submit times ascend, run times are not below 0, and nan where they
+            depend on where a job runs.
         size: resources that each job asks for, int64, 1 or more.
         more: other columns that a format knows, by name.
         machine: resources of the machine that the workload was made for; None = not said.
         left_out: what is in the file and not in here: why -> how many.
+        programs: what jobs do whose run time is nan; the column `program` has their numbers, -1 for the others.
+        dependencies: whose end jobs wait for before they are submitted, be it later than their submit time; None:
+            nobody's.
     """
 
     name: str
@@ -38,6 +45,8 @@ class Workload:
     more: Mapping[str, Array] = field(default_factory=dict)
     machine: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    programs: Programs | None = None
+    dependencies: Dependencies | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -52,7 +61,12 @@ class Workload:
         left_out = dict(self.left_out)
         if gone and why:
             left_out[why] = left_out.get(why, 0) + gone
-        return Workload(self.name, **columns, more=more, machine=self.machine, left_out=left_out)
+        dependencies = None
+        if self.dependencies is not None:
+            dependencies, lost = self.dependencies.take(rows, len(self))
+            if lost:
+                left_out[LOST] = left_out.get(LOST, 0) + lost
+        return replace(self, **columns, more=more, left_out=left_out, dependencies=dependencies)
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:
@@ -72,8 +86,26 @@ def joined(workloads: Sequence[Workload]) -> Workload:
         for why, count in each.left_out.items():
             left_out[why] = left_out.get(why, 0) + count
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)
-    name = "+".join(each.name for each in workloads)
-    return in_order(Workload(name, **columns, more=more, machine=machine, left_out=left_out))
+    name, programs = "+".join(each.name for each in workloads), None
+    if any(each.programs for each in workloads):
+        programs, more["program"] = _programs(workloads)
+    dependencies = side_by_side([(each.dependencies, len(each)) for each in workloads])
+    return in_order(Workload(
+        name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies
+    ))  # fmt: skip
+
+
+def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
+    """What their jobs do, and which of it each does."""
+    programs, before = together([each.programs for each in workloads if each.programs])
+    added, columns = iter(before), []
+    for each in workloads:
+        if each.programs:
+            mine = each.more["program"]
+            columns.append(np.where(mine < 0, mine, mine + next(added)))
+        else:
+            columns.append(np.full(len(each), -1))
+    return programs, np.concatenate(columns)
 
 
 def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
@@ -88,6 +120,8 @@ def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
 
 
 COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")
+#: What is counted where a job stays that waited for one that does not.
+LOST = "dependencies on jobs that are left out"
 
 
 def in_order(workload: Workload) -> Workload:

@@ -91,10 +91,11 @@ def _swf_to_batsim(wishes: Wishes) -> Converted:
 
 
 def _batsim_to_swf(wishes: Wishes) -> Converted:
+    from ...simulate.batch.machine import speeds_of
     from ...simulate.formats.batsim_jobs import load_batsim, workload_of
     from ...simulate.formats.convert_workloads import batsim_to_swf
 
-    speeds = inputs.speeds(None if wishes.cluster is None else inputs.read_machine(wishes.cluster))
+    speeds = speeds_of(None if wishes.cluster is None else inputs.read_machine(wishes.cluster))
     given = load_batsim(wishes.source)
     jobs = workload_of(given, wishes.source, speeds=speeds, skip_invalid=wishes.skip_invalid)
     return batsim_to_swf(

@@ -213,13 +213,20 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[object], reading: Iterable[str] = ("batch.swf",)) -> None:
-    """Load what replays traces under these policies, and what reads them, as `load_kernels`."""
+def load_replay(
+    policies: Iterable[object], reading: Iterable[str] = ("batch.swf",), *, networked: bool = False
+) -> None:
+    """Load what replays traces under these policies, and what reads them, as `load_kernels`.
+
+    Args:
+        networked: jobs' run times depend on where they run.
+    """
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
 
     kernels = {
-        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy) for policy in policies
+        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy, networked=networked)
+        for policy in policies
     }
     load_kernels(*reading, *sorted(filter(None, kernels)))
 
@@ -236,12 +243,6 @@ def read_machine(path: Path) -> Cluster:
     from ...simulate.formats.machines import read_machine
 
     return read_machine(path)
-
-
-def speeds(cluster: Cluster | None) -> list[float]:
-    """Flop/s of a cluster's cores, all that there are; none where one of them is not known."""
-    found = [kind.speed for kind in cluster.types] if cluster is not None else []
-    return [speed for speed in found if speed is not None] if None not in found else []
 
 
 class Profiles:

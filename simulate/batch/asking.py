@@ -28,6 +28,7 @@ from ..errors import PolicyError
 from ..kernels.batch.tables import PIECE
 from ..workload import Workload
 from .custom import Job, OwnPolicy, Reject, Running, Snapshot, Start, View, Wake, columns_of
+from .dependents import Held, stranded
 from .intervals import Free, Interval, joined
 from .machine import Machine
 
@@ -42,9 +43,11 @@ FEW = 64
 class Outcome:
     """What became of the jobs; the columns are as in `Replayed`."""
 
+    submit_time: Array
     start_time: Array
     finish_time: Array
     rejected: Array
+    stranded: Array
     pieces: Array
     piece0: Array
     piece_count: Array
@@ -95,9 +98,9 @@ class _World:
         self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         ids = workload.more.get("name", workload.id).tolist()
-        columns = (workload.size.tolist(), workload.walltime.tolist(), workload.submit_time.tolist(), users)
-        self.upcoming = map(Job, range(count), ids, *columns)
+        self.columns = ids, workload.size.tolist(), workload.walltime.tolist(), users
         self.submit: list[float] = [*workload.submit_time.tolist(), math.inf]
+        self.submitted, self.held = workload.submit_time.copy(), Held(workload)
         self.next, self.count, self.now, self.asked = 0, count, -math.inf, -math.inf
         self.start, self.finish = [math.nan] * count, [math.nan] * count
         self.rejected = [False] * count
@@ -111,7 +114,7 @@ class _World:
         self.running: list[Running] = []
         self.wakes: list[float] = []
         self.woken = False
-        table = partial(columns_of, self.waiting, workload.size, workload.walltime, workload.submit_time)
+        table = partial(columns_of, self.waiting, workload.size, workload.walltime, self.submitted)
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, table
         )
@@ -140,18 +143,28 @@ class _World:
                 place += 1
             del untils[place], running[place]
             self.snapshot.ended.append(ended)
+            self.held.ended(ended.job.number, self.next)
+        for number in self.held.released():
+            self.submitted[number] = now
+            self._submit(number, now)
         while self.submit[self.next] == now and self.next < self.count:
-            job = next(self.upcoming)
+            number = self.next
             self.next += 1
-            if job.size > self.processors:
-                self.rejected[job.number] = True
-                continue
-            self.waiting[job.number] = job
-            self.snapshot.submitted.append(job)
+            if not self.held.waits(number):
+                self._submit(number, now)
         while self.wakes and self.wakes[0] == now:
             heappop(self.wakes)
             self.woken = True
         self.now = self.snapshot.time = now
+
+    def _submit(self, number: int, now: float) -> None:
+        ids, sizes, walls, users = self.columns
+        job = Job(number, ids[number], sizes[number], walls[number], now, users[number])
+        if job.size > self.processors:
+            self.rejected[number] = True
+            return
+        self.waiting[number] = job
+        self.snapshot.submitted.append(job)
 
     def news(self) -> bool:
         """Whether there is something to tell that was not told at the last call."""
@@ -248,7 +261,7 @@ class _World:
         number = job.number
         if not isinstance(number, int) or not 0 <= number < self.count or number in self.waiting:
             why = "there is no such job; it is not one that was shown"
-        elif number >= self.next:
+        elif number >= self.next or self.held.waits(number):
             why = "it is not submitted yet"
         elif self.rejected[number]:
             why = "it was rejected"
@@ -270,7 +283,9 @@ class _World:
         begins = np.zeros(len(counts), np.int64)
         begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]
         pieces = [interval for number in self.order for interval in self.given[number]]
-        columns = np.array(self.start), np.array(self.finish), np.array(self.rejected, bool)
+        left = stranded(np.array(self.held.unmet, np.int64), self.count)
+        rejected = np.array(self.rejected, bool) | left
+        columns = self.submitted, np.array(self.start), np.array(self.finish), rejected, left
         return Outcome(*columns, np.array(pieces, PIECE), begins, counts, instants)
 
 

@@ -22,6 +22,7 @@ from ..kernels.batch.contended import tables
 from ..kernels.batch.contended.tables import Contended as World
 from ..platform import Cluster
 from ..workload import Workload
+from .dependents import stranded
 from .pairs import Contending
 from .powered import CHANGE
 from .processors import Processors, processors_of
@@ -39,14 +40,12 @@ class Contended(Replayed):
     """What became of each job, and of its tasks.
 
     Args:
-        overran: which jobs were killed by their walltime.
         joules: of the machine, from the first submission to the last end; None: what it draws is not known.
         jobs_joules: of each job: its own, and its part in what its processors and nodes draw anyway; nan: not known.
         task_job, task_core, task_end: one row a task, in the order in which they began.
         processors: the machine.
     """
 
-    overran: Array
     joules: float | None
     jobs_joules: Array
     task_job: Array
@@ -87,7 +86,8 @@ def replay_contended(
 
 def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:
     jobs = world.jobs
-    rejected = jobs["state"] == tables.REJECTED
+    left = stranded(world.unmet, len(jobs))
+    rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     count = int(world.count[tables.TASKS])
     core, end = world.tasks["core"][:count].copy(), world.tasks["end"][:count].copy()
@@ -97,11 +97,10 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
     known = machine.powered
     return Contended(
-        workload, machine.cores, start, finish, rejected,
+        workload, machine.cores, jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
         *pieces_of(owner, core, len(jobs)),
         taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=np.empty(0, CHANGE),
         simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
-        overran=jobs["overran"] == 1,
         joules=machine.joules(world.processors["busy"], world.processors["awake"], span) if known else None,
         jobs_joules=np.where(rejected, math.nan, jobs["joules"]) if known else np.full(len(jobs), math.nan),
         task_job=owner, task_core=core, task_end=end, processors=machine,

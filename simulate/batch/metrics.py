@@ -54,19 +54,11 @@ class Summary:
     simulation_time: float
 
 
-def killed(replayed: Replayed) -> Array:
-    """Which jobs were ended by their walltime."""
-    if isinstance(replayed, Contended):
-        return replayed.overran
-    jobs = replayed.workload
-    return (jobs.run_time > jobs.walltime) & ~replayed.rejected
-
-
 def failed(replayed: Replayed) -> Array:
     """Which jobs ended by themselves, and returned something else than success, where the workload says so."""
     jobs = replayed.workload
     wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
-    return wrong & ~killed(replayed) & ~replayed.rejected
+    return wrong & ~replayed.overran & ~replayed.rejected
 
 
 def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
@@ -76,8 +68,8 @@ def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
         powers: of a resource, where they are known.
     """
     jobs, ran = replayed.workload, ~replayed.rejected
-    submit, start, finish = jobs.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
-    size, ended = jobs.size[ran], int(killed(replayed).sum())
+    submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
+    size, ended = jobs.size[ran], int(replayed.overran.sum())
     waiting, turnaround, run = start - submit, finish - submit, finish - start
     slow = turnaround[run > 0] / run[run > 0]
     bounded = np.maximum(1.0, turnaround / np.maximum(run, TAU_S))

@@ -1,7 +1,8 @@
 """The orders of a queue: which of the jobs that wait comes first.
 
 Rule: of equals the one that was submitted first, then the one that stands first in the file. Orders that a job's own
-numbers decide are ranks, known before the run; those that look at the time waited are sorted anew in each pass.
+numbers decide are ranks, known before the run; those that look at the time waited are sorted anew in each pass. Where
+jobs wait for others it is not known before who of equals is first, nor what f1 says: that is told at submission.
 Source: thesis of Poquet (2017); for wfp3, unicep and f1 the papers on them that RLScheduler compares with (Tang et al.
 2009; Carastan-Santos and de Camargo 2017).
 """
@@ -31,6 +32,8 @@ ORDERS = {
 }
 #: Orders that change with time, as kernels know them.
 CHANGING = {"wfp3": 1, "unicep": 2}
+#: The order that looks at when a job is submitted.
+SUBMITTED = {"f1": 3}
 
 
 def _f1(jobs: Workload, seed: int) -> Array:
@@ -47,11 +50,25 @@ _KEYS: dict[str, Callable[[Workload, int], Array]] = {
 }
 
 
-def ranks(jobs: Workload, order: str, seed: int) -> Array | None:
-    """The rank of each job; None where it is its place in the workload, or changes with time."""
-    if order not in _KEYS:
-        return None
-    ranked = np.argsort(_KEYS[order](jobs, seed), kind="stable")
+def told_later(jobs: Workload, order: str) -> int:
+    """How kernels know an order that cannot be told before the run; 0: it can."""
+    return CHANGING.get(order, 0) if jobs.dependencies is None else (CHANGING | SUBMITTED).get(order, 0)
+
+
+def ranks(jobs: Workload, order: str, seed: int) -> Array:
+    """The rank of each job, its place in the workload where the order is told later; see `ranked_by`."""
+    if order not in _KEYS or told_later(jobs, order):
+        return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
+    return ranked_by(jobs, _KEYS[order](jobs, seed))
+
+
+def ranked_by(jobs: Workload, keys: Array) -> Array:
+    """The rank of each job, the smallest key first; where jobs wait for others, the first of those that a job and its
+    equals have in common. O(jobs log jobs)."""
+    places, ranked = np.arange(len(jobs)), np.argsort(keys, kind="stable")
+    if jobs.dependencies is not None:
+        same = np.append(False, keys[ranked][1:] == keys[ranked][:-1])[: len(jobs)]
+        places = np.maximum.accumulate(np.where(same, 0, places))
     found = np.empty(len(jobs), np.int64)
-    found[ranked] = np.arange(len(jobs))
+    found[ranked] = places
     return found

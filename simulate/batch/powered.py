@@ -16,8 +16,9 @@ from ..kernels.batch import tables
 from ..kernels.batch.powered import tables as powered
 from ..kernels.batch.powered.tables import Clock, Count, Powered
 from ..workload import Workload
+from .dependents import held
 from .endless import refuse_endless
-from .orders import ranks
+from .orders import SUBMITTED, ranks, told_later
 from .powers import Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
@@ -34,6 +35,9 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
     if policy.limit or policy.keeper:
         refuse_endless(workload, "a policy that limits or keeps machines")
+    if told_later(workload, policy.base.order):
+        told = f"{policy.base.order!r} looks at when jobs are submitted, and here some wait for others"
+        raise ConfigError("policy", "order", told, f"with +, any but {', '.join(SUBMITTED)}")
     if powers is None:
         known = "a cluster file that says it, or --procs"
         raise ConfigError("policy", "", "what this machine draws is not known", known)
@@ -48,6 +52,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
             "classes": np.searchsorted(sizes, np.arange(machine + 1)),
+            **held(workload),
         },
         {
             "ranked": (size,),
@@ -68,11 +73,10 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "clock": (Clock.CELLS,),
         },
     )
-    order = ranks(workload, policy.base.order, seed)
     jobs = world.jobs[:size]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(size) if order is None else order
+    jobs["rank"] = ranks(workload, policy.base.order, seed)
     world.ranked[jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.areas[:] = math.inf
@@ -80,7 +84,7 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     world.clock[[Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
-    count[tables.IN_TURN], count[tables.FILLS] = int(order is None), int(policy.base.backfills)
+    count[tables.IN_TURN], count[tables.FILLS] = int(policy.base.order == "fcfs"), int(policy.base.backfills)
     count[Count.TOTAL] = count[Count.ROWS] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
     count[[Count.FIRST_IDLE, Count.FIRST_BOOT]] = -1

@@ -3,7 +3,8 @@
 Rule: exact, so that schedules can be compared bit for bit. Queue order: submit time, then position. At each instant
 all ends, then all submissions, then one pass; a job runs for the smaller of its run time and its walltime; one that
 asks for more than the machine has is rejected; one that takes no time ends at the instant at which it starts, and
-another pass follows at that instant. Resources are given out lowest numbers first.
+another pass follows at that instant. Resources are given out lowest numbers first. A job that waits for others is
+submitted at the instant at which the last of them has ended well, or at its own submit time if that is later.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ import numpy.typing as npt
 from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.batch import tables
+from ..kernels.batch.network.tables import Networked, NetworkedReserving
 from ..kernels.batch.powered.tables import Powered
+from ..network import Network
 from ..workload import Workload
 from . import powered, worlds
 from .asking import ask
 from .custom import OwnPolicy
+from .dependents import stranded
 from .machine import Machine
+from .networked import network_for
 from .powers import TAURUS, Powers
 from .spec import Conservative, Easy, Policy, Saving
 
@@ -38,8 +43,11 @@ class Replayed:
     """What became of each job, one row a job of the workload.
 
     Args:
+        submit_time: seconds; of a job that waited for others, when it could be submitted.
         start_time, finish_time: seconds; nan where the job was rejected.
-        rejected: it asks for more than there is, or its policy rejected it.
+        rejected: it asks for more than there is, or its policy rejected it, or it is stranded.
+        stranded: it was never submitted, for a job that it waits for was rejected, or did not end well.
+        overran: it was ended by its walltime.
         pieces: first and last of each run of resources, for all jobs; job i has `pieces[piece0[i]:][:piece_count[i]]`.
         taken_time: when it was given its resources: before its start, where some of them, `booted`, had to boot.
         changes: of machines that were switched, see `powered.CHANGE`.
@@ -49,9 +57,12 @@ class Replayed:
 
     workload: Workload
     machine: int
+    submit_time: Array
     start_time: Array
     finish_time: Array
     rejected: Array
+    stranded: Array
+    overran: Array
     pieces: Array
     piece0: Array
     piece_count: Array
@@ -70,6 +81,7 @@ def replay(
     seed: int = 0,
     groups: Sequence[tuple[int, int]] = (),
     powers: Powers | None = TAURUS,
+    network: Callable[[], Network] | None = None,
     decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
@@ -83,23 +95,26 @@ def replay(
         groups: first and last resource of each cluster of the machine, for allocations that look at them; none: it is
             one cluster.
         powers: of a resource, where the policy looks at them.
+        network: what joins the resources, where run times depend on it.
         decision_time: of a policy of one's own: seconds of simulated time that each call takes, see `asking`; None: as
             long as it took by `clock`.
         progress: called now and then with the simulated time.
         clock: seconds, for `simulation_time`.
 
     Raises:
-        ConfigError: no such machine; no such time to decide, or of a policy that takes none.
+        ConfigError: no such machine; no such time to decide, or of a policy that takes none; see `network_for`.
         PolicyError: see `ask`.
     """
     if machine < 1 or machine > 2**31 - 64:
         raise ConfigError("machine", "", f"{machine} resources", "1 or more")
+    joined = network_for(workload, machine, policy, network)
     if not isinstance(policy, Policy):
-        whole = Machine(machine, tuple(groups), powers)
+        whole = Machine(machine, groups, powers)
         return _asked(workload, whole, policy, decision_time, progress, clock)
     if decision_time != 0.0:
         raise ConfigError("decision_time", "", "compiled policies decide in no time", "0, or a policy of one's own")
-    kernel, world = load(_kernel_of(policy)), _world(workload, machine, policy, seed, groups, powers)
+    kernel = load(_kernel_of(policy, networked=joined is not None))
+    world = _world(workload, machine, policy, seed, groups, powers, joined)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
@@ -108,7 +123,8 @@ def replay(
             progress(float(world.clock[tables.NOW]))
     spent = clock() - began
     jobs, count = world.jobs[: len(workload)], world.count
-    rejected = jobs["state"] == tables.REJECTED
+    left = stranded(world.unmet, len(workload))
+    rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     taken, booted, changed = start, np.zeros(len(jobs), np.int64), np.empty(0, powered.CHANGE)
@@ -117,9 +133,13 @@ def replay(
         taken, booted = np.where(rejected, math.nan, jobs["taken"]), powered.boots(world)
         changed = powered.changes(world)
     instants = int(count[tables.INSTANTS])
+    overran = (workload.run_time > workload.walltime) & ~rejected
+    if isinstance(world, Networked | NetworkedReserving):
+        overran |= (world.courses["killed"] == 1) & ~rejected
     return Replayed(
-        workload, machine, start, finish, rejected, *pieces, taken, booted, changed, spent, instants
-    )
+        workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
+        taken, booted, changed, spent, instants,
+    )  # fmt: skip
 
 
 def _asked(
@@ -130,30 +150,33 @@ def _asked(
         raise ConfigError("decision_time", "", f"{decision_time:g}", "seconds, 0 or more")
     began = clock()
     done = ask(workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress)
-    columns = done.start_time, done.finish_time, done.rejected, done.pieces, done.piece0, done.piece_count
+    overran = (workload.run_time > workload.walltime) & ~done.rejected
+    columns = (done.submit_time, done.start_time, done.finish_time, done.rejected, done.stranded, overran,
+               done.pieces, done.piece0, done.piece_count)  # fmt: skip
     unswitched = np.zeros(len(workload), np.int64), np.empty(0, powered.CHANGE)
     return Replayed(
         workload, machine.processors, *columns, done.start_time, *unswitched, clock() - began, done.instants
     )
 
 
-def kernel_of(policy: object) -> str | None:
+def kernel_of(policy: object, *, networked: bool = False) -> str | None:
     """The kernel that replays it; None: one of a user's own needs none."""
-    return _kernel_of(policy) if isinstance(policy, Policy) else None
+    return _kernel_of(policy, networked=networked) if isinstance(policy, Policy) else None
 
 
-def _kernel_of(policy: Policy) -> str:
-    if isinstance(policy, Conservative):
-        return "batch.conservative"
-    return "batch.powered.easy" if isinstance(policy, Saving) else "batch.easy"
+def _kernel_of(policy: Policy, *, networked: bool) -> str:
+    if isinstance(policy, Saving):
+        return "batch.powered.easy"
+    kind = "conservative" if isinstance(policy, Conservative) else "easy"
+    return f"batch.network.{kind}" if networked else f"batch.{kind}"
 
 
 def _world(
     workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
-    powers: Powers | None,
+    powers: Powers | None, network: Network | None,
 ) -> worlds.World | Powered:  # fmt: skip
     if isinstance(policy, Saving):
         return powered.powered_world(workload, machine, policy, powers, seed)
     if isinstance(policy, Conservative):
-        return worlds.conservative(workload, machine, policy, seed, groups)
-    return worlds.easy(workload, machine, policy, seed)
+        return worlds.conservative(workload, machine, policy, seed, groups, network)
+    return worlds.easy(workload, machine, policy, seed, network)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..errors import ConfigError
 from ..workload import Workload
 from .options import Amount, amount, choice, number
 
@@ -33,11 +34,19 @@ class Limit:
     end: float = number(math.inf, -math.inf, math.inf, _END)
 
     def window(self, workload: Workload) -> tuple[float, float] | None:
-        """When it holds for a workload: from its first to its last submission at most; None: never."""
+        """When it holds for a workload: from its first to its last submission at most; None: never.
+
+        Raises:
+            ConfigError: when the last of jobs that wait for others is submitted nobody knows, nor says an end.
+        """
         if not len(workload):
             return None
         begin = max(self.begin, float(workload.submit_time[0]))
-        end = min(self.end, float(workload.submit_time[-1]))
+        if workload.dependencies is None:
+            end = min(self.end, float(workload.submit_time[-1]))
+        elif math.isinf(end := self.end):
+            why = "missing: jobs wait for others, so that it is not known when the last is submitted"
+            raise ConfigError("policy", "end", why, "end=SECONDS")
         return (begin, end) if end > begin else None
 
 

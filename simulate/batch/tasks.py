@@ -16,6 +16,8 @@ from ..kernels.batch.contended import tables
 from ..kernels.batch.contended.tables import Contended
 from ..kernels.batch.tables import PIECE
 from ..workload import Workload
+from .dependents import held
+from .orders import ranked_by
 from .pairs import Contending, Nodes
 from .processors import Processors
 
@@ -59,6 +61,7 @@ def contended_world(workload: Workload, machine: Processors, policy: Contending,
             "jobs": jobs,
             "tasks": np.zeros(int(jobs["size"][jobs["state"] == tables.WAITS].sum()), tables.TASK),
             "random": np.array([seed], np.uint64),
+            **held(workload, np.ones(size, bool)),
         },
         {
             "queue": (size,),
@@ -105,8 +108,9 @@ def _jobs(workload: Workload, policy: Contending) -> tuple[Array, Array]:
         "low_mem": jobs["memory"],
         "low_mem_bw": jobs["demand"],
     }
-    ranked = np.argsort(keys.get(policy.job, nothing), kind="stable")
-    jobs["rank"][ranked] = np.arange(len(workload))
+    jobs["rank"] = ranked_by(workload, keys.get(policy.job, nothing))
+    ranked = np.zeros(len(workload), np.int64)
+    ranked[jobs["rank"]] = np.arange(len(workload))
     return jobs, ranked
 
 

@@ -13,29 +13,33 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch import tables
+from ..kernels.batch.network.tables import Networked, NetworkedReserving
 from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving
 from ..kernels.block import Block
+from ..network import Network
 from ..workload import Workload
+from .dependents import held
 from .endless import refuse_endless
-from .orders import CHANGING, ranks
+from .networked import network_tables
+from .orders import ranks, told_later
 from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
-World = Replay | Reserving
+World = Replay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
 #: Jobs for which a profile has room at first.
 FEW = 64
 
 
-def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> Replay:
-    """For EASY and strict order."""
-    size, order = len(workload), ranks(workload, policy.order, seed)
-    sorts = policy.order in CHANGING
+def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None) -> World:
+    """For EASY and strict order, on a network."""
+    size, sorts = len(workload), told_later(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
-    world = Replay(
-        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64)},
+    kind, joined = (Replay, {}) if network is None else (Networked, network_tables(workload, network))
+    world = kind(
+        {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64), **held(workload), **joined},
         {
             "jobs": (size,),
             "ranked": (size,),
@@ -50,35 +54,40 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> 
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, order)
+    _jobs(world, workload, ranks(workload, policy.order, seed))
     world.ranked[world.jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.free[:] = all_of(machine)
     world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(order is None)
-    world.count[tables.ORDER] = CHANGING.get(policy.order, 0)
+    world.count[tables.IN_TURN] = int(policy.order == "fcfs")
+    world.count[tables.ORDER] = sorts
     world.count[tables.FILLS] = int(policy.backfills)
     return world
 
 
 def conservative(
-    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]]
-) -> Reserving:
+    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]],
+    network: Network | None = None,
+) -> World:  # fmt: skip
     """For conservative backfilling; `groups`: first and last resource of each cluster of the machine.
 
     Raises:
-        ConfigError: a job has no walltime: behind it, no other could be promised a place.
+        ConfigError: a job has no walltime: behind it, no other could be promised a place; see `Groups`.
     """
     refuse_endless(workload, "conservative backfilling")
     size, words = len(workload), -(-machine // 64)
-    most = min(size, machine) + 1
-    world = Reserving(
+    most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
+    within = list(groups) if variant == "local" else []
+    kind, joined = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
+    world = kind(
         {
             "pieces": _pieces(size, machine),
             "slices": np.zeros(2 * FEW, tables.SLICE),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
-            "groups": np.array(list(groups) or [(0, machine - 1)], tables.PIECE),
+            "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
+            **held(workload),
+            **joined,
         },
         {
             "jobs": (size,),
@@ -91,11 +100,12 @@ def conservative(
         },
     )
     _jobs(world, workload, ranks(workload, policy.order, seed))
-    count, variant = world.count, policy.allocation.removeprefix("best-effort-")
+    count = world.count
     world.slices[0] = (-math.inf, machine, 1)
     world.free[:] = all_of(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
+    count[tables.ORDER] = told_later(workload, policy.order)
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
     world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
     return world
@@ -107,7 +117,7 @@ def grown(world: Block) -> Any:
     fixed["pieces"] = _twice(world.pieces)
     if isinstance(world, Powered):
         fixed["jobs"] = _twice(world.jobs)
-    if isinstance(world, Reserving):
+    if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
         for name in ("slices", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])
@@ -125,11 +135,12 @@ def _twice(table: Array) -> Array:
     return found
 
 
-def _jobs(world: Block, workload: Workload, order: Array | None) -> None:
+def _jobs(world: Block, workload: Workload, order: Array) -> None:
     jobs = world.jobs
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = np.arange(len(workload)) if order is None else order
+    jobs["rank"] = order
+    world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
 
 
 def _pieces(size: int, machine: int) -> Array:

@@ -1,14 +1,15 @@
 """Batsim's workloads as workloads of rigid jobs, and the other way round.
 
-Rule: a job runs for as long as its profile says on resources that are alike and have no network; whose profile needs
-more than that is an error with its name, or left out and counted where that is wanted. A job without a walltime may run
+Rule: where waiting or computing alone decides how long a job runs, on resources that are alike, that is its run time;
+else what it does is laid out for the replay, if the machine has what it needs. What cannot be replayed is an error with
+the job's name, or left out and counted where that is wanted. A job without a walltime may run
 for ever, as far as a scheduler knows: its walltime is infinite.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
+from ..phases import Laying
 from ..workload import Workload, in_order
 from .batsim import BatsimWorkload, Job, parse_batsim, plain
-from .batsim_profiles import Profile, Run
+from .batsim_runs import Run, Runs
 from .batsim_types import parse_profile
 from .documents import parse_json
 from .reading import decode, read_bytes, unpacked
 from .shape import shown
 from .swf import COLUMNS
-from .units import bad
 
 Array = npt.NDArray[Any]
-#: Most sequences within each other.
-DEEPEST = 64
 #: The shortest walltime: Batsim knows none of 0.
 SHORTEST_S = math.ulp(0.0)
 #: What SWF knows of a job and Batsim does not: fields of a user's own, where they are numbers; -1 = not known.
@@ -45,24 +44,28 @@ def load_batsim(path: Path) -> BatsimWorkload:
     return parse_batsim(parse_json(text, source), source)
 
 
-def read_batsim(path: Path, *, speeds: Collection[float] = (), skip_invalid: bool = False) -> Workload:
+def read_batsim(
+    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
+) -> Workload:
     """The jobs of a Batsim workload, in the order of submission. O(bytes).
 
     Args:
         speeds: flop/s of the machine's resources, all that there are; () = not known.
+        storages: names of the storages in the machine's network; None = it has no network.
         skip_invalid: leave out, and count, the jobs that cannot be replayed.
 
     Raises:
         ConfigError: it is none, or has a job that cannot be replayed.
     """
-    return workload_of(load_batsim(path), path, speeds=speeds, skip_invalid=skip_invalid)
+    return workload_of(load_batsim(path), path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
 def workload_of(
-    given: BatsimWorkload, path: Path, *, speeds: Collection[float] = (), skip_invalid: bool = False
-) -> Workload:
+    given: BatsimWorkload, path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None,
+    skip_invalid: bool = False,
+) -> Workload:  # fmt: skip
     """See `read_batsim`. O(jobs + profiles x sizes)."""
-    site, refused, runs = _Site(given.profiles, path.parent, speeds), list[int](), list[Run]()
+    site, refused, runs = Runs(given.profiles, path.parent, speeds, storages), list[int](), list[Run]()
     for i, job in enumerate(given.jobs):
         try:
             runs.append(site.run(job.profile, job.res) if job.res else Run(0.0))
@@ -71,7 +74,7 @@ def workload_of(
                 raise _refusal(str(path), i, job, given.profiles[job.profile].type, error) from None
             refused.append(i)
             runs.append(Run(0.0))
-    workload = _workload(path, given, runs)
+    workload = _workload(path, given, runs, site.laying)
     kept = np.ones(len(runs), bool)
     kept[refused] = False
     workload = workload.take(kept, "jobs that cannot be replayed")
@@ -86,7 +89,7 @@ def _refusal(source: str, i: int, job: Job, type_: str, error: ConfigError) -> C
     )
 
 
-def _workload(path: Path, given: BatsimWorkload, runs: list[Run]) -> Workload:
+def _workload(path: Path, given: BatsimWorkload, runs: list[Run], laying: Laying) -> Workload:
     """All jobs, in the file's order."""
     jobs = given.jobs
     more = {
@@ -99,6 +102,9 @@ def _workload(path: Path, given: BatsimWorkload, runs: list[Run]) -> Workload:
         more["name"] = np.array([str(job.id) for job in jobs], object)
     if any(run.status for run in runs):
         more["returns"] = np.array([run.status for run in runs], np.int64)
+    placed = any(run.program >= 0 for run in runs)
+    if placed:
+        more["program"] = np.array([run.program for run in runs], np.int64)
     return Workload(
         path.name.removesuffix(".gz").removesuffix(".json"),
         np.array([job.id for job in jobs] if numbered else np.arange(1, len(jobs) + 1), np.int64),
@@ -108,6 +114,7 @@ def _workload(path: Path, given: BatsimWorkload, runs: list[Run]) -> Workload:
         np.array([job.res for job in jobs], np.int64),
         more=more,
         machine=given.nb_res,
+        programs=laying.programs() if placed else None,
     )
 
 
@@ -119,52 +126,6 @@ def _kept(jobs: Sequence[Job]) -> dict[str, Array]:
 
 def _counts(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53
-
-
-class _Site:
-    """Resources that are alike, without a network; each profile's run on each size is told once."""
-
-    def __init__(self, profiles: Mapping[str, Profile], folder: Path, speeds: Collection[float]) -> None:
-        self._profiles, self._folder, self._speeds = profiles, folder, speeds
-        self._runs: dict[tuple[str, int], Run] = {}
-        self._open: list[str] = []
-
-    def run(self, profile: str, size: int) -> Run:
-        """See `Site`."""
-        if (profile, size) not in self._runs:
-            self._runs[profile, size] = self._run(profile, size)
-        return self._runs[profile, size]
-
-    def _run(self, profile: str, size: int) -> Run:
-        if profile in self._open or len(self._open) >= DEEPEST:
-            chain = " -> ".join(map(shown, [*self._open[:3], profile]))
-            raise bad(f"a sequence within itself, or more than {DEEPEST} of them: {chain}", "a sequence that ends")
-        given = self._profiles.get(profile)
-        if given is None:
-            raise bad(f"its part {shown(profile)!r} is no profile of this file", "its profiles")
-        self._open.append(profile)
-        try:
-            run = given.work.run(size, self)
-        finally:
-            self._open.pop()
-        if not math.isfinite(run.seconds):
-            raise bad(f"{run.seconds:g} seconds", "a finite time")
-        return run._replace(status=run.status or given.returns)
-
-    def computing(self, flops: float) -> float:
-        """See `Site`."""
-        if flops == 0:
-            return 0.0
-        if not self._speeds:
-            raise bad("it computes, and nobody says how fast the machine is", "--cluster with a speed, in flop/s")
-        if len(set(self._speeds)) > 1:
-            what = f"it computes, and resources differ in speed ({min(self._speeds):g} to {max(self._speeds):g} flop/s)"
-            raise bad(what, "resources of one speed")
-        return flops / next(iter(self._speeds))
-
-    def file(self, path: str) -> Path:
-        """See `Site`."""
-        return self._folder / path
 
 
 def batsim_of(workload: Workload) -> BatsimWorkload:

@@ -1,7 +1,7 @@
 """What the jobs of a Batsim workload do: one frozen value for each kind of profile.
 
-Rule: a profile's run is told where waiting or computing alone decides it, on resources that are alike and have no
-network; what needs more than that is refused. Source: Batsim's documentation, "Workload".
+Rule: a profile says what is done on so many resources, whatever these are; how long that takes is not its matter.
+Source: Batsim's documentation, "Workload".
 """
 
 from __future__ import annotations
@@ -12,36 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..phases import Even, Matrix, Part, Stage, Steps, Store, Wait
 from .batsim_traces import rank_flops
 from .units import bad
 
-NETWORK = "what resources send each other is not simulated in batch mode"
-STORAGE = "what is moved to and from storage is not simulated in batch mode"
-ALONE = "profiles that wait or compute: delay, or com 0"
+ALLOWED = "profiles that wait, compute, or send"
 
 
-class Run(NamedTuple):
-    """What a profile's run is like.
+class Done(NamedTuple):
+    """What is done, and what is returned then; 0 = success."""
 
-    Args:
-        seconds: how long it takes.
-        computes: whether its resources draw what they draw when they compute; else they idle.
-        status: what it returns; 0 = success.
-    """
-
-    seconds: float
-    computes: bool = True
+    part: Part
     status: int = 0
 
 
 class Site(Protocol):
-    """Where a profile runs."""
+    """Where profiles are."""
 
-    def run(self, profile: str, size: int) -> Run:
-        """The run of another profile of the workload on `size` resources. Raises ConfigError."""
-
-    def computing(self, flops: float) -> float:
-        """Seconds that one resource takes for so many flops. Raises ConfigError: nobody says how fast it is."""
+    def done(self, profile: str, size: int) -> Done:
+        """What another profile of the workload does on `size` resources. Raises ConfigError."""
 
     def file(self, path: str) -> Path:
         """A file of the workload."""
@@ -50,8 +39,8 @@ class Site(Protocol):
 class Work(Protocol):
     """What a profile does."""
 
-    def run(self, size: int, site: Site) -> Run:
-        """How that goes on `size` resources. Raises ConfigError: it is made for another size, or needs a network."""
+    def on(self, size: int, site: Site) -> Done:
+        """That, on `size` resources. Raises ConfigError: it is made for another size, or not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +49,9 @@ class Delay:
 
     delay: float
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
-        return Run(self.delay, computes=False)
+        return Done(Wait(self.delay))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +69,11 @@ class Parallel:
     def _size(self) -> int:
         return len(self.cpu) or math.isqrt(len(self.com))
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
         if self._size not in (0, size):
             raise bad(f"it is made for {self._size} resources, and the job asks for {size}", "the same number")
-        if any(self.com):
-            raise bad(NETWORK, ALONE)
-        return Run(site.computing(max(self.cpu, default=0.0)))
+        return Done(Matrix(self.cpu, self.com))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +84,11 @@ class Homogeneous:
     com: float = 0.0
     spread: bool = False
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
-        if self.com and size > 1:
-            raise bad(NETWORK, ALONE)
-        return Run(site.computing(self.cpu / size if self.spread else self.cpu))
+        if not self.spread:
+            return Done(Even(self.cpu, self.com))
+        return Done(Even(self.cpu / size, self.com / (size * (size - 1)) if size > 1 else 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +98,15 @@ class Composed:
     sequence: tuple[str, ...]
     repeat: int = 1
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
-        seconds, computes = 0.0, False
-        for part in self.sequence:
-            run = site.run(part, size)
-            seconds, computes = seconds + run.seconds, computes or run.computes
-            if run.status:
-                return Run(seconds, computes, run.status)
-        return Run(self.repeat * seconds, computes)
+        parts = list[Part]()
+        for profile in self.sequence:
+            part, status = site.done(profile, size)
+            parts.append(part)
+            if status:
+                return Done(Steps(tuple(parts)), status)
+        return Done(Steps(tuple(parts), self.repeat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +115,40 @@ class UsageTrace:
 
     trace: str
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
         ranks = rank_flops(site.file(self.trace))
         if len(ranks) > size:
             raise bad(f"its trace has {len(ranks)} ranks, and the job asks for {size} resources", "one for each rank")
-        return Run(max(sum(map(site.computing, flops)) for flops in ranks))
+        return Done(Matrix(tuple(map(sum, ranks))))
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
-    """Moves bytes between the job's resources and a storage, or between two storages."""
+class OnStorage:
+    """Each resource reads bytes from a storage, and writes some to it; or all of them together do."""
 
+    storage: str
+    read: float
+    write: float
+    spread: bool = False
+
+    def on(self, size: int, site: Site) -> Done:
+        """See `Work`."""
+        shares = max(size, 1) if self.spread else 1
+        return Done(Store(self.storage, self.read / shares, self.write / shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Bytes go from one storage to another."""
+
+    source: str
+    target: str
     bytes: float
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
-        if self.bytes:
-            raise bad(STORAGE, ALONE)
-        return Run(0.0, computes=False)
+        return Done(Stage(self.source, self.target, self.bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +157,9 @@ class Unheard:
 
     why: str
 
-    def run(self, size: int, site: Site) -> Run:
+    def on(self, size: int, site: Site) -> Done:
         """See `Work`."""
-        raise bad(self.why, ALONE)
+        raise bad(self.why, ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .batsim_profiles import Composed, Delay, Homogeneous, Parallel, Profile, Storage, Unheard, UsageTrace, Work
+from .batsim_profiles import (
+    Composed,
+    Delay,
+    Homogeneous,
+    OnStorage,
+    Parallel,
+    Profile,
+    Staging,
+    Unheard,
+    UsageTrace,
+    Work,
+)
 from .shape import Convert, inside, listed, mapping, nearest, number, text, whole
 from .units import bad, found
 
@@ -74,15 +85,14 @@ def _composed(data: dict[str, Any]) -> Work:
 
 
 def _on_storage(data: dict[str, Any]) -> Work:
-    _field(data, "storage", text, "pfs")
-    _field(data, "generation_strategy", _strategy, False)
-    return Storage(_field(data, "bytes_to_read", _amount, 0.0) + _field(data, "bytes_to_write", _amount, 0.0))
+    storage, spread = _field(data, "storage", text, "pfs"), _field(data, "generation_strategy", _strategy, False)
+    return OnStorage(
+        storage, _field(data, "bytes_to_read", _amount, 0.0), _field(data, "bytes_to_write", _amount, 0.0), spread
+    )
 
 
 def _staging(data: dict[str, Any]) -> Work:
-    _field(data, "from", text)
-    _field(data, "to", text)
-    return Storage(_field(data, "nb_bytes", _amount))
+    return Staging(_field(data, "from", text), _field(data, "to", text), _field(data, "nb_bytes", _amount))
 
 
 def _usage(data: dict[str, Any], key: str = "trace") -> Work:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..errors import ConfigError
 from ..workload import Workload
 from .batsim import BatsimWorkload, batsim_text
 from .batsim_jobs import KEPT, batsim_of
@@ -29,6 +30,9 @@ def swf_to_batsim(jobs: Workload, description: str) -> Converted:
 
 def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted:
     """The SWF of a workload of which `jobs` are what can be replayed. O(jobs). Raises ConfigError: see `dump_swf`."""
+    if jobs.programs is not None:
+        where = "how long its jobs run depends on which resources they get, which differ in speed"
+        raise ConfigError(jobs.name, "", where, "a --cluster whose resources are of one speed")
     endless, more = np.isinf(jobs.walltime), jobs.more
     counts = {
         "names of profiles": len(jobs),

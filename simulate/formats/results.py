@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch.energy import STATES, Track
-from ..batch.metrics import Summary, failed, killed
+from ..batch.metrics import Summary, failed
 from ..batch.replay import Replayed
 from .writing import write_whole
 
@@ -84,14 +84,14 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
         joules: what each took.
     """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
-    ended, lost = killed(replayed).tolist(), failed(replayed).tolist()
+    ended, lost = replayed.overran.tolist(), failed(replayed).tolist()
     places, names = allocations(replayed), _fields(jobs.more.get("workload", np.full(len(jobs), jobs.name, object)))
     lines = [",".join(JOB_COLUMNS)]
     ids = _fields(jobs.more.get("name", jobs.id))
     profiles = _fields(jobs.more["profile"]) if "profile" in jobs.more else ids
     walls = ["-1" if wall == math.inf else repr(wall) for wall in jobs.walltime.tolist()]
     energies = [""] * len(jobs) if joules is None else list(map(repr, joules.tolist()))
-    columns = (jobs.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
+    columns = (replayed.submit_time, jobs.size, replayed.start_time, replayed.finish_time)
     for i, (submit, size, start, finish) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         asked = f"{ids[i]},{names[i]},{profiles[i]},{submit!r},{size},{walls[i]}"
         if rejected[i]:

@@ -15,7 +15,7 @@ from .elements import Elements
 from .hostlist import MOST_NODES
 from .reading import read_bytes
 from .shape import from_source, inside, name, nearest, shown, whole
-from .simgrid_platform import Host, HostCluster, Link, Route, SimGridPlatform
+from .simgrid_platform import Host, HostCluster, Link, Route, SimGridPlatform, Zone
 from .simgrid_units import parse_bandwidth, parse_speeds, parse_time
 from .units import bad, found
 
@@ -88,7 +88,9 @@ class _Reader(Elements):
         self.given: dict[str, str] = {}
         self.begun = 0
         self.properties: dict[str, str] = {}
-        self.contained: list[str] = []
+        self.contained: list[tuple[str, str]] = []
+        self.within: list[str] = []
+        self.zones: dict[str, Zone] = {}
         self.hosts: dict[str, Host] = {}
         self.clusters: list[HostCluster] = []
         self.times = Counter[str]()
@@ -101,7 +103,7 @@ class _Reader(Elements):
         if not self.hosts:
             raise bad("no hosts in it", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
-        return SimGridPlatform(*parts, self.source)
+        return SimGridPlatform(*parts, tuple(self.zones.values()), self.source)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """See `Elements`."""
@@ -114,7 +116,11 @@ class _Reader(Elements):
         if tag == "prop":
             self.properties[given["id"]] = given["value"]
         elif tag == "link_ctn":
-            self.contained.append(given["id"])
+            direction = "" if given.get("direction", "NONE") == "NONE" else given["direction"]
+            self.contained.append((given["id"], direction))
+        elif tag in ("zone", "AS"):
+            self.zones[given["id"]] = Zone(given["id"], self.zone, given["routing"])
+            self.within.append(given["id"])
         elif tag != "platform":
             self.given, self.properties, self.contained, self.begun = given, {}, [], self.line
 
@@ -123,8 +129,15 @@ class _Reader(Elements):
         self.open.pop()
         if self.skipped:
             self.skipped = self.skipped if self.depth > self.skipped else 0
+        elif tag in ("zone", "AS"):
+            self.within.pop()
         elif tag in _ENDS:
             inside(f"line {self.begun}: {tag}", _ENDS[tag], self, self.given)
+
+    @property
+    def zone(self) -> str:
+        """The zone that is open; "" = none."""
+        return self.within[-1] if self.within else ""
 
     def add_host(self, host: Host) -> None:
         if host.name in self.hosts:
@@ -138,18 +151,20 @@ class _Reader(Elements):
         if pstate >= len(speeds):
             raise bad(f"found {pstate}", f"one of its {len(speeds)} states, from 0 on", key="pstate")
         cores = inside("core", _cores, given.get("core", "1"))
-        self.add_host(Host(inside("id", name, given["id"]), speeds, cores, pstate, self.properties, self.begun))
+        parts = speeds, cores, pstate, self.properties, self.begun, self.zone
+        self.add_host(Host(inside("id", name, given["id"]), *parts))
 
     def cluster(self, given: dict[str, str]) -> None:
         speeds, cores = _speeds(given), inside("core", _cores, given.get("core", "1"))
         names = inside("radical", _radical, given["radical"], given["prefix"], given["suffix"])
-        for each in names:
-            self.add_host(Host(inside("id", name, each), speeds, cores, 0, self.properties, self.begun))
-        backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
         self.times[given["id"]] += 1
         again = f"-{self.times[given['id']]}" if self.times[given["id"]] > 1 else ""
+        called = given["id"] + again
+        for each in names:
+            self.add_host(Host(inside("id", name, each), speeds, cores, 0, self.properties, self.begun, called))
+        backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
         self.clusters.append(HostCluster(
-            given["id"] + again,
+            called,
             names,
             inside("bw", parse_bandwidth, given["bw"]),
             inside("lat", parse_time, given["lat"]),
@@ -157,6 +172,8 @@ class _Reader(Elements):
             inside("bb_lat", parse_time, given.get("bb_lat") or "0"),
             _one_of(given, "sharing_policy", _SHARING, "SPLITDUPLEX"),
             _one_of(given, "topology", _TOPOLOGIES, "FLAT"),
+            _one_of(given, "bb_sharing_policy", _SHARING, "SHARED"),
+            self.zone,
         ))  # fmt: skip
 
     def link(self, given: dict[str, str]) -> None:
@@ -171,7 +188,7 @@ class _Reader(Elements):
     def route(self, given: dict[str, str]) -> None:
         symmetrical = _one_of(given, "symmetrical", ("YES", "NO", "yes", "no"), "YES").upper() == "YES"
         gateways = (given["gw_src"], given["gw_dst"]) if "gw_src" in given else ()
-        self.routes.append(Route(given["src"], given["dst"], tuple(self.contained), symmetrical, gateways))
+        self.routes.append(Route(given["src"], given["dst"], tuple(self.contained), symmetrical, gateways, self.zone))
 
 
 #: What becomes of an element when it ends.

@@ -12,6 +12,7 @@ import re
 from ..platform import Cluster, Contention, Node, NodeType
 from .hostlist import ALLOWED, is_node_name
 from .shape import from_source, inside, nearest
+from .simgrid_network import SimGridWiring
 from .simgrid_platform import Host, SimGridPlatform
 from .simgrid_power import PROPERTIES, power_of
 from .units import bad, found
@@ -56,7 +57,9 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
         if (members := tuple(host for host in cluster.hosts if host in kept))
     }
     name = re.split(r"[\\/]", platform.source)[-1].removesuffix(".xml") or "platform"
-    return Cluster(name, tuple(nodes), groups=groups, source=platform.source)
+    storages = tuple(host.name for host in platform.hosts if host.properties.get("role") == "storage")
+    wiring = SimGridWiring(platform, tuple(nodes), storages)
+    return Cluster(name, tuple(nodes), groups=groups, source=platform.source, wiring=wiring)
 
 
 def _computes(host: Host) -> bool:

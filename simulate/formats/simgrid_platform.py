@@ -17,6 +17,7 @@ class Host:
         speeds: flop/s of a core in each performance state, one or more.
         pstate: the performance state that it begins in.
         line: where in the file it is.
+        zone: the zone or cluster that it is in.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Host:
     pstate: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class HostCluster:
     backbone_latency: float = 0.0
     sharing: str = "SPLITDUPLEX"
     topology: str = "FLAT"
+    backbone_sharing: str = "SHARED"
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,27 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The links from one host or zone to another; of zones, through these gateways."""
+    """The links from one host or zone to another; of zones, through these gateways.
+
+    Args:
+        links: each with its direction, where it has one: UP, DOWN, or "".
+    """
 
     source: str
     target: str
-    links: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
     symmetrical: bool = True
     gateways: tuple[str, ...] = ()
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A zone, the one that it is in ("" = none), and how its routes are told."""
+
+    name: str
+    parent: str
+    routing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +88,5 @@ class SimGridPlatform:
     clusters: tuple[HostCluster, ...] = ()
     links: tuple[Link, ...] = ()
     routes: tuple[Route, ...] = ()
+    zones: tuple[Zone, ...] = ()
     source: str = ""

@@ -42,17 +42,22 @@ class Format:
     kernels: tuple[str, ...] = ()
 
 
-def _read_swf(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
+def _read_swf(
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
+) -> Workload:
     return read_swf(path, skip_invalid=skip_invalid)
 
 
-def _read_json(path: Path, *, speeds: Collection[float], skip_invalid: bool) -> Workload:
+def _read_json(
+    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool
+) -> Workload:
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)
     data = parse_json(text, source)
     if is_irmasim(data):
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
-    return workload_of(parse_batsim(data, source), path, speeds=speeds, skip_invalid=skip_invalid)
+    given = parse_batsim(data, source)
+    return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
 FORMATS = (
@@ -85,15 +90,18 @@ def _beginning(path: Path) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8).lstrip()
 
 
-def read_workload(path: Path, *, speeds: Collection[float] = (), skip_invalid: bool = False) -> Workload:
+def read_workload(
+    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
+) -> Workload:
     """The jobs of a file, in the order of submission. O(bytes).
 
     Args:
         speeds: flop/s of the machine's resources, all that there are; () = not known.
+        storages: names of the storages in the machine's network; None = it has no network.
         skip_invalid: leave out, and count, what cannot be replayed.
 
     Raises:
         ConfigError: it is no workload, or not one that can be replayed.
         OSError: it cannot be read.
     """
-    return format_of(path).read(path, speeds=speeds, skip_invalid=skip_invalid)
+    return format_of(path).read(path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)

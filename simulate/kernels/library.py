@@ -32,6 +32,8 @@ KERNELS = {
     "batch.easy": (2, 0),
     "batch.powered.easy": (2, 0),
     "batch.conservative": (2, 0),
+    "batch.network.easy": (2, 0),
+    "batch.network.conservative": (2, 0),
     "batch.contended.run": (2, 0),
     "batch.swf": (1, 0),
 }

@@ -67,6 +67,30 @@ def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str
     assert "a.swf: " in (said := capsys.readouterr().err) and "of its jobs ran 3600 to 86400 s" in said
 
 
+IRMASIM = {"jobs": [{"id": f"j{i}", "subtime": i, "res": 2, "req_ops": 8e12, "ipc": 2} for i in range(5)]}
+LAB = """
+schema: pilotfish/cluster/v1
+node_types: {t: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s, speed: 1.0e9}}
+nodes: [{names: "n[1-4]", type: t}]
+"""
+
+
+def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> None:
+    """The jobs of IRMaSim have names, and no walltimes."""
+    Path("i.json").write_text(json.dumps(IRMASIM))
+    Path("lab.yaml").write_text(LAB)
+    argv = ["generate", "communication", "-w", "i.json", "--jobs", "3", "-o", "c.json"]
+    assert main(argv) == 1
+    assert "nobody says how fast a core is" in capsys.readouterr().err
+    assert main([*argv, "-c", "lab.yaml"]) == 0
+    data = json.loads(Path("c.json").read_text())
+    assert {job["id"] for job in data["jobs"]} < {f"j{i}" for i in range(5)} and data["cluster"].startswith("sha256:")
+    assert all("walltime" not in job for job in data["jobs"])
+    assert {part["cpu"] for part in data["profiles"].values()} == {4000 * 1e6}
+    assert main([*shlex.split(data["description"].partition(": pilotfish ")[2]), "-o", "-"]) == 0
+    assert capsys.readouterr().out == Path("c.json").read_text()
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [

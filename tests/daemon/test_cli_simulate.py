@@ -92,6 +92,7 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
     path.write_text(CLUSTER % "n[1,4]")
     assert main(argv) == 1
     assert "clusters.right: its nodes do not stand side by side" in capsys.readouterr().err
+    assert main([*argv[:5], "-p", "conservative:allocation=contiguous"]) == 0, "who looks at no clusters does not mind"
 
 
 def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,10 +155,23 @@ def test_a_platform_of_simgrid_says_how_many_resources_there_are_and_how_fast(
     platform.write_text(PLATFORM)
     assert main(["simulate", "-w", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["machine"] == 5 and found["makespan"] == 5.0 and found["mean_waiting_time"] == 0.0
+    assert found["machine"] == 5 and found["nb_jobs"] == 3
+    assert found["makespan"] == 5.0001, "from 3 on, 2 s and what the first byte takes"
     platform.write_text(PLATFORM.replace("Gf", "Gz"))
     assert main(["simulate", "-w", str(batsim), "-c", str(platform)]) == 1
     assert "p.xml: line 5: host.speed: found '1Gz' (allowed: flop/s such as" in capsys.readouterr().err
+
+
+def test_who_knows_run_times_before_takes_no_network(
+    batsim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    argv = ["simulate", "-w", str(batsim), "-c", str(tmp_path / "p.xml"), "-p"]
+    for policy in ("strict", "easy:order=wfp3"):
+        assert main([*argv, policy, "--json"]) == 0
+    capsys.readouterr()
+    assert main([*argv, "easy+powercap"]) == 1
+    assert "run times are known, and here they depend on where jobs run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

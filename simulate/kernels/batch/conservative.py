@@ -15,13 +15,16 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
+from .dependents import next_submitted, release_followers
+from .ends import begin, end_first, next_end
 from .free import give_back, take
 from .holes import find, until
 from .profile import leave, occupy, release, trim
-from .running import ends_at, heap_pop, heap_push
+from .scored import F1, f1
 from .tables import (
     ALLOCATION,
     BASIC,
+    BEGAN,
     DONE,
     DUE,
     ENDED,
@@ -32,6 +35,7 @@ from .tables import (
     MACHINE,
     NEXT,
     NOW,
+    ORDER,
     PAUSED,
     PIECES,
     REJECTED,
@@ -163,7 +167,7 @@ def _start_due(world, now):
                 take(world, row.size, job)
             else:
                 _note_pieces(world, job)
-            heap_push(world, job, row.finish)
+            begin(world, job, row.finish)
         else:
             soonest = min(soonest, row.start)
             world.queue[kept] = job
@@ -181,6 +185,27 @@ def _insert(world, job):
         i -= 1
     world.queue[i] = job
     world.count[WAITING] += 1
+
+
+@inner
+def _submit(world, job):
+    """Take a job in, and give it its place; who has none is rejected."""
+    count, row = world.count, world.jobs[job]
+    if row.size > count[MACHINE]:
+        row.state = REJECTED
+        return
+    if count[ORDER] == F1:
+        row.rank = f1(row, world.clock[BEGAN])
+    count[FREE_SETS] -= 1
+    row.set_row = world.free_sets[count[FREE_SETS]]
+    start = find(world, job)
+    if start == math.inf:
+        row.state = REJECTED
+        world.free_sets[count[FREE_SETS]] = row.set_row
+        count[FREE_SETS] += 1
+        return
+    _put(world, job, start)
+    _insert(world, job)
 
 
 @inner
@@ -205,13 +230,12 @@ def call(world, instants):
         instants -= 1
         count[INSTANTS] += 1
         now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[DUE])
-        if count[RUNNING] > 0:
-            now = min(now, ends_at(world))
+        now = min(now, next_end(world, now))
         clock[NOW] = now
         trim(world, now)
         freed = clock[FREED]
-        while count[RUNNING] > 0 and ends_at(world) == now:
-            job = heap_pop(world)
+        while next_end(world, now) == now:
+            job = end_first(world)
             row = jobs[job]
             if row.until > now:
                 release(world, now, row.until, row.size)
@@ -220,28 +244,18 @@ def call(world, instants):
             if count[ALLOCATION] == BASIC:
                 give_back(world, job)
             row.state = ENDED
+            release_followers(world, job)
             world.free_sets[count[FREE_SETS]] = row.set_row
             count[FREE_SETS] += 1
         clock[FREED] = _compress(world, freed) if freed > now else -math.inf
-        while count[NEXT] < total and jobs[count[NEXT]].submit == now:
-            job = count[NEXT]
-            count[NEXT] = job + 1
-            if jobs[job].size > count[MACHINE]:
-                jobs[job].state = REJECTED
-                continue
-            if _cramped(world):  # room first; this instant goes on afterwards
-                count[NEXT] = job
-                break
-            count[FREE_SETS] -= 1
-            jobs[job].set_row = world.free_sets[count[FREE_SETS]]
-            start = find(world, job)
-            if start == math.inf:
-                jobs[job].state = REJECTED
-                world.free_sets[count[FREE_SETS]] = jobs[job].set_row
-                count[FREE_SETS] += 1
-                continue
-            _put(world, job, start)
-            _insert(world, job)
+        job = 0
+        while job >= 0 and not _cramped(world):
+            job = next_submitted(world, total, now)
+            if job >= 0:
+                _submit(world, job)
+        if job >= 0:  # room first; this instant goes on afterwards
+            clock[DUE] = now
+            continue
         clock[DUE] = _start_due(world, now)
 
 

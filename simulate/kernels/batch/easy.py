@@ -14,6 +14,8 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
+from .dependents import next_submitted, release_followers, take_turn
+from .ends import next_end
 from .free import give_back, take
 from .running import add, earliest, pop
 from .scored import sort_queue
@@ -136,6 +138,7 @@ def _pass_sorted(replay, now):
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     count = replay.count
+    take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
     if replay.jobs[job].size > count[MACHINE]:
@@ -152,8 +155,7 @@ def call(replay, instants):
     jobs, count = replay.jobs, replay.count
     total, capacity = len(jobs), len(replay.pieces) - count[MACHINE]
     while True:
-        ending = count[RUNNING] > 0
-        if count[NEXT] >= total and not ending:
+        if count[NEXT] >= total and count[RUNNING] == 0:
             return DONE
         if count[PIECES] > capacity:
             return GROW
@@ -163,22 +165,25 @@ def call(replay, instants):
         count[INSTANTS] += 1
         now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
         unsettled = count[ORDER] > 0  # time alone may put another first
-        if ending and replay.heap_time[0] <= now:
-            now = replay.heap_time[0]
-            while count[RUNNING] > 0 and replay.heap_time[0] == now:
+        end = next_end(replay, now)
+        if end <= now:
+            now = end
+            replay.clock[NOW] = now
+            while next_end(replay, now) == now:
                 job = pop(replay)
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
+                release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
         replay.clock[NOW] = now
-        first = count[NEXT]
-        while count[NEXT] < total and jobs[count[NEXT]].submit == now:
-            job = count[NEXT]
-            count[NEXT] = job + 1
+        first = count[NEXT] if replay.released[0] == 0 else total
+        job = next_submitted(replay, total, now)
+        while job >= 0:
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
                 unsettled = True
+            job = next_submitted(replay, total, now)
         if unsettled and count[WAITING] > 0:
             if count[ORDER] > 0:
                 _pass_sorted(replay, now)

@@ -1,7 +1,8 @@
 """Tables of a replay (NumPy alone).
 
 Words: an *instant* is a time at which jobs end or are submitted; a *piece* is a run of neighbouring resources that a
-job has; a job's *rank* is its place in the queue's order, which is fixed before the run.
+job has; a job's *rank* is its place in the queue's order, which is fixed before the run; where jobs wait for others,
+it is so but for equals, whose ranks are given as they are submitted.
 Units: seconds; resources are numbered from 0.
 """
 
@@ -26,6 +27,15 @@ PIECE = np.dtype([("first", np.int32), ("last", np.int32)])
 END = np.dtype([("time", FLOAT), ("size", INT), ("job", INT)], align=True)
 #: What waits below a node of the tree: the smallest size, and the shortest walltime.
 LEAST = np.dtype([("wall", FLOAT), ("size", INT)], align=True)
+
+#: Of jobs that wait for others; where none does, these have no rows, and `released` its first cell alone.
+HELD = {
+    "unmet": (INT, 1),  # how many a job still waits for
+    "followers": (INT, 1),  # who waits for each job, one job's behind the other's
+    "follower0": (INT, 1),  # where each job's begin; the last cell is the end
+    "released": (INT, 1),  # who waits no more and is to be submitted now: a heap of rows from cell 1 on; 0: how many
+    "given": (INT, 1),  # of the ranks that equals have in common, from the first on: how many are given
+}
 
 WAITS, RUNS, ENDED, REJECTED = range(4)
 #: Answers of a run: the trace is done; more room for pieces is wanted; as many instants as asked for have passed.
@@ -58,12 +68,14 @@ NOBODY = np.iinfo(np.int64).max
 # Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen.
 SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 5)
 BASIC, CONTIGUOUS, LOCAL = range(3)
-# Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass.
-NOW, RESERVATION, DUE, FREED, CLOCKS = range(5)
+# Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass;
+# BEGAN: the first submission.
+NOW, RESERVATION, DUE, FREED, BEGAN, CLOCKS = range(6)
 
-#: A job with its place: until when it may have it; a row of `sets`, whose words between these hold its resources.
+#: A job with its place: until when it may have it; a row of `sets`, whose words between these hold its resources. Its
+#: rank is whatever the queue is sorted by; of equals the first that was submitted is first.
 PLACED = np.dtype(
-    [(name, JOB.fields[name][0]) for name in JOB.names or ()]
+    [(name, JOB.fields[name][0] if name != "rank" else FLOAT) for name in JOB.names or ()]
     + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
     align=True,
 )
@@ -88,6 +100,7 @@ class Replay(Block):
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),
+        **HELD,
     }
 
 
@@ -107,6 +120,7 @@ class Reserving(Block):
         "groups": (PIECE, 1),  # clusters of the machine
         "count": (INT, 1),
         "clock": (FLOAT, 1),
+        **HELD,
     }
 
 

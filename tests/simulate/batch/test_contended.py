@@ -17,7 +17,7 @@ from pilotfish.simulate.batch import contended as module
 from pilotfish.simulate.batch.contended import Contended, replay_contended
 from pilotfish.simulate.batch.contended_track import contended_track
 from pilotfish.simulate.batch.energy import span
-from pilotfish.simulate.batch.metrics import killed, summarise
+from pilotfish.simulate.batch.metrics import summarise
 from pilotfish.simulate.batch.pairs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.spec import Strict
@@ -141,7 +141,7 @@ def test_of_tasks_that_move_nothing_it_is_strict_order(rows: list[Any], nodes: i
     assert np.array_equal(one.start_time, other.start_time, equal_nan=True)
     assert np.array_equal(one.finish_time, other.finish_time, equal_nan=True)
     apart = other.start_time + jobs.run_time != other.start_time + jobs.walltime
-    assert np.array_equal(killed(one), killed(other) & apart) and np.array_equal(one.rejected, other.rejected)
+    assert np.array_equal(one.overran, other.overran & apart) and np.array_equal(one.rejected, other.rejected)
 
 
 @given(KINDS, st.lists(st.floats(0, 60e9), min_size=1, max_size=6), st.floats(0, 60e9))

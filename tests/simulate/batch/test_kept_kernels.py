@@ -37,6 +37,33 @@ def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
 
 
+NETWORKED = """
+import sys
+import numpy as np
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.spec import parse
+from pilotfish.simulate.network import Link, Network, Place, Way
+from pilotfish.simulate.phases import Even, Laying
+from pilotfish.simulate.workload import Workload
+
+laying, size = Laying(), np.arange(40) % 9 + 1
+more = {"program": np.array([laying.add(Even(i, i), q) for i, q in enumerate(size.tolist())])}
+times = np.arange(40.0)
+jobs = Workload("w", np.arange(40), times // 3, times * np.nan, times + 1, size, more, programs=laying.programs())
+network = Network(np.ones(9), np.zeros(9, np.int64), [Place("all", 5.0)], [Link("l", 9.0)], [Way((0,), 0.1)])
+done = replay(jobs, 9, parse(sys.argv[1]), network=lambda: network)
+assert "numba" not in sys.modules
+print(int(np.isfinite(done.start_time).sum()))
+"""
+
+
+@pytest.mark.parametrize("text", ["easy", "conservative"])
+def test_nor_does_one_on_a_network(text: str) -> None:
+    load(str(kernel_of(parse(text), networked=True)))
+    done = subprocess.run([sys.executable, "-c", NETWORKED, text], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
+
+
 CONTENDED = """
 import sys
 import numpy as np

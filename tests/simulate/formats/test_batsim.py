@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from batsim_files import PROFILES, SPEED, document, job, written
 from hypothesis import given, settings
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.batsim import dump_batsim, parse_batsim
-from pilotfish.simulate.formats.batsim_jobs import DEEPEST, read_batsim
+from pilotfish.simulate.formats.batsim_jobs import read_batsim
+from pilotfish.simulate.formats.batsim_runs import DEEPEST
 from pilotfish.simulate.formats.batsim_types import TYPES
+from pilotfish.simulate.kernels.batch.network import tables
 from pilotfish.simulate.workload import Workload
 
 
@@ -53,11 +56,65 @@ def test_one_resource_sends_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, document(job(1, "hg_talks", res=1))).run_time.tolist() == [3.0]
 
 
-@pytest.mark.parametrize(("speeds", "why"), [((), "nobody says how fast"), ((1.0, 2.0), "differ in speed")])
-def test_flops_need_a_speed_and_seconds_do_not(tmp_path: Path, speeds: tuple[float, ...], why: str) -> None:
-    assert read(tmp_path, document(job(1), job(2, "nothing")), speeds=speeds).run_time.tolist() == [20.25, 0.0]
-    with pytest.raises(ConfigError, match=f"'hg'.*{why}"):
-        read(tmp_path, document(job(1, "hg")), speeds=speeds)
+def test_flops_need_a_speed_and_seconds_do_not(tmp_path: Path) -> None:
+    assert read(tmp_path, document(job(1), job(2, "nothing")), speeds=()).run_time.tolist() == [20.25, 0.0]
+    with pytest.raises(ConfigError, match=r"'hg'.*nobody says how fast"):
+        read(tmp_path, document(job(1, "hg")), speeds=())
+
+
+def test_on_resources_that_differ_only_flops_depend_on_where_they_are_computed(tmp_path: Path) -> None:
+    jobs = read(tmp_path, document(job(1), job(2, "hg"), job(3, "nothing")), speeds=(1.0, 2.0))
+    assert np.array_equal(jobs.run_time, [20.25, math.nan, 0.0], equal_nan=True)
+    assert jobs.more["program"].tolist() == [-1, 0, -1] and jobs.programs is not None
+    assert jobs.programs.phases.tolist() == [(PROFILES["hg"][0]["cpu"], 0.0, tables.EVEN, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [
+        ("hg_talks", [(300.0, 1e6, tables.EVEN, 0, 0)]),
+        ("par_talks", [(0.0, 1.0, tables.MATRIX, 0, 0)]),
+        ("seq_talks", [(1.0, 0.0, tables.WAIT, 0, 0), (300.0, 1e6, tables.EVEN, 0, 0)]),
+        ("twice", [(2.0, 0.0, tables.WAIT, 0, 0), (900.0, 3e6, tables.EVEN, 0, 0)]),
+        ("spread", [(150.0, 3.0, tables.EVEN, 0, 0)]),
+        ("pfs", [(1e6, 0.0, tables.STORE, 0, 0)]),
+        ("pfs5b", [(0.5, 0.5, tables.STORE, 0, 0)]),
+        ("stage", [(0.0, 1e6, tables.STAGE, 0, 1)]),
+    ],
+)
+def test_what_is_sent_is_laid_out_for_a_network(tmp_path: Path, name: str, phases: list[Any]) -> None:
+    known = {each: profile for each, (profile, _) in PROFILES.items()}
+    known["twice"] = {"type": "composed", "seq": ["seq5b", "thrice"]}
+    known["thrice"] = {"type": "composed", "seq": ["hg_talks"], "repeat": 3}
+    known["spread"] = {"type": "parallel_homogeneous_total", "cpu": 300, "com": 6.0}
+    jobs = read(tmp_path, document(job(1, name), profiles=known), storages=["pfs", "nfs"])
+    assert jobs.programs is not None and jobs.programs.phases.tolist() == phases
+    assert math.isnan(jobs.run_time[0]) and jobs.programs.programs.tolist() == [(0, len(phases), 1)]
+
+
+def test_amounts_of_matrices(tmp_path: Path) -> None:
+    jobs = read(tmp_path, document(job(1, "par_talks"), job(2, "par_talks_only")), storages=[])
+    assert jobs.programs is not None
+    assert jobs.programs.amounts.tolist() == [50.0, 200.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_storage_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no host of the platform is the storage 'nfs' \(allowed: a, b\)"):
+        read(tmp_path, document(job(1, "pfs")), storages=["b", "a"])
+    with pytest.raises(ConfigError, match="hosts with the role storage"):
+        read(tmp_path, document(job(1, "pfs")), storages=[])
+    assert len(read(tmp_path, document(job(1, "pfs")), storages=["the only one"])) == 1
+
+
+def test_sequences_that_are_too_long(tmp_path: Path) -> None:
+    known = {each: profile for each, (profile, _) in PROFILES.items()}
+    known["long"] = {"type": "composed", "seq": ["seq_talks", "wait"], "repeat": 2}
+    known["longer"] = {"type": "composed", "seq": ["long", "wait"], "repeat": 10}
+    known["wide"] = {"type": "composed", "seq": ["longest", "wait"]}
+    known["longest"] = {"type": "composed", "seq": ["longer", "wait"], "repeat": 10**9}
+    assert len(read(tmp_path, document(job(1, "longer"), profiles=known), storages=[])) == 1
+    with pytest.raises(ConfigError, match=r"'wide' .*: its sequences are too long .*1,000,000 phases"):
+        read(tmp_path, document(job(1, "wide"), profiles=known), storages=[])
 
 
 def test_columns(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.batsim_write import dump_batsim
+from pilotfish.simulate.formats.batsim import batsim_text
+from pilotfish.simulate.formats.batsim_write import batsim_communicating
 from pilotfish.simulate.generate.communication import communicating
 from pilotfish.simulate.workload import Workload
 
@@ -24,7 +25,7 @@ def made(run: list[float], machine: int | None = 128) -> Workload:
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=6), st.booleans())
 def test_numbers_are_written_to_the_last_bit(run: list[float], matrices: bool) -> None:
-    data = json.loads(dump_batsim(made(run), {"description": 'a "note"'}, matrices))
+    data = json.loads(batsim_text(batsim_communicating(made(run), {"description": 'a "note"'}, matrices)))
     assert data["nb_res"] == 128 and data["description"] == 'a "note"'
     for i, job in enumerate(data["jobs"]):
         assert (job["id"], job["subtime"], job["res"]) == (i + 7, 0.0, i + 1)
@@ -38,12 +39,21 @@ def test_numbers_are_written_to_the_last_bit(run: list[float], matrices: bool) -
 
 
 def test_a_job_and_a_profile_a_line() -> None:
-    text = dump_batsim(made([5.0, 6.0], None), {})
+    text = batsim_text(batsim_communicating(made([5.0, 6.0], None), {}))
     assert len(text.splitlines()) == 10 and "nb_res" not in text
 
 
 def test_what_cannot_be_written_is_refused() -> None:
     with pytest.raises(ConfigError, match="job 7: given twice"):
-        dump_batsim(replace(made([1.0, 2.0, 3.0]), id=np.array([7, 8, 7])), {})
+        batsim_communicating(replace(made([1.0, 2.0, 3.0]), id=np.array([7, 8, 7])), {})
     with pytest.raises(ConfigError, match="matrices of 16,000,000 numbers"):
-        dump_batsim(replace(made([1.0]), size=np.array([4000])), {}, True)
+        batsim_communicating(replace(made([1.0]), size=np.array([4000])), {}, True)
+
+
+def test_names_stay_and_who_has_no_walltime_is_given_none() -> None:
+    jobs = made([5.0, 6.0])
+    named = replace(jobs, walltime=np.array([np.inf, 7.0]), more=jobs.more | {"name": np.array(["w0!a", "b"], object)})
+    data = json.loads(batsim_text(batsim_communicating(named, {})))
+    assert [(job["id"], job["profile"], job.get("walltime")) for job in data["jobs"]] == [
+        ("w0!a", "w0!a", None), ("b", "b", 7),
+    ]  # fmt: skip

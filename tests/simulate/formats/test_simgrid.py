@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.simgrid import parse_platform, read_platform
-from pilotfish.simulate.formats.simgrid_platform import Link, Route, SimGridPlatform
+from pilotfish.simulate.formats.simgrid_platform import Link, Route, SimGridPlatform, Zone
 from pilotfish.simulate.formats.simgrid_units import parse_bandwidth, parse_speed, parse_time
 
 WHOLE = """
@@ -78,9 +78,11 @@ def test_all_that_a_platform_holds(tmp_path: Path) -> None:
         Link("l1", (0.125e9,), 100 * 1e-6), Link("l2", (1024.0, 2000.0), sharing="WIFI")
     )  # fmt: skip
     assert platform.routes == (
-        Route("a", "b", ("l1", "l2")),
-        Route("AS1", "acme", ("l1",), symmetrical=False, gateways=("r", "s")),
+        Route("a", "b", (("l1", ""), ("l2", "UP")), zone="AS0"),
+        Route("AS1", "acme", (("l1", ""),), symmetrical=False, gateways=("r", "s"), zone="AS0"),
     )
+    assert platform.zones == (Zone("AS0", "", "Full"), Zone("AS1", "AS0", "Full"))
+    assert (alone.zone, node.zone, acme.zone, cabinet.zone) == ("AS1", "acme", "AS0", "AS0")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
+from ..dependents import next_submitted, release_followers, take_turn
 from .placing import give_back, place
 from .rating import account, rate
 from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended
@@ -49,17 +50,20 @@ def _end_tasks(world, p, now):
         if row.left == 0:
             row.finish, row.state = now, ENDED
             give_back(world, job)
+            if row.overran == 0:
+                release_followers(world, job)
     rate(world, p, now)
 
 
 @inner
 def _submit(world, now):
-    count, jobs = world.count, world.jobs
-    while count[NEXT] < len(jobs) and jobs[count[NEXT]].submit == now:
-        row = jobs[count[NEXT]]
-        count[NEXT] += 1
-        if row.state != REJECTED:
-            push(world, row.rank)
+    jobs = world.jobs
+    job = next_submitted(world, len(jobs), now)
+    while job >= 0:
+        take_turn(world, job)
+        if jobs[job].state != REJECTED:
+            push(world, jobs[job].rank)
+        job = next_submitted(world, len(jobs), now)
 
 
 @inner

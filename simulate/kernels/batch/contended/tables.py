@@ -14,6 +14,7 @@ import numpy as np
 
 from ...block import Block
 from ...layout import FLOAT, INT
+from ..tables import HELD
 
 JOB = np.dtype(
     [(name, FLOAT) for name in ("submit", "work", "wall", "demand", "start", "finish", "joules")]
@@ -54,7 +55,7 @@ DONE, PAUSED = range(2)
 FREE_CORE, IDLE_CORE = -1, -2
 # How a resource is chosen.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-# Cells of `count`; DRAWS: 1 where the next job is drawn; RULE: how resources are chosen.
+# Cells of `count`, of which NEXT is the same in all replays; DRAWS: 1 where the next job is drawn; RULE: how resources are chosen.
 NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, DRAWS, RULE, CELLS = range(9)
 NOW, CLOCKS = range(2)
 
@@ -78,4 +79,5 @@ class Contended(Block):
         "count": (INT, 1),
         "clock": (FLOAT, 1),
         "random": (np.dtype("u8"), 1),
+        **HELD,
     }

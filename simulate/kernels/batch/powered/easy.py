@@ -13,6 +13,7 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
+from ..dependents import next_submitted, release_followers, take_turn
 from ..running import pop
 from ..submission import submit
 from ..tables import (
@@ -153,6 +154,7 @@ def _pass(world, now):
 def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     waiting = world.count[WAITING]
+    take_turn(world, job)
     looked_at = submit(world, job, now, direct, begin, boot_time)
     if world.count[WAITING] > waiting:
         area = world.jobs[job].size * world.jobs[job].wall
@@ -190,22 +192,24 @@ def _instant(world, now):
         block(world, now, clock[Clock.END])
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
-        if finish(world, pop(world)):
+        job = pop(world)
+        if finish(world, job):
+            release_followers(world, job)
             count[Count.AHEAD] = 0
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
     if decides and count[Count.PASSES] == 1:
         unsettled = True
-    first = count[NEXT]
-    while count[NEXT] < total and world.jobs[count[NEXT]].submit == now:
-        job = count[NEXT]
-        count[NEXT] = job + 1
-        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
+    first, released = count[NEXT], world.released[0] > 0
+    job = next_submitted(world, total, now)
+    while job >= 0:
+        alone = not released and job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
         direct = direct and (count[WAITING] == 0 or _stands(world))
         if _submit(world, job, now, direct):
             unsettled = True
+        job = next_submitted(world, total, now)
     unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0 or not _stands(world)))
     if unsettled and count[WAITING] > 0:
         _pass(world, now)

@@ -1,0 +1,38 @@
+"""Jobs that run, by when they end."""
+
+from __future__ import annotations
+
+from ..jit import inner
+from .tables import RUNNING
+
+
+@inner
+def push(world, job, finish):
+    """A job starts that will end then. O(log n)."""
+    times, jobs, i = world.heap_time, world.heap_job, world.count[RUNNING]
+    world.count[RUNNING] = i + 1
+    while i > 0 and finish < times[(i - 1) >> 1]:
+        times[i], jobs[i] = times[(i - 1) >> 1], jobs[(i - 1) >> 1]
+        i = (i - 1) >> 1
+    times[i], jobs[i] = finish, job
+
+
+@inner
+def pop(world):
+    """Take out the job that ends first. O(log n)."""
+    times, jobs, count = world.heap_time, world.heap_job, world.count
+    size, first = count[RUNNING] - 1, jobs[0]
+    time, job, i = times[size], jobs[size], 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and times[child + 1] < times[child]:
+            child += 1
+        if times[child] >= time:
+            break
+        times[i], jobs[i] = times[child], jobs[child]
+        i = child
+    times[i], jobs[i] = time, job
+    count[RUNNING] = size
+    return first

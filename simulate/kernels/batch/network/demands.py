@@ -1,0 +1,137 @@
+"""What a phase of a job asks of its hosts, their ports and the links between them, once it is known where it runs.
+
+Rule: computing and sending go on together, so that the phase takes, alone, as long as what is slowest: a host, a port,
+or a link. A host sends itself nothing over a link. Source: Batsim's documentation, "Parallel task".
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...jit import inner
+from .tables import EVEN, LAID, LATENCY, MATRIX, PLACES, STAGE, TOUCHED, WAIT
+
+
+@inner
+def lay_out(world, job, phase):
+    """The phase's work; its bytes are written down link by link, its latency in `lags`. O(hosts + places^2 x route),
+    of a matrix O(hosts^2 x route)."""
+    world.cells[TOUCHED], world.lags[LATENCY] = 0, 0.0
+    if phase.kind == WAIT:
+        return phase.amount
+    if phase.kind == STAGE:
+        _send(world, phase.at, phase.to, phase.bytes)
+        return _links_alone(world)
+    _find_hosts(world, job)
+    if phase.kind == MATRIX:
+        work = _matrix(world, world.jobs[job].size, phase)
+    elif phase.kind == EVEN:
+        work = _even(world, world.jobs[job].size, phase)
+    else:
+        work = _stored(world, phase)
+    return max(work, _links_alone(world))
+
+
+@inner
+def _find_hosts(world, job):
+    """Which hosts a job has, and how many at each place."""
+    row, cells, many = world.jobs[job], world.cells, 0
+    for i in range(cells[LAID]):
+        world.places[world.laid[i]].hosts = 0
+    cells[LAID] = 0
+    for i in range(row.piece0, row.piece0 + row.pieces):
+        for host in range(world.pieces[i].first, world.pieces[i].last + 1):
+            world.hosts[many] = host
+            many += 1
+            place = world.place_of[host]
+            if world.places[place].hosts == 0:
+                world.laid[cells[LAID]] = place
+                cells[LAID] += 1
+            world.places[place].hosts += 1
+
+
+@inner
+def _send(world, source, target, amount):
+    """Bytes go from one place to another."""
+    if amount <= 0.0:
+        return
+    links, cells, route = world.links, world.cells, source * world.cells[PLACES] + target
+    world.lags[LATENCY] = max(world.lags[LATENCY], world.latency[route])
+    for i in range(world.route0[route], world.route0[route + 1]):
+        link = world.routes[i]
+        if links[link].bytes == 0.0:
+            world.touched[cells[TOUCHED]] = link
+            cells[TOUCHED] += 1
+        links[link].bytes += amount
+
+
+@inner
+def _links_alone(world):
+    """How long the links take, if nobody else uses them."""
+    work = 0.0
+    for i in range(world.cells[TOUCHED]):
+        link = world.links[world.touched[i]]
+        work = max(work, link.bytes / link.bandwidth)
+    return work
+
+
+@inner
+def _port_alone(world, place, sent, received):
+    """How long a host's port takes."""
+    port = world.places[place]
+    return (max(sent, received) if port.duplex == 1 else sent + received) / port.port
+
+
+@inner
+def _even(world, size, phase):
+    work, slowest = 0.0, math.inf
+    for i in range(size):
+        slowest = min(slowest, world.speeds[world.hosts[i]])
+    if phase.amount > 0.0:
+        work = phase.amount / slowest
+    if phase.bytes <= 0.0 or size < 2:
+        return work
+    out, laid = (size - 1) * phase.bytes, world.cells[LAID]
+    for i in range(laid):
+        source = world.laid[i]
+        work = max(work, _port_alone(world, source, out, out))
+        for k in range(laid):
+            target = world.laid[k]
+            pairs = world.places[source].hosts * world.places[target].hosts
+            if source == target:
+                pairs -= world.places[source].hosts
+            _send(world, source, target, pairs * phase.bytes)
+    return work
+
+
+@inner
+def _matrix(world, size, phase):
+    work, amounts, sent = 0.0, world.amounts, world.sent
+    for i in range(2 * size):
+        sent[i] = 0.0
+    for i in range(size):
+        host, row = world.hosts[i], phase.at + size * (1 + i)
+        if amounts[phase.at + i] > 0.0:
+            work = max(work, amounts[phase.at + i] / world.speeds[host])
+        if phase.bytes <= 0.0:
+            continue
+        for k in range(size):
+            amount = amounts[row + k]
+            if i != k and amount > 0.0:
+                sent[i] += amount
+                sent[size + k] += amount
+                _send(world, world.place_of[host], world.place_of[world.hosts[k]], amount)
+    for i in range(size):
+        work = max(work, _port_alone(world, world.place_of[world.hosts[i]], sent[i], sent[size + i]))
+    return work
+
+
+@inner
+def _stored(world, phase):
+    work = 0.0
+    for i in range(world.cells[LAID]):
+        place = world.laid[i]
+        work = max(work, _port_alone(world, place, phase.bytes, phase.amount))
+        _send(world, phase.at, place, world.places[place].hosts * phase.amount)
+        _send(world, place, phase.at, world.places[place].hosts * phase.bytes)
+    return work

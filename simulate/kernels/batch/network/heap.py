@@ -1,0 +1,67 @@
+"""Jobs that run, by when they change next: a heap in which each knows its place.
+
+Rule: of two that change at one time either may be first; what comes of it is the same.
+"""
+
+from __future__ import annotations
+
+from ...jit import inner
+from ..tables import RUNNING
+
+
+@inner
+def insert(world, job, time):
+    """A job begins to run. O(log n)."""
+    at = world.count[RUNNING]
+    world.count[RUNNING] = at + 1
+    _up(world, at, job, time)
+
+
+@inner
+def remove_first(world):
+    """The first runs no more. O(log n)."""
+    size = world.count[RUNNING] - 1
+    world.count[RUNNING] = size
+    if size > 0:
+        _down(world, 0, world.heap_job[size], world.heap_time[size])
+
+
+@inner
+def rekey(world, job, time):
+    """A job changes at another time. O(log n)."""
+    at = world.courses[job].place
+    if time < world.heap_time[at]:
+        _up(world, at, job, time)
+    else:
+        _down(world, at, job, time)
+
+
+@inner
+def _put(world, at, job, time):
+    world.heap_time[at], world.heap_job[at], world.courses[job].place = time, job, at
+
+
+@inner
+def _up(world, at, job, time):
+    times, jobs = world.heap_time, world.heap_job
+    while at > 0 and time < times[(at - 1) >> 1]:
+        above = (at - 1) >> 1
+        _put(world, at, jobs[above], times[above])
+        at = above
+    _put(world, at, job, time)
+
+
+@inner
+def _down(world, at, job, time):
+    times, jobs, size = world.heap_time, world.heap_job, world.count[RUNNING]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and times[child + 1] < times[child]:
+            child += 1
+        if times[child] >= time:
+            break
+        _put(world, at, jobs[child], times[child])
+        at = child
+    _put(world, at, job, time)

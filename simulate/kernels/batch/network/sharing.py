@@ -1,0 +1,214 @@
+"""How fast jobs go that share links: max-min fairness on each link, every job at the rate of its bottleneck.
+
+Rule: on a link that cannot carry all that is wanted, who wants less than the link's level has it, the others have the
+level; a job goes as fast as the link allows on which it is worst off. So each job has its full speed, or a link that is
+full and on which nobody sends more than it. Levels and wants depend on each other: they are found link by link, again
+and again, until they stay, to 1e-12; what none of the changed links' users can feel is not looked at.
+Source: models of shared memory bandwidth, the same with one link; bottleneck max fairness (Bonald and Roberts 2014).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...jit import inner
+from ..tables import NOW
+from .heap import rekey
+from .tables import DIRTY, FREE_USE, MET, NONE, SOLUTION, SOUGHT, TOUCHED
+
+#: Rounds over the links before levels move half way only, and at most.
+PLAIN, MOST = 50, 1000
+SAME = 1e-12
+
+
+@inner
+def join(world, job, work):
+    """A job begins to use the links that were touched."""
+    links, uses, course, cells = world.links, world.uses, world.courses[job], world.cells
+    for i in range(cells[TOUCHED]):
+        number = world.touched[i]
+        link = links[number]
+        if link.alone == 0:
+            at = cells[FREE_USE]
+            use = uses[at]
+            cells[FREE_USE] = use.next
+            use.job, use.link, use.demand = job, number, link.bytes / work
+            use.next, course.first = course.first, at
+            use.before, use.after, link.first = NONE, link.first, at
+            if use.after != NONE:
+                uses[use.after].before = at
+            _changed(world, number)
+        link.bytes = 0.0
+    cells[TOUCHED] = 0
+
+
+@inner
+def forget(world):
+    """Nobody uses the links that were touched."""
+    for i in range(world.cells[TOUCHED]):
+        world.links[world.touched[i]].bytes = 0.0
+    world.cells[TOUCHED] = 0
+
+
+@inner
+def shares(world):
+    """Whether the links that were touched have one that jobs share."""
+    shared = False
+    for i in range(world.cells[TOUCHED]):
+        shared = shared or world.links[world.touched[i]].alone == 0
+    return shared
+
+
+@inner
+def leave(world, job):
+    """A job uses no link any more."""
+    uses, course, cells = world.uses, world.courses[job], world.cells
+    while course.first != NONE:
+        at = course.first
+        use = uses[at]
+        course.first = use.next
+        if use.before != NONE:
+            uses[use.before].after = use.after
+        else:
+            world.links[use.link].first = use.after
+        if use.after != NONE:
+            uses[use.after].before = use.before
+        _changed(world, use.link)
+        use.next, cells[FREE_USE] = cells[FREE_USE], at
+
+
+@inner
+def _changed(world, number):
+    if world.links[number].changed == 0:
+        world.links[number].changed = 1
+        world.dirty[world.cells[DIRTY]] = number
+        world.cells[DIRTY] += 1
+
+
+@inner
+def settle(world):
+    """Find the speeds of all that the changes may have touched. O((users + links) x rounds)."""
+    cells, now = world.cells, world.clock[NOW]
+    if cells[DIRTY] == 0:
+        return
+    _seek(world)
+    number, rounds = cells[SOUGHT], 0
+    while number > 0 and rounds < MOST and _fill_all(world, rounds >= PLAIN) and number > 1:
+        rounds += 1
+    for i in range(number):
+        link = world.links[world.sought[i]]
+        link.tight = 1 if link.level < math.inf else 0
+    for i in range(cells[MET]):
+        _set_speed(world, world.met[i], now)
+
+
+@inner
+def _seek(world):
+    """Which links may have another level now, and whose speed that may change."""
+    cells, links, uses = world.cells, world.links, world.uses
+    cells[SOLUTION] += 1
+    cells[SOUGHT] = cells[MET] = 0
+    for i in range(cells[DIRTY]):
+        links[world.dirty[i]].changed = 0
+        _consider(world, world.dirty[i])
+    cells[DIRTY] = 0
+    i = 0
+    while i < cells[SOUGHT]:
+        at = links[world.sought[i]].first
+        i += 1
+        while at != NONE:
+            course = world.courses[uses[at].job]
+            if course.met != cells[SOLUTION]:
+                course.met = cells[SOLUTION]
+                world.met[cells[MET]] = uses[at].job
+                cells[MET] += 1
+                other = course.first
+                while other != NONE:
+                    _consider(world, uses[other].link)
+                    other = uses[other].next
+            at = uses[at].after
+
+
+@inner
+def _consider(world, number):
+    """A link is part of it if it was tight, or could be."""
+    link, cells, uses = world.links[number], world.cells, world.uses
+    if link.seen == cells[SOLUTION]:
+        return
+    link.seen = cells[SOLUTION]
+    wanted, at = 0.0, link.first
+    while at != NONE:
+        wanted += uses[at].demand
+        at = uses[at].after
+    if wanted > link.bandwidth or link.tight == 1:
+        link.level = math.inf
+        world.sought[cells[SOUGHT]] = number
+        cells[SOUGHT] += 1
+
+
+@inner
+def _fill_all(world, slowly):
+    """One round over the links; True if a level has changed."""
+    changed = False
+    for i in range(world.cells[SOUGHT]):
+        number = world.sought[i]
+        before = world.links[number].level
+        level = _fill(world, number)
+        if slowly and before < math.inf and level < math.inf:
+            level = math.sqrt(before * level)
+        world.links[number].level = level
+        if abs(level - before) > SAME * before if before < math.inf else level < math.inf:
+            changed = True
+    return changed
+
+
+@inner
+def _fill(world, number):
+    """The level of a link, given those of the others. O(users x levels)."""
+    uses, bandwidth, total, users = world.uses, world.links[number].bandwidth, 0.0, 0
+    at = world.links[number].first
+    while at != NONE:
+        use = uses[at]
+        use.wants = use.demand * _speed(world, use.job, number)
+        total += use.wants
+        users += 1
+        at = use.after
+    if total <= bandwidth:
+        return math.inf
+    level = bandwidth / users
+    while True:
+        used, rest, at = 0.0, 0, world.links[number].first
+        while at != NONE:
+            if uses[at].wants <= level:
+                used += uses[at].wants
+            else:
+                rest += 1
+            at = uses[at].after
+        higher = (bandwidth - used) / rest if rest > 0 else math.inf
+        if higher <= level * (1.0 + 1e-15):
+            return level
+        level = higher
+
+
+@inner
+def _speed(world, job, but):
+    """What a job's links allow it, but for one of them."""
+    speed, at = 1.0, world.courses[job].first
+    while at != NONE:
+        use = world.uses[at]
+        if use.link != but:
+            level = world.links[use.link].level
+            if level < use.demand:
+                speed = min(speed, level / use.demand)
+        at = use.next
+    return speed
+
+
+@inner
+def _set_speed(world, job, now):
+    course, speed = world.courses[job], _speed(world, job, NONE)
+    if speed != course.speed:
+        course.left = max(course.left - course.speed * (now - course.since), 0.0)
+        course.speed, course.since = speed, now
+        course.end = now + course.left / speed
+        rekey(world, job, min(course.end, course.until))

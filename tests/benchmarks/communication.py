@@ -1,0 +1,111 @@
+"""Chapter 5 of Poquet's thesis (2017) again: conservative backfilling with five ways to choose resources, when jobs of a
+trace compute and communicate on 8 clusters of 16 hosts; and how fast replays on a network are.
+
+Rule: jobs, factors and machines are those of the thesis, 5.5; the trace is made up, and given ones are measured as well.
+Its hosts' links are told as 1.25e6 bytes/s, with which no job could end within its walltime for most factors: here they
+are 1.25e8, as of the Grid'5000 cluster that it names. What is printed is relative to `basic` with the same jobs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pilotfish.simulate.batch.replay import replay
+from pilotfish.simulate.batch.spec import Conservative, Easy
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.swf import read_swf
+from pilotfish.simulate.generate.communication import Factors, Pick, communicating
+from pilotfish.simulate.generate.lublin import lublin
+from pilotfish.simulate.network import Link, Network, Place, Way
+from pilotfish.simulate.phases import Even, Laying
+from pilotfish.simulate.workload import Workload
+
+from .show import heading, number, table
+
+PICK = Pick(300, 3600.0, 14400.0, 16)
+VARIANTS = ("basic", "best-effort-contiguous", "best-effort-local", "contiguous", "local")
+FLOPS, PORT, SWITCH, MAIN, LATENCY = 286.097e3, 1.25e8, 1.25e9, 1.25e9, 24e-9
+#: Of each cluster: speed of its hosts, bandwidth of its switch; table 5.1, in the order o1.
+ALIKE = [(1.0, 1.0)] * 8
+HIGHLY = [(1.0, 2.0)] * 3 + [(2.02, 4.0)] * 3 + [(2.94, 1.0)] * 2
+
+
+def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
+    """Clusters of hosts, each behind its own switch, all behind another one."""
+    switches = [Link(f"switch {i}", SWITCH * wide) for i, (_, wide) in enumerate(clusters)]
+    count = len(clusters)
+    ways = [
+        Way((a,), 2 * LATENCY) if a == b else Way((a, count, b), 3 * LATENCY)
+        for a in range(count) for b in range(count)
+    ]  # fmt: skip
+    speeds = np.repeat([FLOPS * speed for speed, _ in clusters], hosts)
+    places = [Place(f"cluster {i}", PORT) for i in range(count)]
+    return Network(speeds, np.repeat(np.arange(count), hosts), places, [*switches, Link("main", MAIN)], ways)
+
+
+def on_network(jobs: Workload) -> Workload:
+    """What its jobs compute and communicate, laid out."""
+    laying = Laying()
+    rows = zip(jobs.more["computation"].tolist(), jobs.more["communication"].tolist(), jobs.size.tolist(), strict=True)
+    numbers = [laying.add(Even(flops, sent), size) for flops, sent, size in rows]
+    more = {"program": np.array(numbers, np.int64)}
+    return replace(jobs, run_time=np.full(len(jobs), np.nan), more=more, programs=laying.programs())
+
+
+def workloads(folder: Path | None) -> Iterator[Workload]:
+    """One that is made up, and those that are given and have so many such jobs."""
+    yield replace(lublin(20_000, 128, kind="untyped", load=0.8), name="lublin")
+    for path in sorted(folder.glob("*.swf*")) if folder else ():
+        trace = read_swf(path)
+        try:
+            PICK.of(trace, 0)
+        except ConfigError as error:
+            print(error)
+        else:
+            yield trace
+
+
+def measure(quick: bool, traces: Path | None = None) -> None:
+    """Print the tables."""
+    heading("Jobs that communicate on 8 clusters of 16 hosts: makespan as a share of that of `basic`, mean of the seeds")
+    seeds, steps = (2, (0, 10, 39)) if quick else (5, (0, 5, 10, 20, 30, 39))
+    rows, groups = [], [(16 * i, 16 * i + 15) for i in range(8)]
+    for trace in workloads(traces):
+        for kind, clusters in (("alike", ALIKE), ("differ", HIGHLY)):
+            for step in steps:
+                spans = np.array([
+                    [_makespan(trace, network(clusters), groups, 1e7 * step, each, seed) for each in VARIANTS]
+                    for seed in range(seeds)
+                ])  # fmt: skip
+                shares = (spans / spans[:, :1]).mean(axis=0)
+                rows.append([f"{trace.name}, {kind}", f"{step}e7", *(f"{share:.3f}" for share in shares)])
+    table(("trace, clusters", "F_comm", *VARIANTS), rows)
+    _speed(2_000 if quick else 10_000)
+
+
+def _makespan(
+    trace: Workload, joined: Network, groups: list[tuple[int, int]], factor: float, allocation: str, seed: int
+) -> float:
+    jobs = on_network(communicating(PICK.of(trace, seed), Factors(1e6, factor, 1e3)))
+    done = replay(jobs, 128, Conservative(allocation=allocation), groups=groups, network=lambda: joined)
+    return float(np.nanmax(done.finish_time))
+
+
+def _speed(jobs: int) -> None:
+    """Jobs/s in the engine."""
+    heading("EASY on 16 clusters of 16 hosts: jobs/s in the engine, best of 3, and times as long as without a network")
+    trace, rows = lublin(jobs, 256, kind="untyped", load=0.9), []
+    alone = min(replay(trace, 256, Easy(), clock=time.perf_counter).simulation_time for _ in range(3))
+    rows.append(["run times as they are", number(jobs / alone), "1.0"])
+    joined = network(ALIKE * 2)
+    for share in (0.0, 1e5, 1e6, 1e7):
+        made = on_network(communicating(trace, Factors(FLOPS, share, 0.0), arrivals=True))
+        runs = (replay(made, 256, Easy(), network=lambda: joined, clock=time.perf_counter) for _ in range(3))
+        spent = min(run.simulation_time for run in runs)
+        rows.append([f"{share:g} bytes/s to each other host", number(jobs / spent), f"{spent / alone:.1f}"])
+    table((f"{jobs:,} jobs", "jobs/s", "x"), rows)

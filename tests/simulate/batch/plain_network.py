@@ -1,0 +1,220 @@
+"""EASY backfilling on a network as its definition says it, in plain Python: what the compiled replay is compared with.
+
+Rule: every port is a link like all others, speeds of all jobs are found anew at each instant, and what is found is
+checked: no link carries more than it can, and who is slow uses a full link more than, or as much as, anybody else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from pilotfish.simulate.network import Network
+from pilotfish.simulate.phases import Even, Matrix, Part, Phase, Stage, Steps, Store, Wait
+from pilotfish.simulate.workload import Workload
+
+NEAR = 1e-9
+
+
+def unrolled(part: Part) -> list[Phase]:
+    """Its phases; one that repeats by itself is one of so many times the amounts."""
+    if not isinstance(part, Steps):
+        return [part]
+    inner = [phase for each in part.parts for phase in unrolled(each)]
+    if len(inner) > 1:
+        return inner * part.repeat
+    times, phase = part.repeat, inner[0]
+    if isinstance(phase, Wait):
+        return [Wait(times * phase.seconds)]
+    if isinstance(phase, Even):
+        return [Even(times * phase.flops, times * phase.bytes)]
+    if isinstance(phase, Store):
+        return [Store(phase.storage, times * phase.read, times * phase.write)]
+    if isinstance(phase, Stage):
+        return [Stage(phase.source, phase.target, times * phase.bytes)]
+    return [Matrix(tuple(times * x for x in phase.flops), tuple(times * x for x in phase.bytes))]
+
+
+@dataclass
+class Job:
+    """One that runs: until its phase is over there are `lag` seconds, then `left` at full speed."""
+
+    number: int
+    hosts: list[int]
+    until: float
+    todo: list[Phase]
+    lag: float = 0.0
+    left: float = 0.0
+    asks: dict[str, float] = field(default_factory=dict)
+    speed: float = 1.0
+
+    def over(self, now: float) -> float:
+        """When what it is at is over."""
+        return now + (self.lag if self.lag > 0 else self.left / self.speed)
+
+    def pass_on(self, now: float, then: float) -> None:
+        """Time goes by."""
+        done = self.over(now) <= then
+        if self.lag > 0:
+            self.lag = 0.0 if done else self.lag - (then - now)
+        else:
+            self.left = 0.0 if done else self.left - self.speed * (then - now)
+
+
+class Plain:
+    """The machine."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.capacity: dict[str, float] = {}
+        self.shared: dict[str, bool] = {}
+        for i, link in enumerate(network.links):
+            self.capacity[f"l{i}"], self.shared[f"l{i}"] = link.bandwidth, link.shared
+        for host, place in enumerate(network.place_of):
+            for name in (f"up{host}", f"down{host}"):
+                self.capacity[name], self.shared[name] = network.places[place].port, True
+
+    def flows(self, phase: Phase, hosts: list[int]) -> list[tuple[int, int, int, int, float]]:
+        """Host (-1: a storage), place, host, place, bytes."""
+        places, found = self.network.place_of, []
+        if isinstance(phase, Stage):
+            ends = self.network.storage(phase.source), self.network.storage(phase.target)
+            found.append((-1, ends[0], -1, ends[1], phase.bytes))
+        if isinstance(phase, Store):
+            at = self.network.storage(phase.storage)
+            for host in hosts:
+                found.append((-1, at, host, places[host], phase.read))
+                found.append((host, places[host], -1, at, phase.write))
+        for i, a in enumerate(hosts):
+            for k, b in enumerate(hosts):
+                amount = 0.0
+                if isinstance(phase, Even):
+                    amount = phase.bytes
+                elif isinstance(phase, Matrix) and phase.bytes:
+                    amount = phase.bytes[i * len(hosts) + k]
+                if i != k and amount > 0:
+                    found.append((a, places[a], b, places[b], amount))
+        return [each for each in found if each[4] > 0]
+
+    def enter(self, job: Job) -> None:
+        """Begin the next phase that takes time, if there is one."""
+        while job.todo and job.lag == job.left == 0:
+            phase, sent = job.todo.pop(0), dict[str, float]()
+            seconds = self.alone(phase, job.hosts)
+            for a, at, b, to, amount in self.flows(phase, job.hosts):
+                way = self.network.ways[at * len(self.network.places) + to]
+                job.lag = max(job.lag, way.latency)
+                names = [f"l{i}" for i in way.links]
+                names += [f"up{a}"] if a >= 0 else []
+                names += [f"down{b}" if self.network.places[to].duplex else f"up{b}"] if b >= 0 else []
+                for name in names:
+                    sent[name] = sent.get(name, 0.0) + amount
+            job.left = max([seconds, *(amount / self.capacity[name] for name, amount in sent.items())])
+            job.asks = {name: amount / job.left for name, amount in sent.items() if self.shared[name] and job.left}
+
+    def alone(self, phase: Phase, hosts: list[int]) -> float:
+        """Seconds that it waits or computes."""
+        speeds = [self.network.speeds[host] for host in hosts]
+        if isinstance(phase, Wait):
+            return phase.seconds
+        if isinstance(phase, Even):
+            return float(max(phase.flops / speed for speed in speeds))
+        if isinstance(phase, Matrix) and phase.flops:
+            return float(max(x / speed for x, speed in zip(phase.flops, speeds, strict=True)))
+        return 0.0
+
+    def speeds(self, running: list[Job]) -> None:
+        """Find how fast each goes, and check it."""
+        active = [job for job in running if job.lag == 0]
+        levels = dict.fromkeys(self.capacity, math.inf)
+
+        def limit(job: Job, but: str = "") -> float:
+            return min([1.0, *(levels[name] / ask for name, ask in job.asks.items() if name != but)])
+
+        for _ in range(2000):
+            before = dict(levels)
+            for name in levels:
+                wants = sorted(job.asks[name] * limit(job, name) for job in active if name in job.asks)
+                levels[name], rest = math.inf, self.capacity[name]
+                if sum(wants) > rest:
+                    for i, want in enumerate(wants):
+                        if want * (len(wants) - i) > rest:
+                            levels[name] = rest / (len(wants) - i)
+                            break
+                        rest -= want
+            if levels == before:
+                break
+        for job in running:
+            job.speed = limit(job) if job in active else 1.0
+        self.check(active)
+
+    def check(self, active: list[Job]) -> None:
+        """No link carries too much; who is slow is so for a full link of which nobody has more."""
+        for job in active:
+            held = job.speed >= 1 - NEAR
+            for name in job.asks:
+                used = [other.speed * other.asks[name] for other in active if name in other.asks]
+                assert sum(used) <= self.capacity[name] * (1 + NEAR)
+                full = sum(used) >= self.capacity[name] * (1 - NEAR)
+                held |= full and job.speed * job.asks[name] >= max(used) * (1 - NEAR)
+            assert held
+
+
+def plain_network(
+    jobs: Workload, parts: list[Part], network: Network, *, fills: bool = True, given: list[list[int]] | None = None
+) -> tuple[list[float], list[float], list[bool]]:
+    """Start and finish of each job (nan: rejected), and whether it was killed.
+
+    Args:
+        given: the hosts of each, on which it starts when it is submitted.
+    """
+    machine, plain, count = len(network.speeds), Plain(network), len(jobs)
+    submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
+    start, finish, killed = [math.nan] * count, [math.nan] * count, [False] * count
+    running, queue, free, upcoming, now = list[Job](), list[int](), list(range(machine)), 0, -math.inf
+    while upcoming < count or running:
+        plain.speeds(running)
+        soonest = min((min(job.over(now), job.until) for job in running), default=math.inf)
+        then, ended, came = min(soonest, submit[upcoming] if upcoming < count else math.inf), False, False
+        for job in list(running):
+            job.pass_on(now, then)
+            plain.enter(job)
+            if job.lag == job.left == 0 or job.until <= then:
+                killed[job.number], finish[job.number], ended = job.lag + job.left > 0, then, True
+                running.remove(job)
+                free = sorted(free + job.hosts)
+        now = then
+        while upcoming < count and submit[upcoming] == now:
+            if size[upcoming] <= machine:
+                queue.append(upcoming)
+                came = True
+            upcoming += 1
+        if not (ended or came):
+            continue
+        left, reservation, spare = list[int](), math.inf, 0
+        for i in queue:
+            fits = size[i] <= len(free)
+            if left and fits:
+                fits = fills and (now + wall[i] <= reservation or size[i] <= spare)
+                if fits and now + wall[i] > reservation:
+                    spare -= size[i]
+            if fits or given:
+                hosts = given[i] if given else free[: size[i]]
+                job = Job(i, hosts, now + wall[i], unrolled(parts[i]))
+                start[i], free = now, [host for host in free if host not in hosts]
+                plain.enter(job)
+                running.append(job)
+                continue
+            if not left:
+                reservation, spare = _reserve(size[i], len(free), [(job.until, size[job.number]) for job in running])
+            left.append(i)
+        queue = left
+    return start, finish, killed
+
+
+def _reserve(wanted: int, free: int, ends: list[tuple[float, int]]) -> tuple[float, int]:
+    for time in sorted({time for time, _ in ends}):
+        then = free + sum(size for end, size in ends if end <= time)
+        if then >= wanted:
+            return time, then - wanted
+    raise AssertionError("it never fits")

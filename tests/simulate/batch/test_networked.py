@@ -1,0 +1,189 @@
+"""Jobs on a network: the compiled replay is the one of the definition, and keeps the laws of sharing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_network import plain_network
+from test_replay import JOB, places
+from test_replay import workload as plain_workload
+
+from pilotfish.simulate.batch.replay import Replayed, replay
+from pilotfish.simulate.batch.spec import ALLOCATIONS, parse
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.network import Link, Network, Place, Way, unlimited
+from pilotfish.simulate.phases import Even, Laying, Matrix, Part, Stage, Steps, Store, Wait
+from pilotfish.simulate.workload import Workload
+
+AMOUNT = st.one_of(st.just(0.0), st.floats(0.01, 100.0))
+STORAGE = st.sampled_from(["disk", "tape"])
+PHASE = st.one_of(
+    st.builds(Wait, AMOUNT),
+    st.builds(Even, AMOUNT, AMOUNT),
+    st.builds(Store, STORAGE, AMOUNT, AMOUNT),
+    st.builds(Stage, STORAGE, STORAGE, AMOUNT),
+    st.just("matrix"),
+)
+PART = st.recursive(
+    PHASE, lambda inner: st.builds(Steps, st.lists(inner, min_size=1, max_size=3).map(tuple), st.integers(1, 2)),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Up to three clusters of up to four hosts, two storages, and links between any of them."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    ports = st.one_of(st.just(math.inf), st.floats(1.0, 50.0))
+    clusters = [Place(f"c{i}", draw(ports), draw(st.booleans())) for i in range(len(sizes))]
+    shared = draw(st.lists(st.booleans(), max_size=4))
+    links = [Link(f"l{i}", draw(st.floats(1.0, 60.0)), each) for i, each in enumerate(shared)]
+    number, ways = len(sizes) + 2, []
+    for _ in range(number * number):
+        through = draw(st.lists(st.integers(0, len(links) - 1), max_size=3, unique=True)) if links else []
+        ways.append(Way(tuple(through), draw(st.sampled_from([0.0, 0.25]))))
+    speeds = np.array([draw(st.floats(0.5, 4.0)) for _ in range(sum(sizes))])
+    places_ = [*clusters, Place("disk"), Place("tape")]
+    whose = np.repeat(np.arange(len(sizes)), sizes)
+    return Network(speeds, whose, places_, links, ways, {"disk": len(sizes), "tape": len(sizes) + 1})
+
+
+def filled(draw: st.DrawFn, part: Any, size: int) -> Part:
+    """With matrices of that size."""
+    if isinstance(part, Steps):
+        return Steps(tuple(filled(draw, each, size) for each in part.parts), part.repeat)
+    if part == "matrix":
+        flops = draw(st.one_of(st.just([]), st.lists(AMOUNT, min_size=size, max_size=size)))
+        sent = draw(st.one_of(st.just([]), st.lists(AMOUNT, min_size=size * size, max_size=size * size)))
+        return Matrix(tuple(flops), tuple(sent))
+    found: Part = part
+    return found
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
+    """Jobs and where they run."""
+    network = draw(networks())
+    rows, parts, laying, programs = [], [], Laying(), []
+    for _ in range(draw(st.integers(1, 8))):
+        size = draw(st.integers(1, len(network.speeds) + 1))
+        wall = draw(st.one_of(st.floats(0.5, 400.0), st.just(math.inf)))
+        rows.append((draw(st.floats(0.0, 50.0)), wall, size))
+        parts.append(filled(draw, draw(PART), size))
+    order = sorted(range(len(rows)), key=lambda i: rows[i][0])
+    rows, parts = [rows[i] for i in order], [parts[i] for i in order]
+    for part, (_, _, size) in zip(parts, rows, strict=True):
+        number = laying.add(part, size)
+        assert number is not None
+        programs.append(number)
+    return workload(rows, laying, programs), parts, network
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
+    """Many that send at once, over few links, each over some of them."""
+    count, number = draw(st.integers(2, 4)), 4
+    links = [Link(f"l{i}", draw(st.floats(1.0, 10.0))) for i in range(count)]
+    routes = st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True).map(tuple)
+    ways = [Way() if a == b else Way(draw(routes)) for a in range(number) for b in range(number)]
+    whose = np.arange(12) % number
+    network = Network(np.ones(12), whose, [Place(f"p{i}") for i in range(number)], links, ways)
+    amount, laying, parts = st.floats(0.1, 10.0), Laying(), []
+    rows = [(0.0, math.inf, draw(st.integers(2, 3))) for _ in range(draw(st.integers(2, 5)))]
+    for _, _, size in rows:
+        sent = draw(st.lists(amount, min_size=size * size, max_size=size * size))
+        parts.append(Matrix(tuple([draw(amount)] * size), tuple(sent)))
+    numbers = [laying.add(part, size) for part, (_, _, size) in zip(parts, rows, strict=True)]
+    return workload(rows, laying, [number or 0 for number in numbers]), list(parts), network
+
+
+def workload(rows: list[tuple[float, float, int]], laying: Laying, programs: list[int]) -> Workload:
+    """Jobs that do what was laid out."""
+    submit, wall, size = (np.array(column) for column in zip(*rows, strict=True))
+    return Workload(
+        "w", np.arange(1, len(rows) + 1), submit.astype(float), np.full(len(rows), math.nan), wall.astype(float),
+        size.astype(np.int64), more={"program": np.array(programs)}, programs=laying.programs(),
+    )  # fmt: skip
+
+
+def run(jobs: Workload, network: Network, policy: str = "easy") -> Replayed:
+    """The replay."""
+    return replay(jobs, len(network.speeds), parse(policy), network=lambda: network)
+
+
+@given(st.one_of(scenes(), crowds()))
+@settings(max_examples=400)
+def test_it_is_the_schedule_of_the_definition(scene: tuple[Workload, list[Part], Network]) -> None:
+    jobs, parts, network = scene
+    done = run(jobs, network)
+    start, finish, killed = plain_network(jobs, parts, network)
+    np.testing.assert_allclose(done.start_time, start, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(done.finish_time, finish, rtol=1e-6, atol=1e-6)
+    assert done.overran.tolist() == killed
+
+
+ALLOCATIONS_ = st.sampled_from([f"conservative:allocation={each}" for each in ALLOCATIONS])
+
+
+@given(st.one_of(scenes(), crowds()), ALLOCATIONS_)
+@settings(max_examples=200)
+def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
+    scene: tuple[Workload, list[Part], Network], policy: str
+) -> None:
+    jobs, parts, network = scene
+    bounded = replace(jobs, walltime=np.minimum(jobs.walltime, 1e5))
+    done = run(bounded, network, policy)
+    ran = np.argsort(done.start_time, kind="stable")[: (~done.rejected).sum()]
+    began = replace(bounded.take(ran), submit_time=done.start_time[ran])
+    where = [places(done, i) for i in ran]
+    start, finish, killed = plain_network(began, [parts[i] for i in ran], network, given=where)
+    assert start == done.start_time[ran].tolist() and killed == done.overran[ran].tolist()
+    np.testing.assert_allclose(done.finish_time[ran], finish, rtol=1e-6, atol=1e-6)
+
+
+@given(
+    st.lists(JOB, max_size=25), st.integers(1, 90),
+    st.sampled_from(("easy", "strict:order=sjf", "easy:order=wfp3", "conservative", "conservative:allocation=local")),
+)  # fmt: skip
+def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
+    jobs = plain_workload(rows)
+    laying = Laying()
+    steps = [(Wait if i % 2 else Even)(seconds) for i, seconds in enumerate(jobs.run_time.tolist())]
+    numbers = [-1 if i % 3 == 0 else laying.add(step, 1) or 0 for i, step in enumerate(steps)]
+    known = np.where(np.array(numbers, np.int64) < 0, jobs.run_time, math.nan)
+    told = replace(jobs, run_time=known, more={"program": np.array(numbers, np.int64)}, programs=laying.programs())
+    network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[Way()])
+    one, other = run(told, network, policy), replay(jobs, machine, parse(policy))
+    for name in ("start_time", "finish_time", "rejected", "overran", "pieces"):
+        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=getattr(one, name).dtype == float)
+
+
+@given(scenes(), st.integers(0, 7), st.floats(1.0, 50.0))
+def test_what_is_decided_does_not_depend_on_what_is_to_come(
+    scene: tuple[Workload, list[Part], Network], which: int, more: float
+) -> None:
+    jobs, parts, network = scene
+    one, i = run(jobs, network), which % len(jobs)
+    laying, longer = Laying(), list(parts)
+    longer[i] = Steps((parts[i], Wait(more)))
+    numbers = [laying.add(part, size) or 0 for part, size in zip(longer, jobs.size.tolist(), strict=True)]
+    other = run(replace(jobs, more={"program": np.array(numbers)}, programs=laying.programs()), network)
+    before = one.start_time < np.nan_to_num(one.finish_time[i], nan=math.inf) - 1e-6
+    np.testing.assert_array_equal(one.start_time[before], other.start_time[before])
+
+
+def test_nobody_guesses_what_joins_a_machine() -> None:
+    laying = Laying()
+    jobs = workload([(0.0, 9.0, 2)], laying, [laying.add(Even(1.0, 1.0), 2) or 0])
+    with pytest.raises(ConfigError, match="it is not known what joins"):
+        replay(jobs, 2, parse("easy"))
+    with pytest.raises(ConfigError, match="2 hosts are joined, and the machine has 3"):
+        replay(jobs, 3, parse("easy"), network=lambda: unlimited([1.0, 1.0]))
+    done = replay(jobs, 2, parse("easy"), network=lambda: unlimited([1.0, 2.0]))
+    assert done.finish_time.tolist() == [1.0], "of the slower one"

@@ -1,0 +1,106 @@
+"""The network of a SimGrid platform: which links a byte passes, and what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.formats.simgrid import parse_platform
+from pilotfish.simulate.formats.simgrid_cluster import cluster_of
+from pilotfish.simulate.network import Network, Place
+
+CLUSTER = '<cluster id="{0}" prefix="{0}" suffix="" radical="0-{1}" speed="1Gf" bw="1GBps" lat="1ms" {2}/>'
+LINK = '<link id="{0}" bandwidth="{1}GBps" latency="{1}ms" sharing_policy="{2}"/>'
+
+
+def network(inside: str, routing: str = "Full") -> Network:
+    """What joins the hosts of a zone."""
+    text = f'<platform version="4"><zone id="all" routing="{routing}">{inside}</zone></platform>'
+    wiring = cluster_of(parse_platform(text.encode(), "p.xml")).wiring
+    assert wiring is not None
+    return wiring.network()
+
+
+def way(found: Network, source: int, target: int) -> tuple[list[str], float]:
+    """The links from one place to another, and the latency in ms."""
+    one = found.ways[source * len(found.places) + target]
+    return [found.links[link].name for link in one.links], round(one.latency * 1e3, 9)
+
+
+def test_a_cluster_and_its_backbone() -> None:
+    found = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
+    assert found.places == [Place("c", 1e9, True)] and found.place_of.tolist() == [0, 0, 0, 0]
+    assert way(found, 0, 0) == (["backbone of c"], 4.0)
+    assert [(link.bandwidth, link.shared) for link in found.links] == [(1e10, True)]
+
+
+def test_a_cluster_without_one_whose_links_go_one_way_at_a_time() -> None:
+    found = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
+    assert found.places == [Place("c", 1e9, False)] and way(found, 0, 0) == ([], 2.0)
+
+
+def test_clusters_that_are_joined_and_a_storage() -> None:
+    parts = [
+        CLUSTER.format("a", 1, 'bb_bw="10GBps" bb_lat="2ms"'),
+        CLUSTER.format("b", 2, 'bb_bw="10GBps" bb_lat="2ms" bb_sharing_policy="FATPIPE"'),
+        '<cluster id="s" prefix="disk" suffix="" radical="0" speed="1f" bw="5GBps" lat="1ms">'
+        '<prop id="role" value="storage"/></cluster>',
+        LINK.format("ab", 3, "SHARED"), LINK.format("as", 4, "SPLITDUPLEX"),
+        '<zoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="ab"/></zoneRoute>',
+        '<zoneRoute src="a" dst="s" gw_src="ra" gw_dst="rs"><link_ctn id="as" direction="UP"/></zoneRoute>',
+        '<zoneRoute src="b" dst="s" gw_src="rb" gw_dst="rs"><link_ctn id="ab"/></zoneRoute>',
+    ]  # fmt: skip
+    found = network("".join(parts))
+    assert [place.name for place in found.places] == ["a", "b", "disk0"] and found.storages == {"disk0": 2}
+    assert found.places[2] == Place("disk0") and found.place_of.tolist() == [0, 0, 1, 1, 1]
+    assert way(found, 0, 1) == (["backbone of a", "ab", "backbone of b"], 1 + 2 + 3 + 2 + 1)
+    assert way(found, 1, 0) == (["backbone of b", "ab", "backbone of a"], 9)
+    assert way(found, 0, 2) == (["backbone of a", "asUP", "port of disk0DOWN"], 1 + 2 + 4 + 1)
+    assert way(found, 2, 0) == (["port of disk0UP", "asDOWN", "backbone of a"], 8)
+    assert {link.name: link.shared for link in found.links}["backbone of b"] is False
+
+
+def test_hosts_by_themselves_and_zones_within_zones() -> None:
+    zone = (
+        '<zone id="{0}" routing="Full"><host id="{0}1" speed="1f"/><host id="{0}2" speed="1f"/><router id="{0}r"/>'
+        '<route src="{0}1" dst="{0}2"><link_ctn id="w"/></route>'
+        '<route src="{0}1" dst="{0}r"><link_ctn id="g"/></route>'
+        '<route src="{0}2" dst="{0}r"><link_ctn id="w"/><link_ctn id="g"/></route></zone>'
+    )
+    links = LINK.format("w", 1, "SHARED") + LINK.format("g", 2, "SHARED") + LINK.format("top", 3, "SHARED")
+    joined = '<zoneRoute src="x" dst="y" gw_src="xr" gw_dst="yr"><link_ctn id="top"/></zoneRoute>'
+    found = network(links + zone.format("x") + zone.format("y") + joined)
+    assert [place.port for place in found.places] == [math.inf] * 4 and found.place_of.tolist() == [0, 1, 2, 3]
+    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.0)
+    assert way(found, 1, 2) == (["w", "g", "top", "g"], 1 + 2 + 3 + 2)
+    assert way(found, 0, 3) == (["g", "top", "g", "w"], 8.0), "a symmetrical route is turned round"
+
+
+@pytest.mark.parametrize("routing", ["Floyd", "Dijkstra"])
+def test_routes_that_are_found(routing: str) -> None:
+    hosts = "".join(f'<host id="h{i}" speed="1f"/>' for i in range(4))
+    links = "".join(LINK.format(f"l{i}", 1, "SHARED") for i in range(4))
+    hops = "".join(f'<route src="h{i}" dst="h{i + 1}"><link_ctn id="l{i}"/></route>' for i in range(3))
+    found = network(hosts + links + hops, routing)
+    assert way(found, 0, 3) == (["l0", "l1", "l2"], 3.0) and way(found, 3, 1) == (["l2", "l1"], 2.0)
+
+
+HOSTS = '<host id="a" speed="1f"/><host id="b" speed="1f"/>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "routing", "why"),
+    [
+        (HOSTS, "Full", "no route from 'a' to 'b' in zone 'all'"),
+        (HOSTS, "Floyd", "no route from 'a' to 'b' in zone 'all'"),
+        (HOSTS, "Vivaldi", "the routes of zone 'all' are Vivaldi"),
+        (HOSTS + '<route src="a" dst="b"><link_ctn id="x"/></route>', "Full", "the link 'x', which is not there"),
+        (CLUSTER.format("c", 3, 'topology="TORUS"'), "Full", "cluster 'c' is a TORUS"),
+        ("".join(f'<host id="h{i}" speed="1f"/>' for i in range(1001)), "Full", "1,001 places that hosts are at"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said(inside: str, routing: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"p.xml: .*{why}"):
+        network(inside, routing)
