@@ -19,7 +19,7 @@ from ..workload import Workload
 from .dependents import held
 from .endless import refuse_endless
 from .orders import SUBMITTED, ranks, told_later
-from .powers import Powers
+from .powers import Mixed, Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
 from .worlds import all_of
@@ -31,7 +31,9 @@ FEW = 64
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
 
 
-def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powers | None, seed: int) -> Powered:
+def powered_world(
+    workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int
+) -> Powered:
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
     if policy.limit or policy.keeper:
         refuse_endless(workload, "a policy that limits or keeps machines")
@@ -41,6 +43,9 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     if powers is None:
         known = "a cluster file that says it, or --procs"
         raise ConfigError("policy", "", "what this machine draws is not known", known)
+    if isinstance(powers, Mixed):
+        problem = "what resources of this machine draw differs, and here they have to be alike"
+        raise ConfigError("policy", "", problem, "a policy to which nothing is added with +, or nodes of one power")
     if (policy.shutdown or policy.keeper) and powers.off is None:
         problem = "it is not known what resources of this machine draw when they are off, and how they get there"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")

@@ -107,7 +107,7 @@ def balance_at(world, time):
 
 @inner
 def least_at(world, low, end, watts, ends, others, until):
-    """When the balance is least, from `low` to `end`, if a job takes `watts` until `ends`, and `others` go until then."""
+    """When the balance is least, from `low` to `end`: `watts` are taken from it until `ends`, `others` until then."""
     time = max(low, _rises(world, watts + others))
     if time >= min(ends, until):
         time = max(low, min(ends, until), _rises(world, others if ends <= until else watts))

@@ -14,6 +14,7 @@ from ..running import add
 from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RUNS
 from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
+
 @inner
 def boot_time(world, size):
     """How long a job that is given so many machines now waits for them."""

@@ -129,7 +129,7 @@ class Powered(Block):
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
         "tired": (np.dtype("u8"), 1),
-        "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so, where it may be so for a while
+        "since": (np.dtype("i4"), 1),  # the row by which an idle machine became so, where it may be so for long
         "ahead": (AHEAD, 1),
         "areas": (FLOAT, 1),  # of each cell of the tree of those that wait: the least size x walltime below it
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
