@@ -90,7 +90,8 @@ def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
 def jobs_joules(replayed: Replayed, powers: Powers | Mixed) -> Array:
     """What the resources of each job drew while it ran, joules; nan where it was rejected."""
     drawn = drawing(replayed, powers)
-    return (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
+    found: Array = (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
+    return found
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
