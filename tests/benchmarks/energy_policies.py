@@ -1,9 +1,10 @@
 """What less energy does: chapter 6 of Poquet's thesis, a week with a limit for three days in its middle.
 
-Rule: every row is beside plain EASY on the same jobs. Without traces from outside the jobs are made up. The mean
-slowdown is that of the many small jobs. A cap lets them by while wide jobs wait for its end; a budget saves for each job
-in its turn. So where machines idle at full power and energy is very short, the cap may have the lower mean, and the
-budget has the higher use and the lower slowdown once jobs count by what they compute, their area.
+Rule: every row is beside plain EASY on the same jobs. Without traces from outside the jobs are made up.
+The mean slowdown is that of the many small jobs: a cap lets them by while wide ones wait for its end, a budget saves
+for each job in its turn. So where idle machines take most of the energy the cap may have the lower mean, and the budget
+the higher use, and the lower slowdown once jobs count by what they compute, their area. More than a budget is
+taken only by what runs already when it begins, and by idle machines where they alone take more.
 """
 
 from __future__ import annotations

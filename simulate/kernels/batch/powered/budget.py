@@ -136,10 +136,16 @@ def _near(world, size, wall, low, high, guess):
         return low, high
     if _at_stage(world, number, size, wall):
         high = number
-        while low < high and _at_stage(world, max(low, high - step), size, wall):
-            high, step = max(low, high - step), 2 * step
-        return (max(low, high - step) + 1 if low < high else low), high
-    low = number + 1
-    while low < high and not _at_stage(world, min(high - 1, low + step - 1), size, wall):
-        low, step = min(high - 1, low + step - 1) + 1, 2 * step
-    return low, min(high, low + step - 1)
+        while low < high:
+            number = max(low, high - step)
+            if not _at_stage(world, number, size, wall):
+                return number + 1, high
+            high, step = number, 2 * step
+    else:
+        low = number + 1
+        while low < high:
+            number = min(high - 1, low + step - 1)
+            if _at_stage(world, number, size, wall):
+                return low, number
+            low, step = number + 1, 2 * step
+    return low, high

@@ -1,8 +1,8 @@
 """EASY backfilling on machines that are switched off and on, under a limit of power or energy.
 
 Rule: at each instant all ends, then all submissions, then one pass, then machines are switched, so that the first that
-waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes, and no
-energy is limited, the head's reservation stands and who was refused stays refused.
+waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes
+the head's reservation stands, and, unless energy is limited, who was refused stays refused.
 """
 
 from __future__ import annotations
