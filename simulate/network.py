@@ -79,3 +79,38 @@ class Network:
 def unlimited(speeds: Sequence[float]) -> Network:
     """Hosts of these speeds, and nothing that limits what they send. O(hosts)."""
     return Network(np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [Place("all")], ways=[Way()])
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A switch for each group of nodes, and one that joins these; a `Wiring`.
+
+    Args:
+        port: bytes/s of each node, in both directions at once.
+        switch: bytes/s that the nodes of a group send each other at most, together.
+        backbone: bytes/s between groups.
+        latency: seconds from any node to any other.
+        speeds, group_of: of each node: flop/s, and the number of its group.
+    """
+
+    port: float
+    switch: float = math.inf
+    backbone: float = math.inf
+    latency: float = 0.0
+    speeds: tuple[float, ...] = ()
+    group_of: tuple[int, ...] = ()
+
+    @property
+    def storages(self) -> tuple[str, ...]:
+        """There are none."""
+        return ()
+
+    def network(self) -> Network:
+        """See `Wiring`. O(groups^2)."""
+        count = max(self.group_of) + 1
+        links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
+        ways = [
+            Way((a,) if a == b else (a, count, b), self.latency) for a in range(count) for b in range(count)
+        ]  # fmt: skip
+        places = [Place(f"group {i}", self.port) for i in range(count)]
+        return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways)

@@ -213,9 +213,7 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(
-    policies: Iterable[object], reading: Iterable[str] = ("batch.swf",), *, networked: bool = False
-) -> None:
+def load_replay(policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`.
 
     Args:

@@ -66,13 +66,16 @@ def sweep(
         made = prepare(file)
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
-    if todo and dask is None:  # made once, before the processes need them
-        inputs.load_replay(made.sweep.policies)
+    here = bool(todo) and dask is None  # kernels are made once, before the processes need them
+    if here:
+        inputs.load_kernels(*sorted(made.reading))
     with found as crew:
-        check(made, todo, crew)
+        networked = check(made, todo, crew)
         if dry_run:
             _show_runs(made, todo, as_json)
             return
+        for joined in {False, networked} if here else ():
+            inputs.load_replay(made.sweep.policies, networked=joined)
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     if any(row["status"] != "done" for row in rows):
@@ -182,5 +185,6 @@ def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
     from ..render.sweep import show_runs
 
     show_runs(Screen(), rows)
-    done = len(made.runs) - sum(task.identity in {one.identity for one in todo} for task in made.tasks)
+    left = {task.identity for task in todo}
+    done = sum(task.identity not in left for task in made.tasks)
     inputs.note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run")

@@ -41,6 +41,9 @@ def show(
     ]
     if limit is not None or has_limit:
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
+    if jobs.programs is not None:
+        placed = int((jobs.more["program"] >= 0).sum())
+        lines.append(("network", f"how long {count(placed, 'job')} ran depends on where, and on who else sent"))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
     spent = summary.simulation_time

@@ -1,8 +1,8 @@
 """Workers of a Dask cluster that is there already; `distributed` is an extra.
 
-Rule: nothing is asked of a worker but pilotfish of our version: a trace goes to the cluster as its content, once, and
-stays with the scheduler, so that whoever takes a run over gets it again. A worker that dies has its runs done by
-another; Dask itself says when they are too many.
+Rule: nothing is asked of a worker but pilotfish of our version: a trace goes to the cluster as its content, once, with
+that of the files that it names, and stays with the scheduler, so that whoever takes a run over gets it again. A worker
+that dies has its runs done by another; Dask itself says when they are too many.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import importlib.util
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
 from .task import Failure, Task, attempt
+from .trace import Contents
 
 #: Seconds for the scheduler to answer, and for a first worker to come.
 PATIENCE_S = 15
@@ -33,15 +33,15 @@ def demand_distributed() -> None:
         raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
 
 
-def keep(content: bytes) -> bytes:
-    """What is in a trace, on the cluster."""
-    return content
+def keep(contents: Contents) -> Contents:
+    """What is in the files of a trace, on the cluster."""
+    return contents
 
 
-def answer(function: Callable[..., Any], task: Task, content: bytes) -> Any:
+def answer(function: Callable[..., Any], task: Task, contents: Contents) -> Any:
     """What a worker does."""
     with _ALONE:
-        return attempt(function, task, content)
+        return attempt(function, task, contents)
 
 
 class OnDask:
@@ -61,7 +61,7 @@ class OnDask:
         except ValueError:
             raise ConfigError("--dask", "", repr(address), "the scheduler's address, such as tcp://head:8786") from None
         self._address = address
-        self._contents: dict[str, Any] = {}
+        self._contents: dict[tuple[str, ...], Any] = {}
 
     def __enter__(self) -> Self:
         import distributed
@@ -98,13 +98,13 @@ class OnDask:
                 raise PilotfishError(f"--dask {self._address}: {name} has {has}: install {__version__} there")
 
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
-        """See Crew. Raises PilotfishError: the cluster has gone."""
+        """See Crew. Raises PilotfishError: the cluster has gone. ConfigError: a trace cannot be handed over."""
         from distributed import as_completed
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             asked = {
-                self._client.submit(answer, function, task, self._content(task), pure=False): task for task in tasks
+                self._client.submit(answer, function, task, self._held(task), pure=False): task for task in tasks
             }
         ending: Any = as_completed
         for ended in ending(asked, self._client.loop, with_results=True, raise_errors=False).batches():
@@ -113,13 +113,16 @@ class OnDask:
                 future.release()
             yield found
 
-    def _content(self, task: Task) -> Any:
-        """The content of a task's trace, handed over once."""
+    def _held(self, task: Task) -> Any:
+        """What is in the files of a task's trace, handed over once."""
         trace = task.trace
-        if trace.digest not in self._contents:
-            content = Path(trace.path).read_bytes()
-            self._contents[trace.digest] = self._client.submit(keep, content, pure=False)
-        return self._contents[trace.digest]
+        if not trace.kept_together:
+            why = "it names files outside of its folder, which workers of --dask cannot be given"
+            raise ConfigError(trace.path, "", why, "names in its folder, without ..")
+        mark = tuple(trace.hashes.values())
+        if mark not in self._contents:
+            self._contents[mark] = self._client.submit(keep, trace.contents(), pure=False)
+        return self._contents[mark]
 
     def _judged(self, future: Any, result: Any) -> Any:
         if future.status == "finished":

@@ -23,6 +23,7 @@ from ..kernels.batch.contended.tables import Contended as World
 from ..platform import Cluster
 from ..workload import Workload
 from .dependents import stranded
+from .networked import network_for
 from .pairs import Contending
 from .powered import CHANGE
 from .processors import Processors, processors_of
@@ -77,6 +78,7 @@ def replay_contended(
         ConfigError: the policy needs to know of the machine what is not known, or it shares memory between nodes.
     """
     machine = processors_of(cluster)
+    network_for(workload, machine.cores, policy, None)
     kernel, world = load(KERNEL), contended_world(workload, machine, policy, seed)
     began = clock()
     while kernel(world.address, STEP) != tables.DONE:

@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..kernels.batch.network import tables
 from ..network import Network
 from ..workload import Workload
-from .spec import Conservative, Easy, Policy, Strict
+from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
 
@@ -81,6 +81,11 @@ def _most_uses(jobs: int, hosts: int, links: int, reach: int) -> int:
     return min(hosts * each, jobs * links) + 1
 
 
+def takes_networks(policy: object) -> bool:
+    """Whether a policy takes jobs whose run times depend on where they run."""
+    return isinstance(policy, Easy | Strict | Conservative)
+
+
 def network_for(
     workload: Workload, machine: int, policy: object, network: Callable[[], Network] | None
 ) -> Network | None:
@@ -91,7 +96,7 @@ def network_for(
     """
     if workload.programs is None:
         return None
-    if not isinstance(policy, Policy) or not isinstance(policy, Easy | Strict | Conservative):
+    if not takes_networks(policy):
         what = "this policy takes jobs whose run times are known, and here they depend on where jobs run"
         raise ConfigError("policy", "", what, "easy, strict, conservative")
     if network is None:
@@ -99,5 +104,5 @@ def network_for(
     found = network()
     if len(found.speeds) != machine:
         what = f"{len(found.speeds):,} hosts are joined, and the machine has {machine:,} resources"
-        raise ConfigError(workload.name, "", what, "a resource for each host")
+        raise ConfigError(workload.name, "", what, "a resource for each host: --resource node")
     return found

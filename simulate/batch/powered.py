@@ -18,7 +18,7 @@ from ..kernels.batch.powered.tables import Clock, Count, Powered
 from ..workload import Workload
 from .dependents import held
 from .endless import refuse_endless
-from .orders import SUBMITTED, ranks, told_later
+from .orders import ranks, told_later
 from .powers import Mixed, Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
@@ -35,22 +35,11 @@ def powered_world(
     workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int
 ) -> Powered:
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
-    if policy.limit or policy.keeper:
-        refuse_endless(workload, "a policy that limits or keeps machines")
-    if told_later(workload, policy.base.order):
-        told = f"{policy.base.order!r} looks at when jobs are submitted, and here some wait for others"
-        raise ConfigError("policy", "order", told, f"with +, any but {', '.join(SUBMITTED)}")
-    if powers is None:
-        known = "a cluster file that says it, or --procs"
-        raise ConfigError("policy", "", "what this machine draws is not known", known)
-    if isinstance(powers, Mixed):
-        problem = "what resources of this machine draw differs, and here they have to be alike"
-        raise ConfigError("policy", "", problem, "a policy to which nothing is added with +, or nodes of one power")
-    if (policy.shutdown or policy.keeper) and powers.off is None:
-        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
-        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
+    refuse_endless(workload, policy)
+    powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
+    sorts = told_later(workload, policy.base.order)
     world = Powered(
         {
             "jobs": np.zeros(2 * size + FEW, powered.ROW),
@@ -74,6 +63,8 @@ def powered_world(
             "granted": (len(sizes),),
             "least": (levels[-1],),
             "areas": (levels[-1],),
+            "queue": (size if sorts else 1,),
+            "scores": (size if sorts else 1,),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),
         },
@@ -86,10 +77,11 @@ def powered_world(
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
     world.areas[:] = math.inf
     world.free[:] = all_of(machine)
-    world.clock[[Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
+    world.clock[[tables.BEGAN, Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
     count[tables.IN_TURN], count[tables.FILLS] = int(policy.base.order == "fcfs"), int(policy.base.backfills)
+    count[tables.ORDER] = sorts
     count[Count.TOTAL] = count[Count.ROWS] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
     count[[Count.FIRST_IDLE, Count.FIRST_BOOT]] = -1
@@ -98,6 +90,20 @@ def powered_world(
     _set_limit(world, workload, policy.limit, powers)
     _set_keeper(world, policy)
     return world
+
+
+def known_powers(policy: Saving, powers: Powers | Mixed | None) -> Powers:
+    """What resources draw. Raises ConfigError: not all of it is known that the policy needs."""
+    if powers is None:
+        known = "a cluster file that says it, or --procs"
+        raise ConfigError("policy", "", "what this machine draws is not known", known)
+    if isinstance(powers, Mixed):
+        problem = "what resources of this machine draw differs, and here they have to be alike"
+        raise ConfigError("policy", "", problem, "a policy to which nothing is added with +, or nodes of one power")
+    if (policy.shutdown or policy.keeper) and powers.off is None:
+        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
+        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
+    return powers
 
 
 def _set_powers(world: Powered, policy: Saving, powers: Powers) -> None:

@@ -31,9 +31,10 @@ from .dependents import stranded
 from .machine import Machine
 from .networked import network_for
 from .powers import TAURUS, Mixed, Powers
-from .spec import Conservative, Easy, Policy, Saving
+from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
+ALLOWED = "0; of easy and strict also seconds above 0"
 #: Instants between two looks at what the caller wants.
 STEP = 200_000
 
@@ -96,8 +97,8 @@ def replay(
             one cluster.
         powers: of the resources, where the policy looks at them.
         network: what joins the resources, where run times depend on it.
-        decision_time: of a policy of one's own: seconds of simulated time that each call takes, see `asking`; None: as
-            long as it took by `clock`.
+        decision_time: seconds of simulated time that each decision takes, see `asking`: of EASY, strict order, and
+            policies of one's own; None, of the latter: as long as it took by `clock`.
         progress: called now and then with the simulated time.
         clock: seconds, for `simulation_time`.
 
@@ -111,10 +112,9 @@ def replay(
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return _asked(workload, whole, policy, decision_time, progress, clock)
-    if decision_time != 0.0:
-        raise ConfigError("decision_time", "", "compiled policies decide in no time", "0, or a policy of one's own")
+    takes = _takes(policy, decision_time)
     kernel = load(_kernel_of(policy, networked=joined is not None))
-    world = _world(workload, machine, policy, seed, groups, powers, joined)
+    world = _world(workload, machine, policy, seed, groups, powers, joined, takes)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
         if answer == tables.GROW:
@@ -159,6 +159,21 @@ def _asked(
     )
 
 
+def takes_time(policy: object, decision_time: float | None) -> bool:
+    """Whether decisions of this compiled policy can take so many seconds (None: as long as they take)."""
+    if decision_time == 0.0:
+        return True
+    return isinstance(policy, Easy | Strict) and decision_time is not None and 0.0 <= decision_time < math.inf
+
+
+def _takes(policy: Policy, decision_time: float | None) -> float:
+    """Seconds that each decision takes. Raises ConfigError."""
+    if takes_time(policy, decision_time):
+        return decision_time or 0.0
+    what = "as long as it took" if decision_time is None else f"{decision_time:g}"
+    raise ConfigError("decision_time", "", f"{what}, of a compiled policy", ALLOWED)
+
+
 def kernel_of(policy: object, *, networked: bool = False) -> str | None:
     """The kernel that replays it; None: one of a user's own needs none."""
     return _kernel_of(policy, networked=networked) if isinstance(policy, Policy) else None
@@ -173,10 +188,10 @@ def _kernel_of(policy: Policy, *, networked: bool) -> str:
 
 def _world(
     workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
-    powers: Powers | Mixed | None, network: Network | None,
+    powers: Powers | Mixed | None, network: Network | None, takes: float,
 ) -> worlds.World | Powered:  # fmt: skip
     if isinstance(policy, Saving):
         return powered.powered_world(workload, machine, policy, powers, seed)
     if isinstance(policy, Conservative):
         return worlds.conservative(workload, machine, policy, seed, groups, network)
-    return worlds.easy(workload, machine, policy, seed, network)
+    return worlds.easy(workload, machine, policy, seed, network, takes)

@@ -54,6 +54,10 @@ class Conservative:
     order: str = choice("fcfs", {name: what for name, what in ORDERS.items() if name not in CHANGING}, "of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "which resources a job takes in a hole")
 
+    @property
+    def local(self) -> bool:
+        """Whether it looks at the clusters of a machine."""
+        return self.allocation.endswith("local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,6 @@ class Saving:
     """A policy with parts that save energy.
 
     Args:
-        base: `order` must be one that does not change with time.
         shutdown: of machines that are idle. limit: of power or energy. keeper: of machines that are off.
     """
 
@@ -96,9 +99,6 @@ def parse(text: str) -> Policy | Contending:
         return base
     if not isinstance(base, Easy | Strict):
         raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
-    if base.order in CHANGING:
-        allowed = ", ".join(name for name in ORDERS if name not in CHANGING)
-        raise ConfigError("policy", f"{_NAMES[type(base)]}:order", f"{base.order!r} does not go with +", allowed)
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)
@@ -111,15 +111,6 @@ def parse(text: str) -> Policy | Contending:
             raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
         found[place] = part
     return Saving(base, **found)
-
-
-def parse_alike(text: str) -> Policy:
-    """The same, for resources that are all alike. Raises ConfigError: also for a policy that chooses among nodes."""
-    policy = parse(text)
-    if isinstance(policy, Contending):
-        allowed = ", ".join(name for name, kind in POLICIES.items() if kind not in (Pairs, Nodes))
-        raise ConfigError("policy", "", f"{text!r} chooses among nodes, and here resources are all alike", allowed)
-    return policy
 
 
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:

@@ -18,7 +18,7 @@ from ..kernels.batch.tables import PIECE
 from ..workload import Workload
 from .dependents import held
 from .orders import ranked_by
-from .pairs import Contending, Nodes
+from .pairs import Contending, Nodes, Pairs
 from .processors import Processors
 
 Array = npt.NDArray[Any]
@@ -35,7 +35,8 @@ _RULES = {
 
 
 def contended_world(workload: Workload, machine: Processors, policy: Contending, seed: int) -> Contended:
-    """All tables. Raises ConfigError: the policy looks at power, and it is not known."""
+    """All tables. Raises ConfigError: see `refuse_unpowered`."""
+    refuse_unpowered(policy, machine)
     size, many = len(workload), len(machine.processors)
     order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
     jobs, ranked = _jobs(workload, policy)
@@ -46,8 +47,6 @@ def contended_world(workload: Workload, machine: Processors, policy: Contending,
         rule = tables.RANDOM_NODE if policy.rule == "random" else rule
     else:
         rule = _RULES[policy.resource]
-        if rule == tables.POWER and not machine.powered:
-            raise ConfigError("policy", "pairs:resource", "what this machine draws is not known", "nodes with power")
     processors = machine.processors.copy()
     if size:
         processors["since"] = workload.submit_time[0]
@@ -78,6 +77,12 @@ def contended_world(workload: Workload, machine: Processors, policy: Contending,
     world.count[tables.FREE], world.count[tables.RULE] = machine.cores, rule
     world.count[tables.DRAWS] = int(policy.job == "random")
     return world
+
+
+def refuse_unpowered(policy: Contending, machine: Processors) -> None:
+    """Raises ConfigError: the policy looks at power, and it is not known."""
+    if isinstance(policy, Pairs) and policy.resource == "low_power" and not machine.powered:
+        raise ConfigError("policy", "pairs:resource", "what this machine draws is not known", "nodes with power")
 
 
 def _scores(processors: Array, machine: Processors, rule: int) -> Array:

@@ -32,8 +32,11 @@ ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": 
 FEW = 64
 
 
-def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None) -> World:
-    """For EASY and strict order, on a network."""
+def easy(
+    workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None,
+    decision_time: float = 0.0,
+) -> World:  # fmt: skip
+    """For EASY and strict order, on a network, whose decisions take so many seconds."""
     size, sorts = len(workload), told_later(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
@@ -48,6 +51,7 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int, net
             "heap_job": (most,),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
+            "decided": (most if decision_time > 0.0 else 1,),
             "queue": (size if sorts else 1,),
             "scores": (size if sorts else 1,),
             "count": (tables.CELLS,),
@@ -62,6 +66,7 @@ def easy(workload: Workload, machine: int, policy: Easy | Strict, seed: int, net
     world.count[tables.IN_TURN] = int(policy.order == "fcfs")
     world.count[tables.ORDER] = sorts
     world.count[tables.FILLS] = int(policy.backfills)
+    world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
     return world
 
 
@@ -74,10 +79,10 @@ def conservative(
     Raises:
         ConfigError: a job has no walltime: behind it, no other could be promised a place; see `Groups`.
     """
-    refuse_endless(workload, "conservative backfilling")
+    refuse_endless(workload, policy)
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
-    within = list(groups) if variant == "local" else []
+    within = list(groups) if policy.local else []
     kind, joined = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
     world = kind(
         {

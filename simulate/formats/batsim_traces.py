@@ -17,10 +17,15 @@ ALLOWED = "a line RANK m_usage USAGE FLOPS, with a usage from 0 to 1"
 
 def rank_flops(path: Path) -> list[list[float]]:
     """Flops of each line of each rank. O(lines). Raises ConfigError."""
-    ranks = [path.parent / line for line in _lines(path)]
-    if not ranks:
+    return [[_flops(rank, line) for line in _lines(rank)] for rank in map(path.parent.joinpath, rank_names(path))]
+
+
+def rank_names(path: Path) -> list[str]:
+    """The file of each rank, as the trace names it. Raises ConfigError."""
+    names = _lines(path)
+    if not names:
         raise bad(f"{path} names no file", "a file for each rank, one a line")
-    return [[_flops(rank, line) for line in _lines(rank)] for rank in ranks]
+    return names
 
 
 def _lines(path: Path) -> list[str]:

@@ -6,10 +6,11 @@ Rule: a Cluster that comes out of here is consistent; what contradicts itself is
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..network import Tree
 from ..platform import (
     Cluster,
     ContendingThreads,
@@ -76,6 +77,14 @@ _PIECEWISE: dict[str, Convert[Any]] = {
     "dd": _RATE_MB,
     "n_max": whole(1, 1000),
     "d_weight": number(0, 1000),
+}
+
+
+_TREE: dict[str, Convert[Any]] = {
+    "port": above_zero(parse_rate),
+    "switch": above_zero(parse_rate),
+    "backbone": above_zero(parse_rate),
+    "latency": number(0, 1e6),
 }
 
 
@@ -239,14 +248,27 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
         "node_types": _node_types,
         "nodes": same,
         "clusters": same,
-        "network": mapping,
+        "network": lambda value: build(Tree, _TREE, value, ("port",)),
         "oversubscription": _oversubscription,
     }
     parts: dict[str, Any] = build(dict, table, data, ("node_types", "nodes"))
     nodes = inside("nodes", _nodes, parts["nodes"], parts["node_types"])
     known = {node.name for node in nodes}
     groups = inside("clusters", _groups, parts["clusters"], known) if "clusters" in parts else {}
-    return Cluster(parts.get("name", "cluster"), nodes, parts.get("oversubscription", 1.0), groups, source)
+    tree = _joined(parts["network"], nodes, groups) if "network" in parts else None
+    oversubscription = parts.get("oversubscription", 1.0)
+    return Cluster(parts.get("name", "cluster"), nodes, oversubscription, groups, source, tree)
+
+
+def _joined(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
+    """With the nodes that it joins: each in the first group that has it, else in one with all others."""
+    first: dict[str, str] = {}
+    for group, names in groups.items():
+        for node in names:
+            first.setdefault(node, group)
+    number = {group: i for i, group in enumerate(dict.fromkeys(first.get(node.name, "") for node in nodes))}
+    speeds = tuple(node.type.relative_speed for node in nodes)
+    return replace(tree, speeds=speeds, group_of=tuple(number[first.get(node.name, "")] for node in nodes))
 
 
 def read_cluster(path: str | Path) -> Cluster:
@@ -301,6 +323,11 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     }
     if cluster.groups:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
+    if isinstance(cluster.wiring, Tree):
+        given = _dump(cluster.wiring, ("speeds", "group_of"))
+        data["network"] = {
+            key: part if key == "latency" else _in_words(part, rate=True) for key, part in given.items()
+        }
     return data
 
 

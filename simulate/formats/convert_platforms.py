@@ -64,5 +64,6 @@ def cluster_to_simgrid(cluster: Cluster) -> Converted:
             power.budget_idle is not None or power.budget_computing is not None for power, _ in powers
         ),
         "clusters of nodes": len(cluster.groups),
+        "networks": int(cluster.wiring is not None),
     }
     return Converted(platform_text(cluster), f"{sum(kind.cores for kind in kinds):,} hosts and a master", some(counts))

@@ -36,7 +36,8 @@ _PROCESSOR: dict[str, Convert[Any]] = {
     **_CONSTANTS,
     **{key: _WATTS for pair in _POWER for key in pair},
 }
-_LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
+#: Where types are looked for that a platform does not define, beside it.
+LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
 
 
 def is_irmasim(data: Mapping[str, Any]) -> bool:
@@ -95,7 +96,7 @@ def _nodes(value: Any) -> tuple[str, str, int]:
 
 def _defined(group: str, wanted: str, data: Mapping[str, Any], folder: Path) -> tuple[str, Any]:
     """Where a type is defined, and as what: in the file, or in the library beside it."""
-    here, library = inside(group, mapping, data.get(group, {})), folder / _LIBRARY[group]
+    here, library = inside(group, mapping, data.get(group, {})), folder / LIBRARY[group]
     if wanted in here:
         return f"{group}.{shown(wanted)}", here[wanted]
     beside = read_document(library) if library.exists() else {}

@@ -57,7 +57,7 @@ class _Laid:
         if len(places) > MOST_PLACES:
             raise bad(f"{len(places):,} places that hosts are at", f"at most {MOST_PLACES:,}: clusters of hosts")
         ways = [self._way(*pair) for pair in product(firsts, repeat=2)]
-        speeds = [node.type.speed or node.type.frequency for node in self.nodes]
+        speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}
         return Network(np.array(speeds), np.array(place_of, np.int64), places, self.found, ways, storages)
 

@@ -14,11 +14,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..batch.own import Own, is_own, parse_own
+from ..batch.own import is_own, parse_own
+from ..batch.pairs import Contending
 from ..batch.select import Select
-from ..batch.spec import Policy, parse_alike, text_of
+from ..batch.spec import parse, text_of
 from ..errors import ConfigError
-from ..sweep.grid import Sweep, Trace
+from ..sweep.grid import AS_TRACED, Chosen, Site, Sweep, Trace
 from .reading import check_schema, read_document
 from .shape import Convert, build, from_source, inside, keyed, listed, mapping, number, shown, text, whole, word
 from .units import bad, found
@@ -60,6 +61,7 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
     parts: dict[str, Any] = build(dict, table, data, ("workloads", "policies"))
     parts["traces"] = parts.pop("workloads")
     sweep = Sweep(source, **parts)
+    _refuse_alike(sweep)
     if len(sweep) > MOST_RUNS:
         raise bad(f"makes {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
     return sweep
@@ -119,22 +121,42 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _machine(value: Any, folder: Path) -> int | str:
+def _machine(value: Any, folder: Path) -> int | Site:
     if isinstance(value, str):
-        return _file(text(value), folder)
+        return Site(_file(text(value), folder))
+    if isinstance(value, dict):
+        table: dict[str, Convert[Any]] = {"cluster": lambda name: _file(text(name), folder), "resource": _resource}
+        given: dict[str, Any] = build(dict, table, value, ("cluster",))
+        return Site(given["cluster"], given.get("resource", "core") == "node")
     try:
         return whole(1, _MOST_PROCESSORS)(value)
     except ConfigError as error:
-        raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, or a cluster file") from None
+        files = "a cluster file, or {cluster: FILE, resource: node}"
+        raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, {files}") from None
 
 
-def _policies(value: Any, folder: Path) -> tuple[Policy | Own, ...]:
+def _resource(value: Any) -> str:
+    if value not in ("core", "node"):
+        raise bad(found(value), "core, node")
+    return str(value)
+
+
+def _refuse_alike(sweep: Sweep) -> None:
+    """Policies that choose among the cores of nodes need such. Raises ConfigError."""
+    choosing = [policy for policy in sweep.policies if isinstance(policy, Contending)]
+    alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
+    if choosing and alike:
+        what = f"{text_of(choosing[0])} chooses among the cores of nodes; {shown(alike[0] or AS_TRACED)} has none"
+        raise bad(what, "files, for their cores", key="machines")
+
+
+def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
     parts = listed(lambda part: part, least=1)(value)
     policies = [policy for i, part in enumerate(parts) for policy in inside(f"[{i}]", _policies_of, part, folder)]
     return _each_once(policies, [text_of(policy) for policy in policies])
 
 
-def _policies_of(value: Any, folder: Path) -> list[Policy | Own]:
+def _policies_of(value: Any, folder: Path) -> list[Chosen]:
     """One policy as `--policy` takes it, or all combinations of what a mapping lists for each option."""
     if isinstance(value, str):
         return [_policy(value, folder)]
@@ -155,7 +177,7 @@ def _policies_of(value: Any, folder: Path) -> list[Policy | Own]:
     return [_policy(name, folder, each) for each in product(*chosen)]
 
 
-def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Policy | Own:
+def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
     """The policy of a SPEC, and of more options."""
     try:
         if is_own(spec):
@@ -164,7 +186,7 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Policy | Own:
                 raise bad(found(spec), "./file.py:Class, of one's own policies; a module is not known by its content")
             _file(own.where, folder)
             return parse_own(spec + ("," if own.options else ":") + ",".join(more)) if more else own
-        return parse_alike(spec + ("," if ":" in spec else ":") + ",".join(more) if more else spec)
+        return parse(spec + ("," if ":" in spec else ":") + ",".join(more) if more else spec)
     except ConfigError as error:
         raise bad(f"{error.key}: {error.problem}".removeprefix(": "), error.allowed) from None
 

@@ -32,6 +32,7 @@ class Format:
         size: what in it says how large the machine is.
         read: what reads them; see `read_workload`.
         kernels: what that loads.
+        depends: whether how long its jobs run may depend on the machine.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Format:
     size: str
     read: Callable[..., Workload]
     kernels: tuple[str, ...] = ()
+    depends: bool = False
 
 
 def _read_swf(
@@ -61,7 +63,7 @@ def _read_json(
 
 
 FORMATS = (
-    Format("JSON", ".json", b"{", "nb_res", _read_json),
+    Format("JSON", ".json", b"{", "nb_res", _read_json, depends=True),
     Format("SWF", ".swf", b"", "MaxProcs", _read_swf, ("batch.swf",)),
 )
 

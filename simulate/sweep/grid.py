@@ -13,11 +13,14 @@ from typing import Any
 
 from ..batch.options import Amount
 from ..batch.own import Own
+from ..batch.pairs import Contending
 from ..batch.select import Select
 from ..batch.spec import Policy, text_of
 
 #: A machine that is as large as the trace says.
 AS_TRACED = "trace"
+#: What a queue may be under.
+Chosen = Policy | Contending | Own
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,29 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """The machine that a file describes: its cores, or its nodes."""
+
+    file: str
+    whole_nodes: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:node" if self.whole_nodes else self.file
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """What is varied.
 
     Args:
         source: its file.
-        machines: processors, or the name of a cluster file; None = as the trace says.
+        machines: processors, or those of a file; None = as the trace says.
     """
 
     source: str
     traces: tuple[Trace, ...]
-    policies: tuple[Policy | Own, ...]
-    machines: tuple[int | str | None, ...] = (None,)
+    policies: tuple[Chosen, ...]
+    machines: tuple[int | Site | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)
 
     def __len__(self) -> int:
@@ -67,8 +81,8 @@ class Run:
     number: int
     trace: Trace
     load: float
-    machine: int | str | None
-    policy: Policy | Own
+    machine: int | Site | None
+    policy: Chosen
     seed: int
 
     @property

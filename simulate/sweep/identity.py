@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from .grid import Run
+from .grid import Run, Site
 
 
 def identity(
@@ -21,12 +21,13 @@ def identity(
 
     Args:
         policy: the SPEC.
-        contents: file -> hash of what is in it, of the trace and the cluster.
+        contents: file -> hash of what is in it, and in files that it names, of the trace and the machine.
         version: of the product.
         numbers: names of what is known of a run once it has been carried out.
     """
     select: dict[str, Any] = asdict(run.select) | {"users": sorted(set(run.select.users))}
-    machine = contents[run.machine] if isinstance(run.machine, str) else run.machine
+    site = run.machine
+    machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
     said = [
         *(version, numbers, contents[run.trace.file], run.trace.skip_invalid),
         *(select, machine, policy, run.seed),

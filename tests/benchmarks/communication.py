@@ -1,7 +1,7 @@
-"""Chapter 5 of Poquet's thesis (2017) again: conservative backfilling with five ways to choose resources, when jobs of a
-trace compute and communicate on 8 clusters of 16 hosts; and how fast replays on a network are.
+"""Chapter 5 of Poquet's thesis (2017) again: conservative backfilling with five ways to choose resources, when jobs of
+a trace compute and communicate on 8 clusters of 16 hosts; and how fast replays on a network are.
 
-Rule: jobs, factors and machines are those of the thesis, 5.5; the trace is made up, and given ones are measured as well.
+Rule: jobs, factors and machines are those of the thesis, 5.5; the trace is made up, and given ones are measured, too.
 Its hosts' links are told as 1.25e6 bytes/s, with which no job could end within its walltime for most factors: here they
 are 1.25e8, as of the Grid'5000 cluster that it names. What is printed is relative to `basic` with the same jobs.
 """
@@ -72,7 +72,7 @@ def workloads(folder: Path | None) -> Iterator[Workload]:
 
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
-    heading("Jobs that communicate on 8 clusters of 16 hosts: makespan as a share of that of `basic`, mean of the seeds")
+    heading("Jobs that communicate on 8 clusters of 16 hosts: makespan over that of `basic`, mean of the seeds")
     seeds, steps = (2, (0, 10, 39)) if quick else (5, (0, 5, 10, 20, 30, 39))
     rows, groups = [], [(16 * i, 16 * i + 15) for i in range(8)]
     for trace in workloads(traces):

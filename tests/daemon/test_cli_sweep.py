@@ -149,7 +149,7 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
 ) -> None:
     """A trace that is changed while the sweep runs, say: here, before anybody has read it."""
     write(folder, machines=[8])
-    monkeypatch.setattr(prepared, "check", lambda *_: (folder / "a.swf").write_text(trace(7)))
+    monkeypatch.setattr(prepared, "check", lambda *_: not (folder / "a.swf").write_text(trace(7)))
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
     said, found = capsys.readouterr(), rows(folder)
     failed = [row for row in found if row["status"] == "failed"]
@@ -231,7 +231,7 @@ def test_a_machine_that_nobody_tells(folder: Path, capsys: pytest.CaptureFixture
     (folder / "b.swf").write_text(trace(9).removeprefix(HEADER))
     (folder / "s.yaml").write_text(json.dumps({name: part for name, part in SWEEP.items() if name != "machines"}))
     assert main(["sweep", "s.yaml"]) == 1
-    assert "s.yaml: workloads[1]: b.swf: MaxProcs: its header does not say" in capsys.readouterr().err
+    assert "s.yaml: workloads[1]: b.swf: MaxProcs: missing: how large the machine is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argv", [[], ["s.yaml", "--workers", "0"], ["s.yaml", "--workers", "x"]])
@@ -299,7 +299,7 @@ def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     """And what a task says is all that a worker needs."""
     made = prepared.prepare(folder / "s.yaml")
     first = made.tasks[0]
-    assert task.carry_out(first)["nb_jobs"] == task.look(first) == 40
+    assert task.carry_out(first)["nb_jobs"] == 40 and task.look(first) is False
     answer = task.attempt(task.carry_out, replace(first, version="0.0"))
     assert isinstance(answer, task.Failure) and "0.0, as the sweep that asks" in answer.why
 
@@ -309,9 +309,9 @@ def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Pa
     first, content = made.tasks[0], (folder / "a.swf").read_bytes()
     seen = task.carry_out(first)
     (folder / "a.swf").unlink()
-    unseen = task.carry_out(first, content)
+    unseen = task.carry_out(first, (content,))
     assert seen | {"simulation_time": 0} == unseen | {"simulation_time": 0}
-    answer = task.attempt(task.look, made.tasks[6], HEADER.encode() + b"1 2 3\n")
+    answer = task.attempt(task.look, made.tasks[6], (HEADER.encode() + b"1 2 3\n",))
     assert isinstance(answer, task.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
 
 

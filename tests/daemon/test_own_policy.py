@@ -162,8 +162,11 @@ def test_times_that_are_none(room: Path, text: str, capsys: pytest.CaptureFixtur
     assert "(allowed: ignore, measured, or seconds, 0 or more)" in capsys.readouterr().err
 
 
-def test_compiled_policies_take_no_time(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate("easy:order=sjf", "--decision-time", "measured") == 64
-    assert "easy:order=sjf decides in no time" in capsys.readouterr().err
+def test_compiled_policies_take_seconds_or_none(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for policy, takes in (("easy:order=sjf", "measured"), ("conservative", "2")):
+        assert simulate(policy, "--decision-time", takes) == 64
+        assert f"{takes}, with {policy} (allowed: ignore; with easy and strict seconds" in capsys.readouterr().err
+    assert simulate("easy:order=sjf", "--decision-time", "2", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["decision_time"] == 2.0
     assert main(["policies"]) == 0
     assert "./mine.py:Class" in capsys.readouterr().out

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from pilotfish.daemon.sweep.crew import Processes, _Left
-from pilotfish.daemon.sweep.task import Failure, Task, TraceFile
+from pilotfish.daemon.sweep.task import Failure, Task
+from pilotfish.daemon.sweep.trace import TraceFile
 from pilotfish.simulate.batch.select import Select
 
 #: What the processes are asked; they find it as a module, as they find our own.

@@ -85,6 +85,36 @@ def test_what_fails_there_is_a_row_here(cluster: Any, folder: Path, capsys: pyte
     assert "s.yaml: workloads[1]: bad.swf:1: found 3 numbers" in capsys.readouterr().err
 
 
+LAB = """
+schema: pilotfish/cluster/v1
+node_types: {t: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s, speed: 1.0e9}}
+nodes: [{names: "n[1-2]", type: t}]
+"""
+JOBS = {
+    "jobs": [{"id": f"j{i}", "subtime": i, "res": 2, "walltime": 90, "profile": "trace"} for i in range(9)],
+    "profiles": {"trace": {"type": "usage_trace", "trace": "usage/list"}},
+}
+
+
+def test_files_that_a_trace_names_go_with_it(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "usage").mkdir()
+    ranks = folder / "usage" / "list"
+    for name, text in (("lab.yaml", LAB), ("u.json", json.dumps(JOBS)), ("usage/r", "0 m_usage 1 7e9\n"), ("r", "")):
+        (folder / name).write_text(text)
+    ranks.write_text("r\n")
+    keys = {"workloads": ["u.json", "a.swf"], "machines": ["lab.yaml"], "policies": ["easy", "pairs"], "seeds": 1}
+    (folder / "s.yaml").write_text(json.dumps(SWEEP | keys))
+    assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address, "--out", "far"]) == 0
+    assert main(["sweep", "s.yaml", "--out", "near"]) == 0
+    far, near = (unmeasured(folder / name / "results.csv") for name in ("far", "near"))
+    assert far == near and len(far) == 5
+    ranks.write_text("../r\n")
+    assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
+    assert "u.json: it names files outside of its folder, which" in capsys.readouterr().err
+
+
 def test_a_cluster_with_another_pilotfish_is_refused(
     cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ....simulate.batch.own import is_own, parse_own
 from ....simulate.batch.pairs import Contending
+from ....simulate.batch.replay import takes_time
 from ....simulate.batch.select import Select
 from ....simulate.batch.spec import parse, text_of
 from ....simulate.errors import ConfigError
@@ -29,7 +30,7 @@ class Asked:
         procs: processors; None = those of `cluster`, or else as the workloads say.
         cluster: the machine's file.
         whole_nodes: jobs ask for its nodes, not for its cores.
-        decision_time: simulated seconds that each call of the policy takes; None: as many as it does.
+        decision_time: simulated seconds that each decision takes; None: as many as it does.
     """
 
     workloads: tuple[Path, ...]
@@ -49,8 +50,9 @@ def asked(
 ) -> Asked:  # fmt: skip
     """Check what was given. Raises typer.BadParameter; ConfigError, PolicyError, OSError: a policy of one's own."""
     takes, chosen = _seconds(decision_time), _policy(policy, seed)
-    if takes != 0.0 and chosen.compiled:
-        raise inputs.bad("--decision-time", f"{chosen.text} decides in no time (allowed: with ./mine.py:Class)")
+    if chosen.compiled and not takes_time(chosen.policy, takes):
+        why = f"{chosen.text} (allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
+        raise inputs.bad("--decision-time", f"{decision_time}, with {why}")
     if procs is not None and cluster is not None:
         raise inputs.bad("--procs", "not beside --cluster")
     if procs is not None and procs < 1:

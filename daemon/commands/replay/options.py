@@ -28,7 +28,7 @@ Policy = Annotated[
 DecisionTime = Annotated[
     str,
     typer.Option(
-        "--decision-time", metavar="S", help="What a call to ./mine.py:Class takes: ignore, measured, seconds."
+        "--decision-time", metavar="S", help="What each decision takes: ignore, seconds, measured (of ./mine.py:Class)."
     ),
 ]
 Out = Annotated[

@@ -54,7 +54,7 @@ def _about(asked: Asked, scene: Scene, drawn: Drawn) -> dict[str, Any]:
         "machine": scene.machine.processors,
         "left_out": dict(scene.jobs.left_out),
     }
-    if not asked.chosen.compiled:
+    if not asked.chosen.compiled or asked.decision_time:
         about["decision_time"] = "measured" if asked.decision_time is None else asked.decision_time
     if drawn.limit:
         about["limit"] = asdict(drawn.limit)

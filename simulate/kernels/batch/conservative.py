@@ -24,7 +24,6 @@ from .scored import F1, f1
 from .tables import (
     ALLOCATION,
     BASIC,
-    BEGAN,
     DONE,
     DUE,
     ENDED,
@@ -195,7 +194,7 @@ def _submit(world, job):
         row.state = REJECTED
         return
     if count[ORDER] == F1:
-        row.rank = f1(row, world.clock[BEGAN])
+        row.rank = f1(world, job)
     count[FREE_SETS] -= 1
     row.set_row = world.free_sets[count[FREE_SETS]]
     start = find(world, job)

@@ -1,7 +1,8 @@
 """EASY backfilling, exactly (thesis of Poquet, 2017; the rules are in `simulate.replay`).
 
 Rule: at each instant all ends, then all submissions, then one pass. While nothing ends the head's reservation stands
-and who was refused stays refused, so that only newcomers are looked at.
+and who was refused stays refused, so that only newcomers are looked at. Where deciding takes time, what was decided at
+an instant is carried out that much later; what happens in between is decided on then.
 Cost of a job: O(log running + levels of the tree + pieces), and the shift of the running jobs' sorted ends; of a pass
 after an end: O(ends up to the reservation).
 """
@@ -17,10 +18,12 @@ from ..native import BlockType, register
 from .dependents import next_submitted, release_followers, take_turn
 from .ends import next_end
 from .free import give_back, take
-from .running import add, earliest, pop
-from .scored import sort_queue
+from .running import add, earliest, forget, pop, promise
+from .scored import queue_up, sort_queue
 from .submission import at_once, submit
 from .tables import (
+    BUSY,
+    DECIDED,
     DONE,
     ENDED,
     FILLS,
@@ -30,18 +33,19 @@ from .tables import (
     IN_TURN,
     INSTANTS,
     MACHINE,
+    NEWS,
     NEXT,
     NOBODY,
     NOW,
     ORDER,
     PAUSED,
     PIECES,
-    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
     RUNS,
     SPARE,
+    TAKES,
     WAITING,
     Replay,
 )
@@ -57,11 +61,53 @@ register(Replay, ReplayType)
 
 @inner
 def _start(replay, job, now):
+    """A job starts, or will when the decision is carried out."""
     row, count = replay.jobs[job], replay.count
-    row.start, row.finish, row.state = now, now + row.run, RUNS
-    take(replay, row.size, job)
+    row.start, row.state = now, RUNS
     count[FREE] -= row.size
+    if replay.clock[TAKES] == 0.0:
+        _run(replay, job, now)
+        return
+    promise(replay, job, now + row.wall)
+    replay.decided[count[DECIDED]] = job
+    count[DECIDED] += 1
+
+
+@inner
+def _run(replay, job, now):
+    row = replay.jobs[job]
+    row.start, row.finish = now, now + row.run
+    take(replay, row.size, job)
     add(replay, job, row.finish, now + row.wall)
+
+
+@inner
+def _carry_out(replay, now):
+    """Who was decided starts."""
+    count = replay.count
+    many = count[DECIDED]
+    for i in range(many):
+        forget(replay, replay.decided[i])
+        count[DECIDED] -= 1
+        _run(replay, replay.decided[i], now)
+    replay.clock[BUSY] = math.inf
+
+
+@inner
+def _think(replay, now, news):
+    """Carry out what was decided, and decide anew: on what has happened since, if anything has."""
+    count, clock = replay.count, replay.clock
+    if news or clock[BUSY] == math.inf:
+        count[NEWS] = 1
+    if clock[BUSY] == now:
+        _carry_out(replay, now)
+    if clock[BUSY] < math.inf or count[NEWS] == 0:
+        return
+    count[NEWS] = count[RESERVED] = 0
+    _settle(replay, now)
+    clock[BUSY] = now + clock[TAKES]
+    if clock[BUSY] == now:
+        _carry_out(replay, now)
 
 
 @inner
@@ -135,27 +181,32 @@ def _pass_sorted(replay, now):
 
 
 @inner
+def _settle(replay, now):
+    if replay.count[WAITING] == 0:
+        return
+    if replay.count[ORDER] > 0:
+        _pass_sorted(replay, now)
+    else:
+        _pass(replay, now)
+
+
+@inner
 def _submit(replay, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
     count = replay.count
     take_turn(replay, job)
     if count[ORDER] == 0:
         return submit(replay, job, now, direct, _start, at_once)
-    if replay.jobs[job].size > count[MACHINE]:
-        replay.jobs[job].state = REJECTED
-        return False
-    replay.queue[count[WAITING]] = job
-    count[WAITING] += 1
-    return True
+    return queue_up(replay, job)
 
 
 @inner
 def call(replay, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
-    jobs, count = replay.jobs, replay.count
-    total, capacity = len(jobs), len(replay.pieces) - count[MACHINE]
+    jobs, count, clock = replay.jobs, replay.count, replay.clock
+    total, capacity, thinks = len(jobs), len(replay.pieces) - count[MACHINE], clock[TAKES] > 0.0
     while True:
-        if count[NEXT] >= total and count[RUNNING] == 0:
+        if count[NEXT] >= total and count[RUNNING] == 0 and clock[BUSY] == math.inf:
             return DONE
         if count[PIECES] > capacity:
             return GROW
@@ -163,12 +214,11 @@ def call(replay, instants):
             return PAUSED
         instants -= 1
         count[INSTANTS] += 1
-        now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
-        unsettled = count[ORDER] > 0  # time alone may put another first
+        now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[BUSY])
+        unsettled, waited = count[ORDER] > 0, count[WAITING]  # in such orders time alone may put another first
         end = next_end(replay, now)
         if end <= now:
-            now = end
-            replay.clock[NOW] = now
+            now = clock[NOW] = end
             while next_end(replay, now) == now:
                 job = pop(replay)
                 give_back(replay, job)
@@ -176,19 +226,18 @@ def call(replay, instants):
                 jobs[job].state = ENDED
                 release_followers(replay, job)
             count[RESERVED], unsettled = 0, True
-        replay.clock[NOW] = now
+        clock[NOW] = now
         first = count[NEXT] if replay.released[0] == 0 else total
         job = next_submitted(replay, total, now)
         while job >= 0:
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
-            if _submit(replay, job, now, count[IN_TURN] == 1 or alone):
+            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not thinks):
                 unsettled = True
             job = next_submitted(replay, total, now)
-        if unsettled and count[WAITING] > 0:
-            if count[ORDER] > 0:
-                _pass_sorted(replay, now)
-            else:
-                _pass(replay, now)
+        if thinks:
+            _think(replay, now, end == now or count[WAITING] > waited)
+        elif unsettled:
+            _settle(replay, now)
 
 
 SIGNATURE = (ReplayType(), types.int64)

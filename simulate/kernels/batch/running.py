@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from ..jit import inner
 from .ends import begin, end_first
-from .tables import FIRST_END, FREE, RUNNING
+from .tables import DECIDED, FIRST_END, FREE, RUNNING
 
 
 @inner
 def add(replay, job, finish, until):
     """A job starts. O(log n) and the shift of the shorter side of the sorted list."""
-    _insert(replay, job, until, replay.count[RUNNING])
+    promise(replay, job, until)
     begin(replay, job, finish)
 
 
 @inner
 def pop(replay):
     """Take out the job that ends first."""
-    _remove(replay, replay.heap_job[0])
+    forget(replay, replay.heap_job[0])
     return end_first(replay)
+
+
+@inner
+def promise(replay, job, until):
+    """A job is to have its resources until then. It is counted afterwards: as one that runs, or is decided."""
+    _insert(replay, job, until, _listed(replay))
+
+
+@inner
+def forget(replay, job):
+    """It is not. It is still counted."""
+    _remove(replay, job, _listed(replay))
+
+
+@inner
+def _listed(replay):
+    return replay.count[RUNNING] + replay.count[DECIDED]
 
 
 @inner
@@ -61,9 +78,9 @@ def _insert(replay, job, until, size):
 
 
 @inner
-def _remove(replay, job):
+def _remove(replay, job, size):
     ends, count = replay.ends, replay.count
-    begin, size = count[FIRST_END], count[RUNNING]
+    begin = count[FIRST_END]
     until = replay.jobs[job].start + replay.jobs[job].wall
     at = _place(replay, until, size) - 1
     while ends[at].job != job:
@@ -84,7 +101,7 @@ def earliest(replay, wanted):
     while free < wanted:
         free += ends[i].size
         i += 1
-    time, end = ends[i - 1].time, replay.count[FIRST_END] + replay.count[RUNNING]
+    time, end = ends[i - 1].time, replay.count[FIRST_END] + _listed(replay)
     while i < end and ends[i].time == time:
         free += ends[i].size
         i += 1

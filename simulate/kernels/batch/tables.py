@@ -46,7 +46,8 @@ WIDTH = 16
 NOBODY = np.iinfo(np.int64).max
 
 # Cells of `count`; IN_TURN: ranks are in the order of submission; ORDER: 0, or how the
-# queue is sorted in each pass; FILLS: 1 where jobs may go before one that waits.
+# queue is sorted in each pass; FILLS: 1 where jobs may go before one that waits; DECIDED: jobs that are to start when
+# the decision is carried out; NEWS: 1 where something has happened since the last.
 (
     NEXT,
     RUNNING,
@@ -63,14 +64,17 @@ NOBODY = np.iinfo(np.int64).max
     IN_TURN,
     ORDER,
     FILLS,
+    DECIDED,
+    NEWS,
     CELLS,
-) = range(16)
+) = range(18)
 # Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen.
 SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 5)
 BASIC, CONTIGUOUS, LOCAL = range(3)
 # Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass;
-# BEGAN: the first submission.
-NOW, RESERVATION, DUE, FREED, BEGAN, CLOCKS = range(6)
+# BEGAN: the first submission; TAKES: seconds that a decision does; BUSY: when the one that is being taken is carried
+# out, or infinite.
+NOW, RESERVATION, DUE, FREED, BEGAN, TAKES, BUSY, CLOCKS = range(8)
 
 #: A job with its place: until when it may have it; a row of `sets`, whose words between these hold its resources. Its
 #: rank is whatever the queue is sorted by; of equals the first that was submitted is first.
@@ -96,7 +100,8 @@ class Replay(Block):
         "ends": (END, 1),  # the same by their walltime's end, ascending from `count[FIRST_END]` on
         "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
         "levels": (INT, 1),  # where each level begins; the last cell is the end
-        "queue": (INT, 1),  # in place of the tree where the order changes: the jobs that wait, and their scores
+        "decided": (INT, 1),  # jobs that are to start
+        "queue": (INT, 1),  # where the order changes: the jobs that wait, and their scores
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),

@@ -41,6 +41,19 @@ def remove(replay, rank):
 
 
 @inner
+def lay(replay, count):
+    """Build the tree anew over the first `count` leaves, of which all further ones are empty. O(count)."""
+    least, levels = replay.least, replay.levels
+    for level in range(1, len(levels) - 1):
+        count = (count + WIDTH - 1) // WIDTH
+        for i in range(count):
+            base, size, wall = levels[level - 1] + i * WIDTH, NOBODY, math.inf
+            for k in range(base, base + WIDTH):
+                size, wall = min(size, least[k].size), min(wall, least[k].wall)
+            least[levels[level] + i].size, least[levels[level] + i].wall = size, wall
+
+
+@inner
 def nothing(replay, cell):
     """What is refused beside what does not fit."""
     return False

@@ -37,14 +37,14 @@ def same(one: Replayed, other: Replayed) -> bool:
     )
 
 
-@given(ROWS, st.integers(1, 130), st.booleans())
-@settings(max_examples=300, deadline=None)  # the first compiles
+@given(ROWS, st.integers(1, 130), st.booleans(), st.one_of(st.just(0.0), st.sampled_from([1e-12, 0.25, 1.0, 7.5])))
+@settings(max_examples=400, deadline=None)  # the first compiles
 def test_what_is_compiled_can_be_written_as_ones_own_with_the_same_schedule(
-    rows: list[Any], machine: int, fills: bool
+    rows: list[Any], machine: int, fills: bool, takes: float
 ) -> None:
     jobs, name = workload(rows), "Easy" if fills else "Strict"
-    own = replay(jobs, machine, getattr(own_policies, name)())
-    assert same(own, replay(jobs, machine, getattr(spec, name)()))
+    own = replay(jobs, machine, getattr(own_policies, name)(), decision_time=takes)
+    assert same(own, replay(jobs, machine, getattr(spec, name)(), decision_time=takes))
 
 
 def free_again(now: Snapshot, machine: int) -> list[int]:
@@ -251,8 +251,11 @@ def test_times_to_decide_that_are_none() -> None:
     for wrong in (-1.0, math.inf, math.nan):
         with pytest.raises(ConfigError, match="seconds, 0 or more"):
             replay(jobs, 4, own_policies.Easy(), decision_time=wrong)
-    with pytest.raises(ConfigError, match="compiled policies decide in no time"):
-        replay(jobs, 4, spec.Easy(), decision_time=1.0)
+        with pytest.raises(ConfigError, match="of easy and strict also seconds above 0"):
+            replay(jobs, 4, spec.Easy(), decision_time=wrong)
+    for policy, takes in ((spec.Easy(), None), (spec.Conservative(), 1.0), (spec.parse("easy+powercap"), 1.0)):
+        with pytest.raises(ConfigError, match="of easy and strict also seconds above 0"):
+            replay(jobs, 4, policy, decision_time=takes)
 
 
 def test_it_sees_the_machine_and_whose_a_job_is() -> None:

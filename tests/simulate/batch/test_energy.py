@@ -17,11 +17,14 @@ from pilotfish.simulate.batch.energy import STATES, consumed, jobs_joules, limit
 from pilotfish.simulate.batch.machine import machine_of
 from pilotfish.simulate.batch.metrics import summarise
 from pilotfish.simulate.batch.options import Amount
+from pilotfish.simulate.batch.orders import CHANGING
 from pilotfish.simulate.batch.powers import TAURUS, Mixed, Powers, powers_of
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.saving import EnergyBudget, Opportunistic, Proportional, ReducePC
 from pilotfish.simulate.batch.spec import Easy, Saving, parse
+from pilotfish.simulate.dependencies import Dependencies
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.generate.lublin import lublin
 from pilotfish.simulate.platform import Cluster, Node, NodeType, Power, Transition
 
 TEXTS = ("easy", "strict", "conservative")
@@ -81,13 +84,35 @@ def test_a_budget_is_never_exceeded(
 @pytest.mark.parametrize(
     "text", ["opportunistic:t_idle=inf", "proportional:rho=1", "powercap", "energybud:budget=1e12"]
 )
-@given(rows=ROWS, machine=MACHINES, powers=POWERS)
-def test_without_a_limit_it_is_easy(text: str, rows: list[Any], machine: int, powers: Powers) -> None:
+@given(rows=ROWS, machine=MACHINES, powers=POWERS, order=st.sampled_from(["fcfs", *CHANGING]))
+def test_without_a_limit_it_is_easy(text: str, rows: list[Any], machine: int, powers: Powers, order: str) -> None:
     jobs = workload(rows)
-    easy, done = replay(jobs, machine), replay(jobs, machine, parse(f"easy+{text}"), powers=powers)
+    easy = replay(jobs, machine, Easy(order))
+    done = replay(jobs, machine, parse(f"easy:order={order}+{text}"), powers=powers)
     assert np.array_equal(easy.start_time, done.start_time, equal_nan=True)
     assert [places(easy, i) for i in range(len(jobs))] == [places(done, i) for i in range(len(jobs))]
     assert not len(done.changes) and not done.booted.any()
+
+
+@given(rows=ROWS, machine=MACHINES, powers=POWERS, order=st.sampled_from(["fcfs", "f1", *CHANGING]), data=st.data())
+def test_so_it_is_where_jobs_wait_for_others(
+    rows: list[Any], machine: int, powers: Powers, order: str, data: st.DataObject
+) -> None:
+    pairs = data.draw(st.sets(st.tuples(*[st.integers(0, len(rows) - 1)] * 2).filter(lambda pair: pair[0] < pair[1])))
+    waiting = Dependencies(*np.array(sorted(pairs), np.int64).reshape(-1, 2).T)
+    jobs = replace(workload(rows), dependencies=waiting)
+    easy = replay(jobs, machine, Easy(order))
+    done = replay(jobs, machine, parse(f"easy:order={order}+opportunistic:t_idle=inf"), powers=powers)
+    for name in ("start_time", "finish_time", "submit_time", "stranded"):
+        assert np.array_equal(getattr(easy, name), getattr(done, name), equal_nan=name != "stranded")
+
+
+@pytest.mark.parametrize("order", CHANGING)
+def test_so_it_is_where_many_wait(order: str) -> None:
+    jobs = lublin(3000, 256, kind="untyped", load=2.0)  # a thousand at a time: a tree of three levels
+    easy = replay(jobs, 256, Easy(order))
+    done = replay(jobs, 256, parse(f"easy:order={order}+opportunistic:t_idle=inf"))
+    assert np.array_equal(easy.start_time, done.start_time, equal_nan=True)
 
 
 @given(st.lists(DENSE, min_size=2, max_size=24), POLICIES, POWERS, st.data())

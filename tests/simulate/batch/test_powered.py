@@ -49,14 +49,14 @@ KEEPERS = st.one_of(
               st.sampled_from(["double", "plus-one"]), LATER, PASSES),
 )  # fmt: skip
 BASES = st.builds(lambda kind, order: kind(order), st.sampled_from([Easy, Easy, Strict]),
-                  st.sampled_from([name for name in ORDERS if name not in CHANGING]))  # fmt: skip
+                  st.sampled_from([*ORDERS, *CHANGING]))  # fmt: skip
 POLICIES = st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), KEEPERS)
 KINDS = {4: "to off", 5: "to kept", 6: "to idle"}
 
 
 TIGHT = st.builds(
-    lambda kind, share, off: Saving(Easy(), off, kind(budget=Amount(share / 32, share=True), stage=1.0)),
-    st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
+    lambda order, kind, share, off: Saving(Easy(order), off, kind(budget=Amount(share / 32, share=True), stage=1.0)),
+    st.sampled_from(["fcfs", *CHANGING]), st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
 )  # fmt: skip
 DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
 
@@ -116,6 +116,8 @@ def test_a_reservation_is_made_anew_once_machines_were_kept_off() -> None:
         "easy+powercap:cap=70%+opportunistic:t_idle=600",
         "easy:order=sjf+inertial:period=3600+opportunistic:t_idle=300+energybud:budget=80%",
         "strict+proportional:period=3600",
+        "easy:order=wfp3+opportunistic:t_idle=300",
+        "easy:order=unicep+energybud:budget=60%+opportunistic",
     ],
 )
 def test_so_it_is_on_a_workload_with_the_figures_of_a_real_node(text: str) -> None:

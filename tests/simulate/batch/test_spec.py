@@ -21,6 +21,7 @@ from pilotfish.simulate.errors import ConfigError
         ("easy:", Easy()),
         ("conservative:allocation=local,order=sjf", Conservative("sjf", "local")),
         ("easy+opportunistic:t_idle=300", Saving(Easy(), Opportunistic(300.0))),
+        ("easy:order=wfp3+opportunistic", Saving(Easy("wfp3"), Opportunistic(0.0))),
         (
             "strict:order=f1+energybud:budget=62.5%,begin=10,end=20+opportunistic",
             Saving(Strict("f1"), Opportunistic(), EnergyBudget(10.0, 20.0, Amount(0.625, share=True))),
@@ -61,7 +62,6 @@ def test_what_is_written_is_read(name: str) -> None:
         ("conservative:order=wfp3", "fcfs, sjf"),
         ("conservative:allocation=left", "best-effort-local"),
         ("conservative+opportunistic", "does not go with 'opportunistic'"),
-        ("easy:order=wfp3+opportunistic", "does not go with"),
         ("easy+oportunistic", "did you mean opportunistic"),
         ("easy+easy", "'easy' is unknown"),
         ("easy+", "unknown"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.cluster import dump_cluster, parse_cluster, read_cluster
 from pilotfish.simulate.formats.documents import parse_yaml
+from pilotfish.simulate.network import Tree
 from pilotfish.simulate.platform import (
     Cluster,
     ContendingThreads,
@@ -65,7 +66,7 @@ nodes:
   - {names: a, type: i5, cpus: "0-3,6", memory_domain: host0}
   - {names: b, type: i5, cpus: "8-11", memory_domain: host0}
 clusters: {c1: "s[1-3]", c2: "a,b"}
-network: {switches: [{id: sw}], links: {bandwidth: 10Gbps}}
+network: {port: 1.25GB/s, switch: 10GB/s, backbone: 20GB/s, latency: 1.0e-6}
 oversubscription: unlimited
 """
 
@@ -102,6 +103,7 @@ def test_every_key_has_its_meaning(tmp_path):
     assert i5.power == Power(95.0, computing=190.74, budget_idle=100.0, budget_computing=203.12)
     assert i5.relative_speed == 1.5
     assert cluster.nodes[3] == Node("a", i5, "host0", (0, 1, 2, 3, 6))
+    assert cluster.wiring == Tree(1.25e9, 1e10, 2e10, 1e-6, (2.4e9, 2.4e9, 2.4e9, 1.5, 1.5), (0, 0, 0, 1, 1))
 
 
 def test_defaults_are_those_of_the_format():

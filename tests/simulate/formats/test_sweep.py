@@ -14,7 +14,7 @@ from pilotfish.simulate.batch.select import Select
 from pilotfish.simulate.batch.spec import text_of
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.sweep import read_sweep
-from pilotfish.simulate.sweep.grid import Sweep
+from pilotfish.simulate.sweep.grid import Site, Sweep
 
 
 @pytest.fixture
@@ -42,14 +42,24 @@ def test_all_that_it_may_say(folder: Path) -> None:
                 "load": [1, 1.5], "skip_invalid": True}  # fmt: skip
     options = {"order": ["fcfs", "sjf"], "allocation": ["basic", "local"]}
     policies = ["easy:order=sjf", {"policy": "conservative", **options}]
-    sweep = read(folder, workloads=["a.swf", workload], machines=[16, "lab.yaml"], policies=policies, seeds=[3, 1])
+    machines = [16, "lab.yaml", {"cluster": "lab.yaml", "resource": "node"}]
+    sweep = read(folder, workloads=["a.swf", workload], machines=machines, policies=policies, seeds=[3, 1])
     trace = sweep.traces[1]
     assert trace.select == Select(10.0, 20.0, (4, 2), 2, 8) and trace.loads == (1.0, 1.5) and trace.skip_invalid
     assert [text_of(policy) for policy in sweep.policies] == [
         "easy:order=sjf", "conservative", "conservative:allocation=local", "conservative:order=sjf",
         "conservative:order=sjf,allocation=local",
     ]  # fmt: skip
-    assert (sweep.machines, sweep.seeds, len(sweep)) == ((16, "lab.yaml"), (3, 1), 3 * 2 * 5 * 2)
+    assert sweep.machines == (16, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
+    assert (sweep.seeds, len(sweep)) == ((3, 1), 3 * 3 * 5 * 2)
+
+
+def test_policies_that_choose_among_cores_are_for_machines_that_have_them(folder: Path) -> None:
+    policies = ["pairs", {"policy": "nodes", "rule": ["fastest", "biggest"]}]
+    assert len(read(folder, machines=["lab.yaml"], policies=policies)) == 3
+    for machines in (..., [8], ["lab.yaml", 8], [{"cluster": "lab.yaml", "resource": "node"}]):
+        with pytest.raises(ConfigError, match=r"machines: pairs chooses among the cores of nodes; .* has none"):
+            read(folder, machines=machines, policies=["easy", *policies])
 
 
 def test_a_pattern_stands_for_its_files_in_order(folder: Path) -> None:
@@ -92,10 +102,17 @@ def test_the_same_file_may_be_taken_twice_where_it_is_not_the_same_of_it(folder:
         ({"workloads": [{"file": "a.swf", "skip_invalid": 1}]}, "workloads[0].skip_invalid", "true, false"),
         ({"machines": 16}, "machines", "a list"),
         ({"machines": []}, "machines", "at least 1"),
-        ({"machines": [0]}, "machines[0]", "or a cluster file"),
-        ({"machines": [1.5]}, "machines[0]", "or a cluster file"),
+        ({"machines": [0]}, "machines[0]", "a cluster file, or {cluster: FILE"),
+        ({"machines": [1.5]}, "machines[0]", "a cluster file, or {cluster: FILE"),
         ({"machines": ["gone.yaml"]}, "machines[0]", "no such file"),
         ({"machines": [4, 4]}, "machines", "4 is there twice"),
+        ({"machines": ["lab.yaml", {"cluster": "lab.yaml"}]}, "machines", "lab.yaml is there twice"),
+        ({"machines": [{"cluster": "lab.yaml", "resource": "nodes"}]}, "machines[0].resource", "core, node"),
+        ({"machines": [{"cluster": "lab.yaml", "resource": ["node"]}]}, "machines[0].resource", "core, node"),
+        ({"machines": [{"resource": "node"}]}, "machines[0].cluster", "missing"),
+        ({"machines": [{"cluster": "gone.yaml"}]}, "machines[0].cluster", "no such file"),
+        ({"machines": [{"cluster": "lab.yaml", "kind": "node"}]}, "machines[0].kind", "unknown key"),
+        ({"policies": ["pairs:job=slow"]}, "policies[0]", "pairs:job: 'slow'"),
         ({"policies": ["esy"]}, "policies[0]", "did you mean easy"),
         ({"policies": ["easy:order=esjf"]}, "policies[0]", "easy:order: 'esjf'"),
         ({"policies": [7]}, "policies[0]", "{policy: easy, order: [fcfs, sjf]}"),
@@ -128,7 +145,7 @@ scalars = st.one_of(
 values = st.recursive(
     scalars,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(
-        st.sampled_from(["file", "load", "policy", "order", "users", "x"]), inner, max_size=3)),
+        st.sampled_from(["file", "load", "policy", "order", "users", "cluster", "resource", "x"]), inner, max_size=3)),
     max_leaves=6,
 )  # fmt: skip
 

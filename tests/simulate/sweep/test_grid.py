@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.batch.select import Select
 from pilotfish.simulate.batch.spec import parse, text_of
-from pilotfish.simulate.sweep.grid import Run, Sweep, Trace, columns, described, options_of, runs
+from pilotfish.simulate.sweep.grid import Run, Site, Sweep, Trace, columns, described, options_of, runs
 from pilotfish.simulate.sweep.identity import identity
 
 SPECS = ("easy", "easy:order=sjf", "strict", "conservative:allocation=local")
+MACHINES = (None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
 SWEEPS = st.builds(
     lambda loads, machines, specs, seeds: Sweep(
         "s.yaml",
@@ -24,7 +25,7 @@ SWEEPS = st.builds(
         tuple(map(parse, specs)), tuple(machines), tuple(range(seeds)),
     ),
     st.lists(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
-    st.lists(st.sampled_from([None, 1, 8, "lab.yaml"]), min_size=1, max_size=3, unique=True),
+    st.lists(st.sampled_from(MACHINES), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique=True),
     st.integers(1, 3),
 )  # fmt: skip
@@ -71,7 +72,7 @@ def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
     assert capped == {"order": "fcfs", "cap": "60%", "begin": 5.0, "end": math.inf}
 
 
-RUN = Run(0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, "lab.yaml", parse("easy"), 0)
+RUN = Run(0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, Site("lab.yaml"), parse("easy"), 0)
 CONTENTS = {"a.swf": "aa", "b.swf": "bb", "lab.yaml": "cc"}
 
 
@@ -84,6 +85,7 @@ def known(run: Run = RUN, contents: dict[str, str] = CONTENTS, version: str = "1
     [
         known(replace(RUN, load=1.5)),
         known(replace(RUN, machine=8)),
+        known(replace(RUN, machine=Site("lab.yaml", whole_nodes=True))),
         known(replace(RUN, machine=None)),
         known(replace(RUN, policy=parse("easy:order=sjf"))),
         known(replace(RUN, seed=1)),

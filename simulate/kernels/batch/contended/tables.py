@@ -55,7 +55,8 @@ DONE, PAUSED = range(2)
 FREE_CORE, IDLE_CORE = -1, -2
 # How a resource is chosen.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-# Cells of `count`, of which NEXT is the same in all replays; DRAWS: 1 where the next job is drawn; RULE: how resources are chosen.
+# Cells of `count`, of which NEXT is the same in all replays; DRAWS: 1 where the next job is drawn; RULE: how resources
+# are chosen.
 NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, DRAWS, RULE, CELLS = range(9)
 NOW, CLOCKS = range(2)
 

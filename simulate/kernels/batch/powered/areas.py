@@ -34,3 +34,18 @@ def remove_area(world, rank):
         if areas[levels[level] + i] == area:
             break
         areas[levels[level] + i] = area
+
+
+@inner
+def lay_areas(world, count):
+    """Build them anew for a queue whose first `count` ranks are taken. O(count)."""
+    areas, levels = world.areas, world.levels
+    for rank in range(count):
+        areas[rank] = world.least[rank].size * world.least[rank].wall
+    for level in range(1, len(levels) - 1):
+        below, count = count, (count + WIDTH - 1) // WIDTH
+        for i in range(count):
+            area = math.inf
+            for k in range(i * WIDTH, min((i + 1) * WIDTH, below)):
+                area = min(area, areas[levels[level - 1] + k])
+            areas[levels[level] + i] = area

@@ -15,6 +15,7 @@ from ...jit import inner
 from ...native import BlockType, register
 from ..dependents import next_submitted, release_followers, take_turn
 from ..running import pop
+from ..scored import keep_queue, queue_up, rank_queue
 from ..submission import submit
 from ..tables import (
     DONE,
@@ -28,6 +29,7 @@ from ..tables import (
     NEXT,
     NOBODY,
     NOW,
+    ORDER,
     PAUSED,
     PIECES,
     RESERVATION,
@@ -37,7 +39,7 @@ from ..tables import (
     WAITING,
 )
 from ..waiting import nothing, remove, search
-from .areas import insert_area, remove_area
+from .areas import insert_area, lay_areas, remove_area
 from .balance import lay_out, look_again
 from .budget import account, hold, in_window, may_begin, next_stage, still_held
 from .horizon import decide, next_period, see, watch
@@ -151,16 +153,31 @@ def _pass(world, now):
 
 
 @inner
+def _pass_in_order(world, now):
+    """A pass; where the order changes with time, over the queue as it is now."""
+    count = world.count
+    waiting = count[WAITING]
+    if count[ORDER] > 0:
+        rank_queue(world, count[ORDER], now)
+        if count[Count.LIMIT] >= BUDGET:
+            lay_areas(world, waiting)
+    _pass(world, now)
+    if count[ORDER] > 0:
+        keep_queue(world, waiting)
+
+
+@inner
 def _submit(world, job, now, direct):
     """Take a job in; True if a pass has to look at it."""
-    waiting = world.count[WAITING]
+    row, count = world.jobs[job], world.count
+    waiting = count[WAITING]
     take_turn(world, job)
-    looked_at = submit(world, job, now, direct, begin, boot_time)
-    if world.count[WAITING] > waiting:
-        area = world.jobs[job].size * world.jobs[job].wall
+    looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
+    if count[WAITING] > waiting:
+        area = row.size * row.wall
         world.clock[Clock.LOAD] += area
-        if world.count[Count.LIMIT] >= BUDGET:
-            insert_area(world, world.jobs[job].rank, area)
+        if count[Count.LIMIT] >= BUDGET and count[ORDER] == 0:
+            insert_area(world, row.rank, area)
     return looked_at
 
 
@@ -210,9 +227,10 @@ def _instant(world, now):
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now)
-    unsettled = unsettled or (count[NEXT] > first and (limited or count[RESERVED] == 0 or not _stands(world)))
+    moved = limited or count[RESERVED] == 0 or not _stands(world) or count[ORDER] > 0  # time may put another first
+    unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
-        _pass(world, now)
+        _pass_in_order(world, now)
     free = count[FREE]
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:

@@ -124,7 +124,7 @@ class Powered(Block):
     """All that such a replay knows."""
 
     layout: ClassVar = {
-        **{name: kind for name, kind in tables.Replay.layout.items() if name not in ("queue", "scores")},
+        **{name: kind for name, kind in tables.Replay.layout.items() if name != "decided"},
         "jobs": (ROW, 1),
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
