@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch.powered.tables import TO_IDLE
-from .powers import Powers
+from .drawing import drawing
+from .powers import Mixed, Powers
 from .replay import Replayed
 from .saving import EnergyBudget
 from .spec import Saving
@@ -46,25 +47,35 @@ class Track:
         return float(high - low)
 
 
-def track(replayed: Replayed, powers: Powers) -> Track:
+def track(replayed: Replayed, powers: Powers | Mixed) -> Track:
     """What the machine did and drew. O(changes log changes)."""
-    times, deltas = _changes(replayed)
+    drawn = drawing(replayed, powers)
+    times, deltas = _changes(replayed, drawn.counts)
     moments, where = np.unique(np.clip(times, *span(replayed)), return_inverse=True)
     sums = np.stack([np.bincount(where, column, len(moments)) for column in deltas.T], axis=1)
     counts = np.rint(np.cumsum(sums, axis=0)).astype(np.int64)
-    counts, drawing = counts[:, :-1], counts[:, -1]
+    counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
-    least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
-    watts = least + drawing * (powers.computing - powers.idle)
+    least = np.full(len(moments), drawn.idle)
+    if isinstance(powers, Powers):
+        least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
+    watts = least + busy @ drawn.extra
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
     return Track(moments, counts, watts, least, joules)
 
 
-def consumed(replayed: Replayed, powers: Powers) -> float:
+def consumed(replayed: Replayed, powers: Powers | Mixed) -> float:
     """Joules of all resources from the first submission to the last end, as in `track`. O(jobs + changes)."""
     begin, end = span(replayed)
+    drawn, ran = drawing(replayed, powers), ~replayed.rejected
+    lasted = (replayed.finish_time - replayed.start_time)[ran]
+    switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
+    return drawn.idle * (end - begin) + float(((drawn.counts @ drawn.extra)[ran] * lasted).sum()) + switched
+
+
+def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
+    """Joules that it took more, or less, that machines were switched."""
     off, on_w, ran, on = powers.off or 0.0, powers.on_w, ~replayed.rejected, replayed.changes["kind"] == TO_IDLE
-    draws = np.where(_computes(replayed), powers.computing - powers.idle, 0.0) * replayed.workload.size
     boots = replayed.booted[ran]
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
     parts = (  # from each time on, by so many watts more
@@ -73,21 +84,14 @@ def consumed(replayed: Replayed, powers: Powers) -> float:
         (replayed.taken_time[ran], (on_w - off) * boots),
         (replayed.start_time[ran], (powers.idle - on_w) * boots),
     )
-    switched = sum(float((watts * np.maximum(end - times, 0.0)).sum()) for times, watts in parts)
-    computing = float((draws * (replayed.finish_time - replayed.start_time))[ran].sum())
-    return replayed.machine * powers.idle * (end - begin) + computing + switched
+    return sum(float((watts * np.maximum(end - times, 0.0)).sum()) for times, watts in parts)
 
 
-def jobs_joules(replayed: Replayed, powers: Powers) -> Array:
+def jobs_joules(replayed: Replayed, powers: Powers | Mixed) -> Array:
     """What the resources of each job drew while it ran, joules; nan where it was rejected."""
-    watts = np.where(_computes(replayed), powers.computing, powers.idle)
-    return (replayed.finish_time - replayed.start_time) * replayed.workload.size * watts
-
-
-def _computes(replayed: Replayed) -> Array:
-    """Which jobs compute; those of a trace all do."""
-    jobs = replayed.workload
-    return np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
+    drawn = drawing(replayed, powers)
+    found: Array = (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
+    return found
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
@@ -103,23 +107,26 @@ def switches(replayed: Replayed) -> int:
     return int(replayed.changes["size"].sum() + replayed.booted.sum())
 
 
-def _changes(replayed: Replayed) -> tuple[Array, Array]:
-    """Times, and by how much each state's number changes then; last, that of resources which draw as computing ones."""
+def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
+    """Times, and by how much each state's number changes then; last, those of resources which draw as computing ones.
+
+    Args:
+        draw: these, of each job and each kind.
+    """
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
-    size, booted = replayed.workload.size[ran], replayed.booted[ran]
-    draws = np.where(_computes(replayed)[ran], size, 0)
+    size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw[ran].T
     on = replayed.changes["kind"] == TO_IDLE
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
     rows: list[tuple[Array, tuple[Any, ...]]] = [
         (np.array([span(replayed)[0]]), (0,)),
         (taken, (-booted, booted)),
-        (start, (0, -booted, 0, 0, size, draws)),
-        (finish, (0, 0, 0, 0, -size, -draws)),
+        (start, (0, -booted, 0, 0, size, *draws)),
+        (finish, (0, 0, 0, 0, -size, *-draws)),
         (begun, (np.where(on, -many, 0), np.where(on, many, 0), np.where(on, 0, many))),
         (done, (np.where(on, 0, many), np.where(on, -many, 0), np.where(on, 0, -many))),
     ]
-    deltas = np.zeros((sum(len(time) for time, _ in rows), len(STATES) + 1), np.int64)
+    deltas = np.zeros((sum(len(time) for time, _ in rows), len(STATES) + draw.shape[1]), np.int64)
     at = 0
     for time, columns in rows:
         for i, column in enumerate(columns):
@@ -145,11 +152,11 @@ class Limited:
     hopeless: bool
 
 
-def limited(replayed: Replayed, policy: object, powers: Powers, found: Track) -> Limited | None:
-    """What became of the policy's limit; None where it has none."""
+def limited(replayed: Replayed, policy: object, powers: Powers | Mixed, found: Track) -> Limited | None:
+    """What became of the policy's limit; None where it has none, as on all machines whose resources differ."""
     limit = policy.limit if isinstance(policy, Saving) else None
     window = limit.window(replayed.workload) if limit else None
-    if not isinstance(policy, Saving) or limit is None or window is None:
+    if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
         return None
     begin, end = window
     full = replayed.machine * powers.budget_computing

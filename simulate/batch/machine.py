@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..network import Network, unlimited
 from ..platform import Cluster
 from .intervals import Interval
-from .powers import TAURUS, Powers, powers_of
+from .powers import TAURUS, Mixed, Powers, joined_powers, powers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,20 @@ class Machine:
     Args:
         processors: how many.
         groups: first and last resource of each cluster of the machine; none: it is one cluster.
-        powers: what each draws; None: not known, or they differ.
+        powers: what each draws; None: of some it is not known.
         network: what joins them, where jobs are such that it matters; None: nothing is known of it.
     """
 
     processors: int
     groups: Sequence[Interval] = ()
-    powers: Powers | None = TAURUS
+    powers: Powers | Mixed | None = TAURUS
     network: Callable[[], Network] | None = None
 
 
 def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
     """The cores of these nodes, or the nodes."""
     each = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
-    powers = {powers_of(node.type, many) for node, many in zip(cluster.nodes, each, strict=True)}
+    powers = [(many, powers_of(node.type, many)) for node, many in zip(cluster.nodes, each, strict=True)]
     first, found, split = [0, *accumulate(each)], list[Interval](), ""
     for name, members in cluster.groups.items():
         places = sorted(cluster.index[member] for member in members)
@@ -83,7 +83,7 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
             split = split or name
         found.append((first[places[0]], first[places[-1] + 1] - 1))
     groups = Groups(cluster.source, tuple(sorted(found)), split)
-    return Machine(first[-1], groups, powers.pop() if len(powers) == 1 else None, _network_of(cluster, each))
+    return Machine(first[-1], groups, joined_powers(powers), _network_of(cluster, each))
 
 
 def _network_of(cluster: Cluster, each: Sequence[int]) -> Callable[[], Network] | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .contended import Contended
 from .energy import consumed, switches
-from .powers import Powers
+from .powers import Mixed, Powers
 from .replay import Replayed
 
 Array = npt.NDArray[Any]
@@ -61,11 +61,11 @@ def failed(replayed: Replayed) -> Array:
     return wrong & ~replayed.overran & ~replayed.rejected
 
 
-def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
+def summarise(replayed: Replayed, powers: Powers | Mixed | None = None) -> Summary:
     """The numbers of one replay. O(jobs).
 
     Args:
-        powers: of a resource, where they are known.
+        powers: of the resources, where they are known.
     """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
@@ -97,7 +97,7 @@ def summarise(replayed: Replayed, powers: Powers | None = None) -> Summary:
     )
 
 
-def _joules(replayed: Replayed, powers: Powers | None) -> float | None:
+def _joules(replayed: Replayed, powers: Powers | Mixed | None) -> float | None:
     if isinstance(replayed, Contended):
         return replayed.joules
     return consumed(replayed, powers) if powers else None

@@ -19,7 +19,7 @@ from ..workload import Workload
 from .dependents import held
 from .endless import refuse_endless
 from .orders import ranks, told_later
-from .powers import Powers
+from .powers import Mixed, Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .spec import Saving
 from .worlds import all_of
@@ -31,7 +31,9 @@ FEW = 64
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
 
 
-def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powers | None, seed: int) -> Powered:
+def powered_world(
+    workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int
+) -> Powered:
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
     refuse_endless(workload, policy)
     powers = known_powers(policy, powers)
@@ -58,7 +60,9 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
             "ends": (2 * most + 2,),
             "ahead": (most + 4,),
             "refused": (len(sizes),),
+            "granted": (len(sizes),),
             "least": (levels[-1],),
+            "areas": (levels[-1],),
             "queue": (size if sorts else 1,),
             "scores": (size if sorts else 1,),
             "count": (Count.CELLS,),
@@ -71,8 +75,9 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     jobs["rank"] = ranks(workload, policy.base.order, seed)
     world.ranked[jobs["rank"]] = np.arange(size)
     world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
+    world.areas[:] = math.inf
     world.free[:] = all_of(machine)
-    world.clock[[tables.BEGAN, Clock.FIRST, Clock.SINCE]] = workload.submit_time[0] if size else 0.0
+    world.clock[[tables.BEGAN, Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
     count[tables.IN_TURN], count[tables.FILLS] = int(policy.base.order == "fcfs"), int(policy.base.backfills)
@@ -87,11 +92,14 @@ def powered_world(workload: Workload, machine: int, policy: Saving, powers: Powe
     return world
 
 
-def known_powers(policy: Saving, powers: Powers | None) -> Powers:
+def known_powers(policy: Saving, powers: Powers | Mixed | None) -> Powers:
     """What resources draw. Raises ConfigError: not all of it is known that the policy needs."""
     if powers is None:
         known = "a cluster file that says it, or --procs"
         raise ConfigError("policy", "", "what this machine draws is not known", known)
+    if isinstance(powers, Mixed):
+        problem = "what resources of this machine draw differs, and here they have to be alike"
+        raise ConfigError("policy", "", problem, "a policy to which nothing is added with +, or nodes of one power")
     if (policy.shutdown or policy.keeper) and powers.off is None:
         problem = "it is not known what resources of this machine draw when they are off, and how they get there"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")

@@ -1,11 +1,13 @@
 """What a resource of the machine draws in each of its states, and how long it takes to change.
 
-Rule: all resources are alike. Where the machine is given by a number, the figures are those of a Grid'5000 Taurus node.
+Rule: resources are alike, or fall into runs of neighbours that are, whose energy is known as long as none is switched.
+Where the machine is given by a number, the figures are those of a Grid'5000 Taurus node.
 Source: thesis of Poquet (2017), table 6.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..platform import NodeType
@@ -33,7 +35,29 @@ class Powers:
     off_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """What resources draw that are not all alike.
+
+    Args:
+        runs: how many neighbours are alike, and what each draws; of all resources, in their order.
+    """
+
+    runs: tuple[tuple[int, Powers], ...]
+
+
 TAURUS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)
+
+
+def joined_powers(each: Iterable[tuple[int, Powers | None]]) -> Powers | Mixed | None:
+    """Of resources, so many at a time, in their order; None: of some it is not known."""
+    runs: list[tuple[int, Powers]] = []
+    for many, powers in each:
+        if powers is None:
+            return None
+        before = runs.pop()[0] if runs and runs[-1][1] == powers else 0
+        runs.append((before + many, powers))
+    return runs[0][1] if len(runs) == 1 else Mixed(tuple(runs))
 
 
 def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:

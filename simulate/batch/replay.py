@@ -30,7 +30,7 @@ from .custom import OwnPolicy
 from .dependents import stranded
 from .machine import Machine
 from .networked import network_for
-from .powers import TAURUS, Powers
+from .powers import TAURUS, Mixed, Powers
 from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ def replay(
     *,
     seed: int = 0,
     groups: Sequence[tuple[int, int]] = (),
-    powers: Powers | None = TAURUS,
+    powers: Powers | Mixed | None = TAURUS,
     network: Callable[[], Network] | None = None,
     decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
@@ -95,7 +95,7 @@ def replay(
         seed: of what is drawn at random.
         groups: first and last resource of each cluster of the machine, for allocations that look at them; none: it is
             one cluster.
-        powers: of a resource, where the policy looks at them.
+        powers: of the resources, where the policy looks at them.
         network: what joins the resources, where run times depend on it.
         decision_time: seconds of simulated time that each decision takes, see `asking`: of EASY, strict order, and
             policies of one's own; None, of the latter: as long as it took by `clock`.
@@ -188,7 +188,7 @@ def _kernel_of(policy: Policy, *, networked: bool) -> str:
 
 def _world(
     workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
-    powers: Powers | None, network: Network | None, takes: float,
+    powers: Powers | Mixed | None, network: Network | None, takes: float,
 ) -> worlds.World | Powered:  # fmt: skip
     if isinstance(policy, Saving):
         return powered.powered_world(workload, machine, policy, powers, seed)

@@ -99,7 +99,7 @@ class Inertial:
 
     source: ClassVar = "Poquet 2017, 7.4.3"
     v_ub: float = number(1e4, 0.0, math.inf, "seconds of liquid load horizon from which on machines are switched on")
-    period: float = number(300.0, 1.0, math.inf, "seconds between two decisions")
+    period: float = number(120.0, 1.0, math.inf, "seconds between two decisions")
     growth: str = choice("double", GROWTHS, "how many are switched when it goes on")
     switches: str = choice("later", SWITCHES, "if not all can be switched at once")
     passes: str = choice("event", PASSES, "when jobs start")

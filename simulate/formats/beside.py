@@ -43,7 +43,7 @@ def beside_machine(path: Path) -> tuple[str, ...]:
 
 
 def _traces(path: Path) -> Iterator[str]:
-    if format_of(path).suffix != ".json":
+    if ".json" not in format_of(path).suffixes:
         return
     data: Any = None
     with suppress(ConfigError):

@@ -92,6 +92,13 @@ def take_out(free, first, last):
 
 
 @inner
+def word_mask(word, first, last):
+    """The bits of a word that stand for resources from `first` to `last`, some of which are in it."""
+    low, high = max(first - 64 * word, 0), min(last - 64 * word, 63)
+    return (_ALL >> np.uint64(63 - high + low)) << np.uint64(low)
+
+
+@inner
 def popcount(bits):
     """How many bits are set, counted in ever larger groups at once."""
     bits -= (bits >> _ONE) & _PAIRS

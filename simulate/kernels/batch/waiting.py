@@ -54,7 +54,7 @@ def lay(replay, count):
 
 
 @inner
-def nothing(replay, size, wall):
+def nothing(replay, cell):
     """What is refused beside what does not fit."""
     return False
 
@@ -66,7 +66,7 @@ def search(replay, rank, free, spare, now, reservation, refused):
     O(levels x width) where sizes and walltimes of neighbours go together.
 
     Args:
-        refused: whether a job of that size and walltime is for another reason, and so all that are larger and longer.
+        refused: whether all that wait below a cell of the tree are for another reason.
     """
     least, levels = replay.least, replay.levels
     top = len(levels) - 2
@@ -79,7 +79,7 @@ def search(replay, rank, free, spare, now, reservation, refused):
         while i < stop:
             cell = least[base + i]
             fits = cell.size <= free and (now + cell.wall <= reservation or cell.size <= spare)
-            if fits and not refused(replay, cell.size, cell.wall):
+            if fits and not refused(replay, base + i):
                 break
             i += 1
         if i < stop:

@@ -19,7 +19,7 @@ from test_asking import same
 from test_replay import JOB, places, workload
 
 from pilotfish.simulate.batch.contended import replay_contended
-from pilotfish.simulate.batch.metrics import killed, summarise
+from pilotfish.simulate.batch.metrics import summarise
 from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import CHANGING, ORDERS, SUBMITTED
 from pilotfish.simulate.batch.pairs import Contending
@@ -66,7 +66,7 @@ def obeys(done: Replayed) -> None:
     """Nobody is submitted before all that he waits for have ended well, nor a moment later; who never is, is told."""
     jobs, given = done.workload, done.workload.dependencies
     assert given is not None
-    well = ~(done.rejected | killed(done))
+    well = ~(done.rejected | done.overran)
     for i in range(len(jobs)):
         before = given.before[given.after == i]
         assert done.stranded[i] == (not well[before].all())

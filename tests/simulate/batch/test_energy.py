@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from test_powered import DENSE, JOB, MACHINES, POLICIES, POWERS
 from test_replay import places, workload
 
-from pilotfish.simulate.batch.energy import STATES, consumed, jobs_joules, limited, track
+from pilotfish.simulate.batch.energy import STATES, consumed, jobs_joules, limited, span, track
 from pilotfish.simulate.batch.machine import machine_of
 from pilotfish.simulate.batch.metrics import summarise
 from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import CHANGING
-from pilotfish.simulate.batch.powers import TAURUS, Powers, powers_of
+from pilotfish.simulate.batch.powers import TAURUS, Mixed, Powers, powers_of
 from pilotfish.simulate.batch.replay import replay
 from pilotfish.simulate.batch.saving import EnergyBudget, Opportunistic, Proportional, ReducePC
 from pilotfish.simulate.batch.spec import Easy, Saving, parse
@@ -27,6 +27,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.lublin import lublin
 from pilotfish.simulate.platform import Cluster, Node, NodeType, Power, Transition
 
+TEXTS = ("easy", "strict", "conservative")
 ROWS = st.lists(JOB, min_size=1, max_size=24)
 
 
@@ -153,20 +154,42 @@ def test_a_machine_of_a_cluster_file() -> None:
     assert cores.powers == Powers(95 / 4, 190 / 4, 100 / 4, 190 / 4)
     assert nodes.powers == Powers(95.0, 190.0, 100.0, 190.0, 9.0, 125.0, 150.0, 100.0, 6.0)
     assert machine_of(_cluster(kind, NodeType("other", 4, 1e9, 1e9))).powers is None
+    low = NodeType("low", 2, 1e9, 1e9, power=Power(10.0, computing=20.0))
+    mixed = machine_of(_cluster(kind, kind, low, kind)).powers
+    assert mixed == Mixed(((8, cores.powers), (2, Powers(5.0, 10.0, 5.0, 10.0)), (4, cores.powers)))
     assert powers_of(NodeType("by core", 4, 1e9, 1e9, sockets=2, power=Power(50.0, 3.0, 5.0)), 4) == Powers(
         15.0, 18.0, 15.0, 18.0
     )
 
 
+@given(ROWS, st.lists(st.tuples(st.integers(1, 4), POWERS), min_size=1, max_size=4), st.sampled_from(TEXTS))
+def test_resources_that_differ_draw_their_own(rows: list[Any], runs: list[tuple[int, Powers]], text: str) -> None:
+    each = [powers for many, powers in runs for _ in range(many)]
+    mixed, machine = Mixed(tuple(runs)), len(each)
+    done = replay(workload(rows), machine, parse(text), powers=mixed)
+    found, (begin, end) = track(done, mixed), span(done)
+    spent = sum(powers.idle for powers in each) * (end - begin)
+    for i in np.flatnonzero(~done.rejected).tolist():
+        lasted = done.finish_time[i] - done.start_time[i]
+        mine = [each[place] for place in places(done, i)]
+        spent += sum(powers.computing - powers.idle for powers in mine) * lasted
+        assert jobs_joules(done, mixed)[i] == pytest.approx(sum(powers.computing for powers in mine) * lasted)
+    assert consumed(done, mixed) == pytest.approx(spent) and found.joules[-1] == pytest.approx(spent)
+    assert (found.counts.sum(axis=1) == machine).all() and found.watts[-1] == found.least_watts[-1]
+    alike = Mixed(tuple((many, TAURUS) for many, _ in runs))
+    assert track(done, alike).joules == pytest.approx(track(done, TAURUS).joules)
+
+
 @pytest.mark.parametrize(
     ("policy", "powers", "why"),
     [
+        (Saving(Easy(), limit=EnergyBudget()), Mixed(((1, TAURUS), (1, replace(TAURUS, idle=1.0)))), "alike"),
         (Saving(Easy(), Opportunistic()), None, "not known"),
         (Saving(Easy(), Opportunistic()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
         (Saving(Easy(), keeper=Proportional()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
     ],
 )
-def test_machines_that_cannot_do_what_is_wanted(policy: Saving, powers: Powers | None, why: str) -> None:
+def test_machines_that_cannot_do_what_is_wanted(policy: Saving, powers: Powers | Mixed | None, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         replay(workload([(0.0, 1.0, 1.0, 1)]), 2, policy, powers=powers)
 

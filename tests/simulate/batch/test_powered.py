@@ -108,12 +108,23 @@ def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: S
     same(rows, machine, policy, powers, 0)
 
 
+def test_a_reservation_is_made_anew_once_machines_were_kept_off() -> None:
+    """Who is wide enough may use them then: there is more to spare beside it."""
+    rows = [(0.0, 0.0, 0.0, 1), (1.0, 0.0, 0.0, 1), (0.0, 1.0, 0.125, 2)]
+    rows += [(0.0, 0.0, 0.0, 3), (0.0, 0.0, 0.0, 6), (0.0, 1.0, 1.0, 2), (0.0, 0.0, 0.0, 7)]
+    powers = Powers(1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 0.0, 0.5, 0.5)
+    for passes in ("event", "period"):
+        same(rows, 8, Saving(Easy(), keeper=Proportional(0.0, 1.0, "later", passes)), powers, 0)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "easy+opportunistic:t_idle=300",
         "easy+energybud:budget=60%+opportunistic",
         "easy+reducepc:budget=70%",
+        "easy+energybud:budget=45%,stage=300+opportunistic:t_idle=60",
+        "easy+reducepc:budget=60%+inertial",
         "easy+powercap:cap=70%+opportunistic:t_idle=600",
         "easy:order=sjf+inertial:period=3600+opportunistic:t_idle=300+energybud:budget=80%",
         "strict+proportional:period=3600",

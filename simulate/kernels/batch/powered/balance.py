@@ -1,9 +1,8 @@
 """The balance of energy in the time to come, by over-estimates of power and by walltimes, and who can be paid from it.
 
-Rule: laid out once for many questions, a row from each time on at which its slope changes. Under what runs the slope
-only ever rises; with the first that waits it turns down once, at its reservation. So the least balance under one more
-job stands where the slope turns, and is found by bisection: O(log rows) a question.
-What was refused is remembered for a pass: in it the balance only goes down, so who is as large and as long is, too.
+Rule: laid out from what runs, a row from each end on, and only as far as it is asked about; it stands until a job
+starts or ends, or energy is measured. What runs lets the slope only ever rise, and who is asked about takes from it
+for a time: the least balance is where the slope has made up for that, which is found by bisection: O(log rows).
 """
 
 from __future__ import annotations
@@ -11,89 +10,110 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import FIRST_END, RESERVATION, RUNNING
-from .tables import ALONE, BUDGET, WITH_HEAD, Clock, Count
+from ..tables import FIRST_END, RUNNING
+from .tables import Clock, Count
 
 
 @inner
-def lay_out(world, now, size, wall):
-    """Lay out the balance from now on; `size`, `wall`: of the first that waits, if it is to have its energy, else 0."""
-    count, clock, ends, ahead = world.count, world.clock, world.ends, world.ahead
-    i = count[FIRST_END]
-    last, rows, time, balance = i + count[RUNNING], 0, now, clock[Clock.CREDIT]
-    used, takes, lacks, begins, stops = count[Count.ALLOCATED], 0, 0.0, math.inf, math.inf
-    if size > 0:
-        begins = clock[RESERVATION]
-        if count[Count.LIMIT] == BUDGET:
-            takes, stops = size, begins + wall
-        elif begins > now:
-            lacks = clock[Clock.HELD] / (begins - now)
-    count[Count.TURN], clock[Clock.LASTS] = 0, stops if takes > 0 else now
-    while True:
-        while i < last and ends[i].time <= time:
-            if ends[i].job < count[Count.TOTAL]:
-                used -= ends[i].size
-            i += 1
-        if takes > 0 and time == begins:
-            count[Count.TURN] = rows
-        mine = takes if begins <= time < stops else 0
-        ahead[rows].time, ahead[rows].balance = time, balance
-        rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * (used + mine))
-        ahead[rows].rise = rise - (lacks if time < begins else 0.0)
-        then = ends[i].time if i < last else math.inf
-        then = min(then, begins if begins > time else math.inf, stops if stops > time else math.inf)
-        if then >= clock[Clock.END]:
-            break
-        balance += ahead[rows].rise * (then - time)
-        time = then
-        rows += 1
-    count[Count.AHEAD] = rows + 1
-    while last > count[FIRST_END] and ends[last - 1].job >= count[Count.TOTAL]:
+def lay_out(world, now):
+    """Begin to lay out the balance from now on, where none stands."""
+    count, clock, ends = world.count, world.clock, world.ends
+    if count[Count.AHEAD] > 0:
+        return
+    first, last, used = count[FIRST_END], count[FIRST_END] + count[RUNNING], count[Count.ALLOCATED]
+    while first < last and ends[first].time <= now:
+        if ends[first].job < count[Count.TOTAL]:
+            used -= ends[first].size
+        first += 1
+    while last > first and ends[last - 1].job >= count[Count.TOTAL]:
         last -= 1
-    if last > count[FIRST_END]:
-        clock[Clock.LASTS] = max(clock[Clock.LASTS], ends[last - 1].time)
-    count[Count.LAID] = WITH_HEAD if size > 0 else ALONE
+    clock[Clock.LASTS] = ends[last - 1].time if last > first else now
+    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = 1, used, first
+    row = world.ahead[0]
+    row.time, row.balance = now, clock[Clock.CREDIT]
+    row.rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
+    clock[Clock.EVEN] = _rises(world, 0.0)
 
 
 @inner
-def _rising(world, first, last, rise):
-    """The first of these rows whose slope is at least that."""
-    while first < last:
-        middle = (first + last) >> 1
-        if world.ahead[middle].rise >= rise:
-            last = middle
+def look_again(world):
+    """Rows of `ends` may have moved, but none of a job was added or taken away."""
+    count, ends = world.count, world.ends
+    if count[Count.AHEAD] == 0:
+        return
+    low, high, time = count[FIRST_END], count[FIRST_END] + count[RUNNING], world.ahead[count[Count.AHEAD] - 1].time
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle].time <= time:
+            low = middle + 1
         else:
-            first = middle + 1
-    return first
+            high = middle
+    count[Count.SEEN] = low
 
 
 @inner
-def _row_at(world, first, last, time):
-    """The last of these rows that begins by then."""
-    while last - first > 1:
-        middle = (first + last) >> 1
-        if world.ahead[middle].time <= time:
-            first = middle
+def _go_on(world, watts, until):
+    """Lay out rows, in the window, until the slope is at least that, and time; all that end at the last are in it."""
+    count, clock, ends, ahead = world.count, world.clock, world.ends, world.ahead
+    i, last, rows, used = count[Count.SEEN], count[FIRST_END] + count[RUNNING], count[Count.AHEAD], count[Count.USED]
+    time, balance, rise = ahead[rows - 1].time, ahead[rows - 1].balance, ahead[rows - 1].rise
+    while i < last:
+        then = ends[i].time
+        if then >= clock[Clock.END] or (rise >= watts and time >= until and then > time):
+            break
+        if ends[i].job < count[Count.TOTAL]:
+            used -= ends[i].size
+            balance += rise * (then - time)
+            time, rise = then, clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
+            ahead[rows].time, ahead[rows].balance, ahead[rows].rise = time, balance, rise
+            rows += 1
+        i += 1
+    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = rows, used, i
+
+
+@inner
+def _rises(world, watts):
+    """When the slope is first at least that; infinite: not in the window."""
+    ahead, last = world.ahead, world.count[Count.AHEAD] - 1
+    if ahead[last].rise < watts:
+        _go_on(world, watts, -math.inf)
+        last = world.count[Count.AHEAD] - 1
+        return ahead[last].time if ahead[last].rise >= watts else math.inf
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) >> 1
+        if ahead[middle].rise >= watts:
+            high = middle
         else:
-            last = middle
-    return first
+            low = middle + 1
+    return ahead[low].time
 
 
 @inner
-def _stays(world, first, last, end, begins, size, ends):
-    """Whether the balance stays at 0 or above in these rows, up to `end`, with such a job."""
-    ahead, draws = world.ahead, world.clock[Clock.EXTRA] * size
-    low = max(ahead[first].time, begins)
-    if low > end:
-        return True
-    turn = _rising(world, first, last, draws)
-    time = ahead[turn].time if turn < last else end
-    if time >= ends:
-        turn = _rising(world, first, last, 0.0)
-        time = max(ends, ahead[turn].time if turn < last else end)
-    time = min(max(time, low), end)
-    row = ahead[_row_at(world, first, last, time)]
-    return row.balance + row.rise * (time - row.time) - draws * (min(time, ends) - begins) >= 0.0
+def balance_at(world, time):
+    """What is there at that time."""
+    ahead = world.ahead
+    if ahead[world.count[Count.AHEAD] - 1].time < time:
+        _go_on(world, -math.inf, time)
+    low, high = 0, world.count[Count.AHEAD]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if ahead[middle].time <= time:
+            low = middle
+        else:
+            high = middle
+    return ahead[low].balance + ahead[low].rise * (time - ahead[low].time)
+
+
+@inner
+def least_at(world, low, end, watts, ends, others, until):
+    """When the balance is least, from `low` to `end`: `watts` are taken from it until `ends`, `others` until then."""
+    time = max(low, _rises(world, watts + others))
+    if time >= min(ends, until):
+        time = max(low, min(ends, until), _rises(world, others if ends <= until else watts))
+        if time >= max(ends, until):
+            time = max(low, max(ends, until), world.clock[Clock.EVEN])
+    return min(time, end)
 
 
 @inner
@@ -102,23 +122,9 @@ def affords(world, begins, size, ends):
 
     It is looked at from its start until all that then runs has ended, in the window.
     """
-    count, clock = world.count, world.clock
-    turn, end = count[Count.TURN], min(clock[Clock.END], max(clock[Clock.LASTS], ends))
-    if turn > 0 and not _stays(world, 0, turn, min(end, world.ahead[turn].time), begins, size, ends):
-        return False
-    return _stays(world, turn, count[Count.AHEAD], end, begins, size, ends)
-
-
-@inner
-def refuse(world, size, wall):
-    """Remember that a job of that size and walltime was refused. O(sizes that there are), mostly less."""
-    for i in range(world.classes[size], len(world.refused)):
-        if world.refused[i] <= wall:
-            break
-        world.refused[i] = wall
-
-
-@inner
-def was_refused(world, size, wall):
-    """Whether one that is no larger and no longer was refused in this pass."""
-    return wall >= world.refused[world.classes[size]]
+    clock = world.clock
+    end, watts = min(clock[Clock.END], max(clock[Clock.LASTS], ends)), clock[Clock.EXTRA] * size
+    if begins > end:
+        return True
+    time = least_at(world, begins, end, watts, ends, 0.0, ends)
+    return balance_at(world, time) - watts * (min(time, ends) - begins) >= 0.0

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import HEAD, MACHINE, RESERVATION, SPARE
-from .balance import affords, lay_out, refuse
-from .machines import boot_time, booted
+from ..tables import MACHINE, RESERVATION, SPARE
+from .balance import affords, lay_out
+from .machines import boot_time, booted, usable
 from .outlook import free_at
-from .tables import ALONE, BUDGET, WITH_HEAD, Clock, Count
+from .tables import BUDGET, Clock, Count
 
 
 @inner
@@ -84,44 +84,68 @@ def account(world, now):
 @inner
 def may_begin(world, now, size, wall):
     """Whether there is energy for the first that waits to start now."""
-    if world.count[Count.LAID] != ALONE:
-        lay_out(world, now, 0, 0.0)
+    lay_out(world, now)
     return affords(world, now, size, now + boot_time(world, size) + wall)
 
 
 @inner
-def may_go_before(world, now, size, wall):
-    """Whether there is energy for a job to start now that leaves the first that waits its own."""
-    if world.count[Count.LAID] != WITH_HEAD:
-        head = world.least[world.count[HEAD]]
-        lay_out(world, now, head.size, head.wall)
-    if affords(world, now, size, now + boot_time(world, size) + wall):
-        return True
-    refuse(world, size, wall)
-    return False
-
-
-@inner
-def hold(world, now, size, wall):
+def hold(world, now, size, wall, guess):
     """Put the reservation of the first that waits to where there is energy for it, and keep that for it.
 
     After the moment at which it has machines, stages are looked at, by bisection: where the balance rises, the first
-    that will do is found.
+    that will do is found. There `guess`, a time near which it may be, saves some of the looks.
     """
     clock = world.clock
     time = clock[RESERVATION]
-    if world.count[Count.LAID] != ALONE:
-        lay_out(world, now, 0, 0.0)
+    lay_out(world, now)
     if time < clock[Clock.END] and not affords(world, time, size, time + wall):
         low = int((time - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
         high = int((clock[Clock.END] - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
+        if clock[Clock.RATE] >= clock[Clock.BASE]:
+            low, high = _near(world, size, wall, low, high, guess)
         while low < high:
             middle = (low + high) >> 1
-            at = _stage(world, middle)
-            if affords(world, at, size, at + wall):
+            if _at_stage(world, middle, size, wall):
                 high = middle
             else:
                 low = middle + 1
         time = clock[RESERVATION] = _stage(world, low)
         world.count[SPARE] = free_at(world, time, size) - size
     clock[Clock.HELD] = clock[Clock.EXTRA] * size * max(0.0, min(time + wall, clock[Clock.END]) - time)
+
+
+@inner
+def still_held(world, now, size, wall):
+    """Whether the reservation of the first that waits stands, where the balance and the machines do."""
+    if size > usable(world, size):
+        return True
+    return world.clock[RESERVATION] > now and not affords(world, now, size, now + wall)
+
+
+@inner
+def _at_stage(world, number, size, wall):
+    time = _stage(world, number)
+    return affords(world, time, size, time + wall)
+
+
+@inner
+def _near(world, size, wall, low, high, guess):
+    """Narrow down the stages, the sooner the closer the guess is."""
+    number, step = int((guess - world.clock[Clock.BEGIN]) / world.clock[Clock.STAGE_S] + 0.5), 1
+    if number < low or number >= high:
+        return low, high
+    if _at_stage(world, number, size, wall):
+        high = number
+        while low < high:
+            number = max(low, high - step)
+            if not _at_stage(world, number, size, wall):
+                return number + 1, high
+            high, step = number, 2 * step
+    else:
+        low = number + 1
+        while low < high:
+            number = min(high - 1, low + step - 1)
+            if _at_stage(world, number, size, wall):
+                return low, number
+            low, step = number + 1, 2 * step
+    return low, high

@@ -1,8 +1,8 @@
 """EASY backfilling on machines that are switched off and on, under a limit of power or energy.
 
 Rule: at each instant all ends, then all submissions, then one pass, then machines are switched, so that the first that
-waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes, and no
-energy is limited, the head's reservation stands and who was refused stays refused.
+waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes
+the head's reservation stands, and, unless energy is limited, who was refused stays refused.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ from ..tables import (
     WAITING,
 )
 from ..waiting import nothing, remove, search
-from .balance import was_refused
-from .budget import account, hold, in_window, may_begin, may_go_before, next_stage
+from .areas import insert_area, lay_areas, remove_area
+from .balance import lay_out, look_again
+from .budget import account, hold, in_window, may_begin, next_stage, still_held
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, boot_time, finish, is_wide, usable
 from .outlook import when_free
+from .paid import cannot_be_paid
 from .switching import block, shut_down
-from .tables import CAP, NOTHING, Clock, Count, Powered
+from .tables import BUDGET, CAP, Clock, Count, Powered
+from .tables import NOBODY as NO_KEEPER
 
 #: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
 ROOM = 6
@@ -69,8 +72,10 @@ def _begin(world, rank, now):
     """Start a job that waits."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
+    if world.count[Count.LIMIT] >= BUDGET:
+        remove_area(world, rank)
     world.count[WAITING] -= 1
-    world.count[Count.LAID] = NOTHING
+    world.count[Count.AHEAD] = 0
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
 
 
@@ -92,17 +97,25 @@ def _heads(world, now, limited):
 
 @inner
 def _fill(world, rank, now, limited):
-    """Start a job behind the head, which fits but for its boot and for energy, if it delays nothing."""
+    """Start a job behind the head, which fits but for its boot, if it delays nothing."""
     count, row = world.count, world.least[rank]
     size, wall, boot = row.size, row.wall, boot_time(world, row.size)
     late = now + boot + wall > world.clock[RESERVATION]
     if late and size > count[SPARE]:
         return
-    if limited and not may_go_before(world, now, size, wall):
-        return
     _begin(world, rank, now)
     if late:
         count[SPARE] -= size
+    if limited:
+        lay_out(world, now)
+        count[Count.LEFT] = count[Count.STANDS] = 0
+
+
+@inner
+def _stands(world):
+    """Whether the machines are still as they were when the reservation was made, where that matters to it."""
+    count = world.count
+    return count[Count.STANDS] == 1 or (count[Count.KEEPER] == NO_KEEPER and count[Count.LIMIT] < BUDGET)
 
 
 @inner
@@ -119,25 +132,28 @@ def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
     if limited:
-        count[Count.LAID], world.refused[:] = NOTHING, math.inf
+        look_again(world)
+    stands = _stands(world) and (count[Count.AHEAD] > 0 or not limited)
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
-    head, held = count[HEAD], count[RESERVED] == 1 and not limited and not _wide_waits(world)
-    if not held:
-        wanted = world.least[head].size
+    head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
+    held = count[RESERVED] == 1 and stands and not _wide_waits(world)
+    if not held or (limited and not still_held(world, now, wanted, world.least[head].wall)):
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
         if limited:
-            hold(world, now, wanted, world.least[head].wall)
-    count[RESERVED] = 1
+            hold(world, now, wanted, world.least[head].wall, guess)
+    count[RESERVED] = count[Count.STANDS] = 1
     if count[FILLS] == 0:
         return
+    if limited:
+        count[Count.LEFT], world.refused[:] = 0, math.inf
     rank = head
     while count[FREE] > 0 and count[WAITING] > 1:
         reservation = world.clock[RESERVATION]
         if limited:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, was_refused)
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, cannot_be_paid)
         else:
             rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
         if rank < 0:
@@ -152,6 +168,8 @@ def _pass_in_order(world, now):
     waiting = count[WAITING]
     if count[ORDER] > 0:
         rank_queue(world, count[ORDER], now)
+        if count[Count.LIMIT] >= BUDGET:
+            lay_areas(world, waiting)
     _pass(world, now)
     if count[ORDER] > 0:
         keep_queue(world, waiting)
@@ -164,7 +182,10 @@ def _submit(world, job, now, direct):
     waiting = count[WAITING]
     looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
     if count[WAITING] > waiting:
-        world.clock[Clock.LOAD] += row.size * row.wall
+        area = row.size * row.wall
+        world.clock[Clock.LOAD] += area
+        if count[Count.LIMIT] >= BUDGET and count[ORDER] == 0:
+            insert_area(world, row.rank, area)
     return looked_at
 
 
@@ -191,14 +212,16 @@ def _instant(world, now, some):
     clock[NOW] = now
     unsettled = account(world, now)
     if unsettled:
-        count[RESERVED] = 0
+        count[RESERVED] = count[Count.AHEAD] = 0
     if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
         block(world, now, clock[Clock.END])
         unsettled = True
     while count[RUNNING] > 0 and world.heap_time[0] == now:
         job = pop(world)
-        if finish(world, job) and some:
-            release_followers(world, job)
+        if finish(world, job):
+            count[Count.AHEAD] = 0
+            if some:
+                release_followers(world, job)
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
@@ -210,17 +233,21 @@ def _instant(world, now, some):
         if some:
             take_turn(world, job)
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = not limited and (count[IN_TURN] == 1 or alone) and not _wide_waits(world)
+        direct = (count[IN_TURN] == 1 or alone) and not limited
+        direct = direct and (count[WAITING] == 0 or (_stands(world) and not _wide_waits(world)))
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now, some)
-    moved = limited or count[RESERVED] == 0 or count[ORDER] > 0  # time alone may put another first
+    moved = limited or count[RESERVED] == 0 or not _stands(world) or count[ORDER] > 0  # time may put another first
     unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
         _pass_in_order(world, now)
+    free = count[FREE]
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:
         shut_down(world, now)
+    if count[FREE] != free:
+        count[Count.STANDS] = 0
     see(world, now)
 
 

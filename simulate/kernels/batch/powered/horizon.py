@@ -28,11 +28,10 @@ def liquid_load_horizon(world, now):
     count, left = world.count, world.clock[Clock.LOAD]
     if count[WAITING] == 0 or left <= 0.0:
         return 0.0
-    i, time, free = count[FIRST_END], now, max(count[FREE], 0)
+    time, free, jobs = now, max(count[FREE], 0), count[Count.TOTAL]
     for i in range(count[FIRST_END], count[FIRST_END] + count[RUNNING]):
         row = world.ends[i]
-        state = world.jobs[row.job].state
-        if state == TO_KEPT or state == BLOCKED:
+        if row.job >= jobs and (world.jobs[row.job].state == TO_KEPT or world.jobs[row.job].state == BLOCKED):
             continue
         if free * (row.time - time) >= left:
             break
@@ -45,10 +44,10 @@ def liquid_load_horizon(world, now):
 def watch(world, now):
     """Before an instant: the horizon has been going down until now."""
     clock = world.clock
-    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SINCE]:
+    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SEEN]:
         before = liquid_load_horizon(world, now)
-        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SINCE])
-        clock[Clock.SINCE] = now
+        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SEEN])
+        clock[Clock.SEEN] = now
 
 
 @inner

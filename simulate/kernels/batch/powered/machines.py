@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import inner
-from ..free import put_into, take_from, take_out
+from ..free import popcount, put_into, take_from, word_mask
 from ..running import add
 from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RUNS
 from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
-
-_ONE, _NONE = np.uint64(1), np.uint64(0)
 
 
 @inner
@@ -47,6 +45,7 @@ def begin(world, job, now):
     row.taken, row.piece0 = now, count[PIECES]
     if idle > 0:
         take_from(world, world.free, LOWEST, idle)
+        used_again(world, row.piece0)
     row.booted = count[PIECES]
     if off > 0:
         take_from(world, world.off, Count.LOWEST_OFF, off)
@@ -67,6 +66,19 @@ def begin(world, job, now):
     else:
         count[Count.COMPUTING] += size
     add(world, job, row.finish, row.start + row.wall)
+
+
+@inner
+def used_again(world, piece):
+    """The machines of the pieces from that one on are idle no more, so none of them has been for long. O(words)."""
+    if world.count[Count.TIRED] == 0:
+        return
+    for i in range(piece, world.count[PIECES]):
+        first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+        for word in range(first // 64, last // 64 + 1):
+            mask = word_mask(word, first, last)
+            world.count[Count.TIRED] -= popcount(world.tired[word] & mask)
+            world.tired[word] &= ~mask
 
 
 @inner
@@ -99,10 +111,8 @@ def become_idle(world, job):
     for i in range(row.piece0, row.piece0 + row.pieces):
         first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
         put_into(world, world.free, LOWEST, first, last)
-        if count[Count.SHUTS] == 1:
+        if count[Count.SHUTS] == 1 and world.clock[Clock.IDLE_FOR] > 0.0:
             world.since[first : last + 1] = job
-            if count[Count.TIRED] > 0:
-                take_out(world.tired, first, last)
     count[Count.IDLE] += row.size
     count[FREE] += row.size
     if count[Count.SHUTS] == 1:

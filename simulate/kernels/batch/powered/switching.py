@@ -7,14 +7,16 @@ what it cannot spare stays on.
 from __future__ import annotations
 
 import numpy as np
+from numba.cpython.unsafe.numbers import leading_zeros
 
 from ...jit import inner
-from ..free import popcount, put_into, take_from, take_out
+from ..free import popcount, put_into, take_from, take_out, word_mask
 from ..running import add
 from ..tables import FREE, MACHINE, PIECES, RESERVATION, RESERVED, SPARE, WAITING
+from .machines import used_again
 from .tables import BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
-_ONE, _NONE = np.uint64(1), np.uint64(0)
+_ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
 
 
 @inner
@@ -31,55 +33,65 @@ def change(world, kind, now, lasts, first_piece, size):
 
 
 @inner
-def take_highest(world, free, size):
-    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words of the machine)."""
-    word, left = len(free) - 1, size
+def take_highest(world, free, size, word):
+    """Take the highest `size` of a set, which has as many, and write them down as pieces. O(words looked at).
+
+    Args:
+        word: behind which the set has none. Returned is the word behind which it has none then.
+    """
+    pieces, used, left, below = world.pieces, world.count[PIECES], size, np.int64(-2)
     while left > 0:
-        while free[word] == _NONE:
-            word -= 1
-        bit = 63
-        while left > 0 and free[word] != _NONE:
-            while free[word] & (_ONE << np.uint64(bit)) == _NONE:
-                bit -= 1
-            free[word] &= ~(_ONE << np.uint64(bit))
-            number = word * 64 + bit
-            used = world.count[PIECES]
-            last_piece = world.pieces[used - 1]
-            if left < size and last_piece.first == number + 1:
-                last_piece.first = number
+        bits = free[word]
+        while bits != _NONE and left > 0:
+            high = 63 - np.int64(leading_zeros(bits))
+            run = ~(bits << np.uint64(63 - high))
+            length = min(np.int64(64) if run == _NONE else np.int64(leading_zeros(run)), left)
+            bits &= ~((_ALL >> np.uint64(64 - length)) << np.uint64(high + 1 - length))
+            left -= length
+            last = word * 64 + high
+            if last == below:
+                pieces[used - 1].first = last + 1 - length
             else:
-                world.pieces[used].first, world.pieces[used].last = number, number
-                world.count[PIECES] = used + 1
-            left -= 1
+                pieces[used].first, pieces[used].last = last + 1 - length, last
+                used += 1
+            below = last - length
+        free[word] = bits
+        word -= 1
+    world.count[PIECES] = used
+    return word + 1
 
 
 @inner
 def _note_tired(world, now):
-    """Mark the machines that have been idle for long enough. O(machines that became idle then)."""
-    count, jobs = world.count, world.jobs
+    """Mark the machines that have been idle for long enough. O(machines that became idle then).
+
+    Who is switched off at once is so by the very row by which it became idle.
+    """
+    count, jobs, wait = world.count, world.jobs, world.clock[Clock.IDLE_FOR]
     while count[Count.FIRST_IDLE] >= 0:
         since = count[Count.FIRST_IDLE]
         row = jobs[since]
-        if row.finish + world.clock[Clock.IDLE_FOR] > now:
+        if row.finish + wait > now:
             break
         for i in range(row.piece0, row.piece0 + row.pieces):
-            for number in range(np.int64(world.pieces[i].first), np.int64(world.pieces[i].last) + 1):
-                mask = _ONE << np.uint64(number % 64)
-                if world.since[number] == since and world.free[number // 64] & mask != _NONE:
-                    world.tired[number // 64] |= mask
-                    count[Count.TIRED] += 1
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            for word in range(first // 64, last // 64 + 1):
+                bits = world.free[word] & word_mask(word, first, last)
+                if bits != _NONE and wait > 0.0:
+                    bits &= _since(world, max(first, 64 * word), min(last, 64 * word + 63), since)
+                world.tired[word] |= bits
+                count[Count.HIGHEST_TIRED] = max(count[Count.HIGHEST_TIRED], word)
+                count[Count.TIRED] += popcount(bits)
         count[Count.FIRST_IDLE] = row.next
 
 
 @inner
-def _forget_used(world):
-    """Take those out of the tired that are idle no more."""
-    count, tired = world.count, world.tired
-    count[Count.TIRED] = 0
-    for word in range(len(tired)):
-        if tired[word] != _NONE:
-            tired[word] &= world.free[word]
-            count[Count.TIRED] += popcount(tired[word])
+def _since(world, first, last, row):
+    """Which machines of a word became idle by that row."""
+    bits = _NONE
+    for number in range(first, last + 1):
+        bits |= np.uint64(world.since[number] == row) << np.uint64(number % 64)
+    return bits
 
 
 @inner
@@ -101,14 +113,12 @@ def _spared(world, size, late):
 def shut_down(world, now):
     """Switch off what has been idle for long enough, the highest first; the first that waits is not delayed by it."""
     count, clock, pieces = world.count, world.clock, world.pieces
-    if count[Count.TIRED] > 0:
-        _forget_used(world)
     _note_tired(world, now)
     size = _spared(world, count[Count.TIRED], now + clock[Clock.OFF_S] > clock[RESERVATION])
     if size == 0:
         return
     begin_piece = count[PIECES]
-    take_highest(world, world.tired, size)
+    count[Count.HIGHEST_TIRED] = take_highest(world, world.tired, size, count[Count.HIGHEST_TIRED])
     for i in range(begin_piece, count[PIECES]):
         take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
     count[Count.TIRED] -= size
@@ -126,7 +136,7 @@ def keep_off(world, now):
     off = min(size, count[Count.OFF])
     if off > 0:
         begin_piece = count[PIECES]
-        take_highest(world, world.off, off)
+        take_highest(world, world.off, off, len(world.off) - 1)
         for i in range(begin_piece, count[PIECES]):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
             put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
@@ -135,7 +145,8 @@ def keep_off(world, now):
         count[Count.KEPT] += off
     if size > off:
         begin_piece = count[PIECES]
-        take_highest(world, world.free, size - off)
+        take_highest(world, world.free, size - off, len(world.free) - 1)
+        used_again(world, begin_piece)
         count[Count.IDLE] -= size - off
         count[Count.ENDING] += size - off
         count[Count.KEEPING] += size - off

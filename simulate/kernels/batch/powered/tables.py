@@ -23,8 +23,6 @@ TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
 NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
 NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
-#: What the balance to come is laid out of: nothing, what runs, that and the first that waits.
-NOTHING, ALONE, WITH_HEAD = range(3)
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -33,7 +31,7 @@ ROW = np.dtype(
     align=True,
 )
 
-#: From `time` on the balance changes by `rise` joules a second.
+#: From `time` on the balance to come changes by `rise` joules a second.
 AHEAD = np.dtype([(name, FLOAT) for name in ("time", "balance", "rise")], align=True)
 
 
@@ -58,13 +56,16 @@ class Count(IntEnum):
     FIRST_BOOT = auto()  #: the list of jobs that boot
     LAST_BOOT = auto()
     SHUTS = auto()  #: 1: idle machines are switched off
-    TIRED = auto()  #: machines that have been idle for long enough, and some that no longer are
+    TIRED = auto()  #: machines that have been idle for long enough
+    HIGHEST_TIRED = auto()  #: behind which word there are none
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
-    LAID = auto()  #: whether the balance to come is laid out, and of whom
-    AHEAD = auto()  #: its rows
-    TURN = auto()  #: the row at which it turns down
+    AHEAD = auto()  #: rows of the balance to come, 0: none stands
+    USED = auto()  #: machines that jobs have from its last row on
+    SEEN = auto()  #: the first of `ends` behind its last row
+    LEFT = auto()  #: 1: it is known what is left beside the first that waits
+    STANDS = auto()  #: 1: the reservation is by this balance, and no machine was switched since
     KEEPER = auto()  #: who decides how many are kept off
     USABLE = auto()  #: machines that are not to be kept off (proportional)
     PERIOD = auto()  #: the next period at which is decided
@@ -100,13 +101,21 @@ class Clock(IntEnum):
     MEASURED = auto()  #: when that was so
     HELD = auto()  #: joules kept for the first that waits
     LASTS = auto()  #: until when anybody runs in the balance to come
+    EVEN = auto()  #: from when on it goes down no more
+    OTHERS = auto()  #: watts that are kept for the first that waits, from
+    SINCE = auto()
+    UNTIL = auto()
+    LOW_BEFORE = auto()  #: when the balance is least before it begins, and how much is left then
+    LEFT_BEFORE = auto()
+    LOW = auto()  #: the same from its beginning on
+    LEFT = auto()
     FIRST = auto()  #: the first instant
     PERIOD_S = auto()
     BOUND = auto()  #: of the mean liquid load horizon
     LOAD = auto()  #: size x walltime of all that wait
     HORIZON = auto()  #: liquid load horizon after the last instant
     SUMMED = auto()  #: its integral since the last decision
-    SINCE = auto()  #: when the last instant, or decision, was
+    SEEN = auto()  #: when the last instant, or decision, was
     MEAN = auto()  #: mean before the last decision
     CELLS = auto()
 
@@ -120,8 +129,10 @@ class Powered(Block):
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
         "tired": (np.dtype("u8"), 1),
-        "since": (np.dtype("i4"), 1),  # the row by which a machine that is idle became so
+        "since": (np.dtype("i4"), 1),  # the row by which an idle machine became so, where it may be so for long
         "ahead": (AHEAD, 1),
+        "areas": (FLOAT, 1),  # of each cell of the tree of those that wait: the least size x walltime below it
         "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
         "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
+        "granted": (FLOAT, 1),  # the greatest that can be paid for a size, or for a larger one
     }
