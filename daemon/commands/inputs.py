@@ -213,17 +213,19 @@ def load_kernels(*kernels: str) -> None:
         load(kernel)
 
 
-def load_replay(policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False) -> None:
+def load_replay(
+    policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False, rich: bool = False
+) -> None:
     """Load what replays traces under these policies, and what reads them, as `load_kernels`.
 
     Args:
-        networked: jobs' run times depend on where they run.
+        networked, rich: see `kernel_of`.
     """
     from ...simulate.batch import contended, pairs
     from ...simulate.batch.replay import kernel_of
 
     kernels = {
-        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy, networked=networked)
+        contended.KERNEL if isinstance(policy, pairs.Contending) else kernel_of(policy, networked=networked, rich=rich)
         for policy in policies
     }
     load_kernels(*reading, *sorted(filter(None, kernels)))

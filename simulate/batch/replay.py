@@ -113,7 +113,8 @@ def replay(
         whole = Machine(machine, groups, powers)
         return _asked(workload, whole, policy, decision_time, progress, clock)
     takes = _takes(policy, decision_time)
-    kernel = load(_kernel_of(policy, networked=joined is not None))
+    rich = takes > 0.0 or workload.dependencies is not None
+    kernel = load(str(kernel_of(policy, networked=joined is not None, rich=rich)))
     world = _world(workload, machine, policy, seed, groups, powers, joined, takes)
     began = clock()
     while (answer := kernel(world.address, STEP)) != tables.DONE:
@@ -174,16 +175,21 @@ def _takes(policy: Policy, decision_time: float | None) -> float:
     raise ConfigError("decision_time", "", f"{what}, of a compiled policy", ALLOWED)
 
 
-def kernel_of(policy: object, *, networked: bool = False) -> str | None:
-    """The kernel that replays it; None: one of a user's own needs none."""
-    return _kernel_of(policy, networked=networked) if isinstance(policy, Policy) else None
+def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:
+    """The kernel that replays it; None: one of a user's own needs none.
 
-
-def _kernel_of(policy: Policy, *, networked: bool) -> str:
+    Args:
+        networked: where jobs run decides how long they do.
+        rich: jobs wait for others, or decisions take time.
+    """
+    if not isinstance(policy, Policy):
+        return None
     if isinstance(policy, Saving):
         return "batch.powered.easy"
     kind = "conservative" if isinstance(policy, Conservative) else "easy"
-    return f"batch.network.{kind}" if networked else f"batch.{kind}"
+    if networked:
+        return f"batch.network.{kind}"
+    return "batch.rich_easy" if rich and kind == "easy" else f"batch.{kind}"
 
 
 def _world(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..kernels.batch import tables
 from ..kernels.batch.network.tables import Networked, NetworkedReserving
 from ..kernels.batch.powered.tables import Powered
-from ..kernels.batch.tables import Replay, Reserving
+from ..kernels.batch.tables import Replay, Reserving, RichReplay
 from ..kernels.block import Block
 from ..network import Network
 from ..workload import Workload
@@ -26,7 +26,7 @@ from .orders import ranks, told_later
 from .spec import Conservative, Easy, Strict
 
 Array = npt.NDArray[Any]
-World = Replay | Reserving | Networked | NetworkedReserving
+World = Replay | RichReplay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
 #: Jobs for which a profile has room at first.
 FEW = 64
@@ -40,7 +40,11 @@ def easy(
     size, sorts = len(workload), told_later(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
-    kind, joined = (Replay, {}) if network is None else (Networked, network_tables(workload, network))
+    rich = decision_time > 0.0 or workload.dependencies is not None
+    kind: type[World] = RichReplay if rich else Replay
+    joined = {}
+    if network is not None:
+        kind, joined = Networked, network_tables(workload, network)
     world = kind(
         {"pieces": _pieces(size, machine), "levels": np.array(levels, np.int64), **held(workload), **joined},
         {

@@ -30,6 +30,7 @@ KERNELS = {
     "entry": (6, 1),
     "interval": (2, 1),
     "batch.easy": (2, 0),
+    "batch.rich_easy": (2, 0),
     "batch.powered.easy": (2, 0),
     "batch.conservative": (2, 0),
     "batch.network.easy": (2, 0),

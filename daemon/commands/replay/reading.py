@@ -1,6 +1,6 @@
 """What a replay reads: its jobs and its machine.
 
-Rule: what reads the files, and what will replay them, is compiled before any file is read; compiling is said.
+Rule: what reads the files is compiled before, what will replay them once it is known what they are; that is said.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read(asked: Asked) -> Scene:
     """Read all files. Raises ConfigError, OSError."""
     kinds = [format_of(path) for path in asked.workloads]
     cluster = None if asked.cluster is None else inputs.read_machine(asked.cluster)
-    inputs.load_replay([asked.chosen.policy], {kernel for kind in kinds for kernel in kind.kernels})
+    inputs.load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
     how = {
         "speeds": speeds_of(cluster),
         "storages": storages_of(cluster),
@@ -46,8 +46,8 @@ def read(asked: Asked) -> Scene:
     }
     every = [kind.read(path, **how) for path, kind in zip(asked.workloads, kinds, strict=True)]
     jobs = asked.select.of(joined(every))
-    if jobs.programs is not None:
-        inputs.load_replay([asked.chosen.policy], networked=True)
+    rich = bool(asked.decision_time) or jobs.dependencies is not None
+    inputs.load_replay([asked.chosen.policy], networked=jobs.programs is not None, rich=rich)
     machine, whose = _machine(every, asked, kinds, cluster)
     if not len(jobs):
         raise ConfigError(_names(asked.workloads), "", f"no jobs to replay{_left_out(jobs)}")

@@ -15,11 +15,12 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
-from .dependents import next_submitted, release_followers, some_wait
+from .dependents import next_submitted, release_followers
 from .ends import begin, end_first, next_end
 from .free import give_back, take
 from .holes import find, until
 from .profile import leave, occupy, release, trim
+from .rich import some_wait
 from .scored import F1, f1
 from .tables import (
     ALLOCATION,

@@ -2,6 +2,7 @@
 
 Rule: all submissions of an instant come after all its ends, in the order of rows. Who waits for a job that never ends
 well is never submitted: it is left with something unmet.
+Where nobody waits (see `rich.some_wait`), only submissions are asked for here.
 Cost: of an end, its followers; of who is released, O(log released). Where nobody waits for anybody: nothing.
 """
 
@@ -10,12 +11,6 @@ from __future__ import annotations
 from ..jit import inner
 from .ends import ended_well
 from .tables import NEXT
-
-
-@inner
-def some_wait(world):
-    """Whether any job waits for others; where none does, nothing else here is to be called."""
-    return len(world.unmet) > 0
 
 
 @inner

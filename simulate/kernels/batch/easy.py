@@ -15,9 +15,10 @@ from numba.core import types
 
 from ..jit import inner
 from ..native import BlockType, register
-from .dependents import next_submitted, release_followers, some_wait, take_turn
+from .dependents import next_submitted, release_followers, take_turn
 from .ends import next_end
 from .free import give_back, take
+from .rich import some_wait, thinks
 from .running import add, earliest, forget, pop, promise
 from .scored import queue_up, sort_queue
 from .submission import at_once, submit
@@ -65,7 +66,7 @@ def _start(replay, job, now):
     row, count = replay.jobs[job], replay.count
     row.start, row.state = now, RUNS
     count[FREE] -= row.size
-    if replay.clock[TAKES] == 0.0:
+    if not thinks(replay):
         _run(replay, job, now)
         return
     promise(replay, job, now + row.wall)
@@ -94,20 +95,18 @@ def _carry_out(replay, now):
 
 
 @inner
-def _think(replay, now, news):
-    """Carry out what was decided, and decide anew: on what has happened since, if anything has."""
+def _thinks_anew(replay, now, news):
+    """Carry out what was decided; True if it is to be decided anew: on what has happened since, if anything has."""
     count, clock = replay.count, replay.clock
     if news or clock[BUSY] == math.inf:
         count[NEWS] = 1
     if clock[BUSY] == now:
         _carry_out(replay, now)
     if clock[BUSY] < math.inf or count[NEWS] == 0:
-        return
+        return False
     count[NEWS] = count[RESERVED] = 0
-    _settle(replay, now)
     clock[BUSY] = now + clock[TAKES]
-    if clock[BUSY] == now:
-        _carry_out(replay, now)
+    return True
 
 
 @inner
@@ -203,10 +202,9 @@ def _submit(replay, job, now, direct):
 def call(replay, instants):
     """Go on for so many instants; DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
-    total, capacity, thinks = len(jobs), len(replay.pieces) - count[MACHINE], clock[TAKES] > 0.0
-    some = some_wait(replay)
+    total, capacity, some = len(jobs), len(replay.pieces) - count[MACHINE], some_wait(replay)
     while True:
-        if count[NEXT] >= total and count[RUNNING] == 0 and clock[BUSY] == math.inf:
+        if count[NEXT] >= total and count[RUNNING] == 0 and not (thinks(replay) and clock[BUSY] < math.inf):
             return DONE
         if count[PIECES] > capacity:
             return GROW
@@ -214,7 +212,9 @@ def call(replay, instants):
             return PAUSED
         instants -= 1
         count[INSTANTS] += 1
-        now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[BUSY])
+        now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
+        if thinks(replay):
+            now = min(now, clock[BUSY])
         unsettled, waited = count[ORDER] > 0, count[WAITING]  # in such orders time alone may put another first
         end = next_end(replay, now)
         if end <= now:
@@ -234,13 +234,15 @@ def call(replay, instants):
             if some:
                 take_turn(replay, job)
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
-            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not thinks):
+            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not thinks(replay)):
                 unsettled = True
             job = next_submitted(replay, total, now, some)
-        if thinks:
-            _think(replay, now, end == now or count[WAITING] > waited)
-        elif unsettled:
+        if thinks(replay):
+            unsettled = _thinks_anew(replay, now, end == now or count[WAITING] > waited)
+        if unsettled:
             _settle(replay, now)
+        if thinks(replay) and clock[BUSY] == now:  # it takes no time that could be told from none
+            _carry_out(replay, now)
 
 
 SIGNATURE = (ReplayType(), types.int64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..jit import inner
 from .ends import begin, end_first
-from .tables import DECIDED, FIRST_END, FREE, RUNNING
+from .rich import decided
+from .tables import FIRST_END, FREE, RUNNING
 
 
 @inner
@@ -35,7 +36,7 @@ def forget(replay, job):
 
 @inner
 def _listed(replay):
-    return replay.count[RUNNING] + replay.count[DECIDED]
+    return replay.count[RUNNING] + decided(replay)
 
 
 @inner

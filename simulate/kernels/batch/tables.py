@@ -109,6 +109,12 @@ class Replay(Block):
     }
 
 
+class RichReplay(Block):
+    """The same, where jobs may wait for others, and decisions take time."""
+
+    layout: ClassVar = Replay.layout
+
+
 class Reserving(Block):
     """All that a replay knows in which every job that waits has its place."""
 

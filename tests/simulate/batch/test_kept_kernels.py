@@ -37,6 +37,13 @@ def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
 
 
+def test_nor_does_a_rich_one() -> None:
+    load(str(kernel_of(parse("easy"), rich=True)))
+    code = RUN.replace("parse(sys.argv[1])", 'parse("easy"), decision_time=0.5')
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
+
+
 NETWORKED = """
 import sys
 import numpy as np

@@ -12,7 +12,8 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, some_wait, take_turn
+from ..dependents import next_submitted, release_followers, take_turn
+from ..rich import some_wait
 from .placing import give_back, place
 from .rating import account, rate
 from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended

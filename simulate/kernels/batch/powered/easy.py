@@ -13,7 +13,8 @@ from numba.core import types
 
 from ...jit import inner
 from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, some_wait, take_turn
+from ..dependents import next_submitted, release_followers, take_turn
+from ..rich import some_wait
 from ..running import pop
 from ..scored import keep_queue, queue_up, rank_queue
 from ..submission import submit
