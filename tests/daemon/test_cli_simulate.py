@@ -284,7 +284,6 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
         ("prepare: {", "prepare: {after: merge, ", ["--procs", "8"], "in a cycle: prepare ->"),
         ("{threads: 2, service_demand: 10.0}", "nothing", ["--procs", "8"], "no profile is named 'nothing'"),
         ("", "", ["--procs", "8", "-p", "easy+powercap:cap=50%"], "not known when the last is submitted"),
-        ("", "", ["--procs", "8", "-p", "easy:order=f1+inertial"], "'f1' looks at when jobs are submitted"),
     ],
 )
 def test_what_is_wrong_with_a_workflow_is_said(
