@@ -16,20 +16,25 @@ from ..errors import ConfigError
 from ..kernels.batch.network import tables
 from ..network import Link, Network
 from ..workload import Workload
-from .spec import Conservative, Easy, Strict
+from .spec import Policy
 
 Array = npt.NDArray[Any]
 #: Bytes/s below which what is sent might never arrive.
 SLOWEST = 1e-6
 
 
-def network_tables(workload: Workload, network: Network) -> dict[str, Array]:
-    """What a kernel needs beside the tables of its policy. O(jobs + places^2 x route)."""
+def network_tables(workload: Workload, network: Network, rows: int | None = None) -> dict[str, Array]:
+    """What a kernel needs beside the tables of its policy. O(jobs + places^2 x route).
+
+    Args:
+        rows: of the table of jobs, if it has more than these.
+    """
     programs, links, ways = workload.programs, network.links, network.ways
     assert programs is not None
     places, reach = len(network.places), max((len(way.links) for way in ways), default=0)
-    courses = np.zeros(len(workload), tables.COURSE)
-    courses["program"] = workload.more["program"]
+    courses = np.zeros(rows or len(workload), tables.COURSE)
+    courses["program"] = tables.NONE
+    courses["program"][: len(workload)] = workload.more["program"]
     uses = np.zeros(_most_uses(len(workload), len(network.speeds), len(links), reach), tables.USE)
     uses["next"] = np.arange(1, len(uses) + 1)
     cells = np.zeros(tables.NET_CELLS, np.int64)
@@ -85,7 +90,7 @@ def _most_uses(jobs: int, hosts: int, links: int, reach: int) -> int:
 
 def takes_networks(policy: object) -> bool:
     """Whether a policy takes jobs whose run times depend on where they run."""
-    return isinstance(policy, Easy | Strict | Conservative)
+    return isinstance(policy, Policy)
 
 
 def network_for(
@@ -100,7 +105,7 @@ def network_for(
         return None
     if not takes_networks(policy):
         what = "this policy takes jobs whose run times are known, and here they depend on where jobs run"
-        raise ConfigError("policy", "", what, "easy, strict, conservative")
+        raise ConfigError("policy", "", what, "easy, strict, conservative, with parts or without")
     if network is None:
         raise ConfigError(workload.name, "", "it is not known what joins the machine's resources", "--cluster")
     found = network()

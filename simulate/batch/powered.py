@@ -13,11 +13,14 @@ import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..kernels.batch import tables
+from ..kernels.batch.network.tables import NetworkedPowered
 from ..kernels.batch.powered import tables as powered
 from ..kernels.batch.powered.tables import Clock, Count, Powered
+from ..network import Network
 from ..workload import Workload
 from .dependents import held
 from .endless import refuse_endless
+from .networked import network_tables
 from .orders import ranks, told_later
 from .powers import Mixed, Powers
 from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
@@ -25,6 +28,7 @@ from .spec import Saving
 from .worlds import all_of
 
 Array = npt.NDArray[Any]
+PoweredWorld = Powered | NetworkedPowered
 #: Rows for changes of machines at first, beside one for each job.
 FEW = 64
 #: A change of machines: to what, when it began, how many.
@@ -32,17 +36,21 @@ CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float6
 
 
 def powered_world(
-    workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int
-) -> Powered:
+    workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int,
+    network: Network | None = None,
+) -> PoweredWorld:  # fmt: skip
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
     refuse_endless(workload, policy)
     powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
     sorts = told_later(workload, policy.base.order)
-    world = Powered(
+    rows = 2 * size + FEW
+    kind: type[PoweredWorld] = Powered if network is None else NetworkedPowered
+    world = kind(
         {
-            "jobs": np.zeros(2 * size + FEW, powered.ROW),
+            **({} if network is None else network_tables(workload, network, rows)),
+            "jobs": np.zeros(rows, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
             "classes": np.searchsorted(sizes, np.arange(machine + 1)),
@@ -106,7 +114,7 @@ def known_powers(policy: Saving, powers: Powers | Mixed | None) -> Powers:
     return powers
 
 
-def _set_powers(world: Powered, policy: Saving, powers: Powers) -> None:
+def _set_powers(world: PoweredWorld, policy: Saving, powers: Powers) -> None:
     clock = world.clock
     clock[Clock.WATTS_IDLE], clock[Clock.WATTS_COMPUTING] = powers.idle, powers.computing
     clock[Clock.WATTS_ON], clock[Clock.WATTS_ENDING] = powers.on_w, powers.off_w
@@ -118,7 +126,7 @@ def _set_powers(world: Powered, policy: Saving, powers: Powers) -> None:
     clock[Clock.EXTRA] = powers.budget_computing - powers.budget_idle
 
 
-def _set_limit(world: Powered, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
+def _set_limit(world: PoweredWorld, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
     window = limit.window(workload) if limit else None
     if limit is None or window is None:
         return
@@ -135,7 +143,7 @@ def _set_limit(world: Powered, workload: Workload, limit: PowerCap | EnergyBudge
     count[Count.LIMIT] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
 
 
-def _set_keeper(world: Powered, policy: Saving) -> None:
+def _set_keeper(world: PoweredWorld, policy: Saving) -> None:
     keeper, count, clock = policy.keeper, world.count, world.clock
     if keeper is None:
         return
@@ -149,7 +157,7 @@ def _set_keeper(world: Powered, policy: Saving) -> None:
         count[Count.DOUBLES], clock[Clock.BOUND] = keeper.growth == "double", keeper.v_ub
 
 
-def changes(world: Powered) -> Array:
+def changes(world: PoweredWorld) -> Array:
     """Every change of machines, in the order in which they began."""
     rows = world.jobs[world.count[Count.TOTAL] : world.count[Count.ROWS]]
     rows = rows[np.isin(rows["state"], (powered.TO_OFF, powered.TO_KEPT, powered.TO_IDLE))]
@@ -159,7 +167,7 @@ def changes(world: Powered) -> Array:
     return found
 
 
-def boots(world: Powered) -> Array:
+def boots(world: PoweredWorld) -> Array:
     """How many resources had to boot for each job."""
     jobs = world.jobs[: world.count[Count.TOTAL]]
     pieces = world.pieces[: world.count[tables.PIECES]]

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.batch import tables
-from ..kernels.batch.network.tables import Networked, NetworkedReserving
-from ..kernels.batch.powered.tables import Powered
+from ..kernels.batch.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..network import Network
 from ..workload import Workload
 from . import powered, worlds
@@ -129,14 +128,14 @@ def replay(
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     taken, booted, changed = start, np.zeros(len(jobs), np.int64), np.empty(0, powered.CHANGE)
-    if isinstance(world, Powered):
+    if isinstance(world, powered.PoweredWorld):
         pieces = powered.in_order(*pieces)
         taken, booted = np.where(rejected, math.nan, jobs["taken"]), powered.boots(world)
         changed = powered.changes(world)
     instants = int(count[tables.INSTANTS])
     overran = (workload.run_time > workload.walltime) & ~rejected
-    if isinstance(world, Networked | NetworkedReserving):
-        overran |= (world.courses["killed"] == 1) & ~rejected
+    if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
+        overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
         taken, booted, changed, spent, instants,
@@ -185,7 +184,7 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     if not isinstance(policy, Policy):
         return None
     if isinstance(policy, Saving):
-        return "batch.powered.easy"
+        return "batch.network.powered" if networked else "batch.powered.easy"
     kind = "conservative" if isinstance(policy, Conservative) else "easy"
     if networked:
         return f"batch.network.{kind}"
@@ -195,9 +194,9 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
 def _world(
     workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
     powers: Powers | Mixed | None, network: Network | None, takes: float,
-) -> worlds.World | Powered:  # fmt: skip
+) -> worlds.World | powered.PoweredWorld:  # fmt: skip
     if isinstance(policy, Saving):
-        return powered.powered_world(workload, machine, policy, powers, seed)
+        return powered.powered_world(workload, machine, policy, powers, seed, network)
     if isinstance(policy, Conservative):
         return worlds.conservative(workload, machine, policy, seed, groups, network)
     return worlds.easy(workload, machine, policy, seed, network, takes)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.batch import tables
-from ..kernels.batch.network.tables import Networked, NetworkedReserving
+from ..kernels.batch.network.tables import NONE, Networked, NetworkedPowered, NetworkedReserving
 from ..kernels.batch.powered.tables import Powered
 from ..kernels.batch.tables import Replay, Reserving, RichReplay
 from ..kernels.block import Block
@@ -124,8 +124,11 @@ def grown(world: Block) -> Any:
     """With twice the room in the tables that may grow."""
     fixed = dict(world.fixed)
     fixed["pieces"] = _twice(world.pieces)
-    if isinstance(world, Powered):
+    if isinstance(world, Powered | NetworkedPowered):
         fixed["jobs"] = _twice(world.jobs)
+    if isinstance(world, NetworkedPowered):
+        fixed["courses"] = _twice(world.courses)
+        fixed["courses"]["program"][len(world.courses) :] = NONE
     if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
         for name in ("slices", "sets", "free_sets"):

@@ -35,6 +35,7 @@ KERNELS = {
     "batch.conservative": (2, 0),
     "batch.network.easy": (2, 0),
     "batch.network.conservative": (2, 0),
+    "batch.network.powered": (2, 0),
     "batch.contended.run": (2, 0),
     "batch.swf": (1, 0),
 }
@@ -110,7 +111,7 @@ def _compile(kernel: str) -> bytes:
     call = module.call
     with object_code_only(call.py_func.__name__):
         call.compile(module.SIGNATURE)
-    (compiled,) = call.overloads.values()
+    compiled = call.overloads[tuple(module.SIGNATURE)]
     library = compiled.library
     name = compiled.fndesc.mangled_name.encode()
     code = library.codegen._tm.emit_object(library._final_module)

@@ -12,7 +12,7 @@ from numba.extending import overload
 from ..jit import inner
 from .heap import pop, push
 from .network import courses
-from .network.tables import Networked, NetworkedReserving
+from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import RUNNING
 
 _OPTIONS = {"error_model": "numpy"}
@@ -46,7 +46,8 @@ def _as_known_before(world, job):
 
 def _chosen(world, networked, fixed):
     """One of two compiled functions, for that kind of world."""
-    return (networked if world in (Networked.numba_type, NetworkedReserving.numba_type) else fixed).py_func
+    kinds = (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
+    return (networked if world in kinds else fixed).py_func
 
 
 @overload(begin, jit_options=_OPTIONS)

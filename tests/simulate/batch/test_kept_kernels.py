@@ -64,7 +64,7 @@ print(int(np.isfinite(done.start_time).sum()))
 """
 
 
-@pytest.mark.parametrize("text", ["easy", "conservative"])
+@pytest.mark.parametrize("text", ["easy", "conservative", "easy+opportunistic"])
 def test_nor_does_one_on_a_network(text: str) -> None:
     load(str(kernel_of(parse(text), networked=True)))
     done = subprocess.run([sys.executable, "-c", NETWORKED, text], capture_output=True, text=True)

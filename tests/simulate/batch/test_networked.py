@@ -128,10 +128,15 @@ def test_it_is_the_schedule_of_the_definition(scene: tuple[Workload, list[Part],
     assert done.overran.tolist() == killed
 
 
-ALLOCATIONS_ = st.sampled_from([f"conservative:allocation={each}" for each in ALLOCATIONS])
+SAVING = (
+    "opportunistic", "opportunistic:t_idle=5+powercap:cap=60%", "inertial:period=5,v_ub=20", "energybud:budget=70%"
+)  # fmt: skip
+OTHERS = st.sampled_from(
+    [f"conservative:allocation={each}" for each in ALLOCATIONS] + [f"easy+{each}" for each in SAVING]
+)
 
 
-@given(st.one_of(scenes(), crowds()), ALLOCATIONS_)
+@given(st.one_of(scenes(), crowds()), OTHERS)
 @settings(max_examples=200)
 def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
     scene: tuple[Workload, list[Part], Network], policy: str
@@ -149,7 +154,10 @@ def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
 
 @given(
     st.lists(JOB, max_size=25), st.integers(1, 90),
-    st.sampled_from(("easy", "strict:order=sjf", "easy:order=wfp3", "conservative", "conservative:allocation=local")),
+    st.sampled_from((
+        "easy", "strict:order=sjf", "easy:order=wfp3", "conservative", "conservative:allocation=local",
+        "easy+opportunistic:t_idle=3", "easy+inertial:period=5+energybud:budget=70%", "strict+powercap:cap=60%",
+    )),
 )  # fmt: skip
 def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
     jobs, laying = plain_workload(rows), Laying()
@@ -160,7 +168,8 @@ def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], m
     told = replace(jobs, run_time=known, more={"program": np.array(numbers, np.int64)}, programs=laying.programs())
     network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[Way()])
     one, other = run(told, network, policy), replay(jobs, machine, parse(policy))
-    for name in ("start_time", "finish_time", "rejected", "overran", "pieces"):
+    assert one.changes.tolist() == other.changes.tolist()
+    for name in ("start_time", "finish_time", "taken_time", "rejected", "overran", "pieces"):
         assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=getattr(one, name).dtype == float)
 
 

@@ -9,26 +9,33 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import NOW, RUNNING
+from ..tables import RUNNING
 from .demands import lay_out
 from .heap import insert, rekey, remove_first
-from .sharing import forget, join, leave, settle, shares
-from .tables import LATENCY, NONE
+from .sharing import forget, join, leave, settle, shares, time_of
+from .tables import BOOTS, GOES_ON, LATENCY, LATENT, NONE, TIME
 
 
 @inner
 def begin(world, job, finish):
-    """A job has its hosts from now on; without a program it runs until `finish`."""
-    course, now = world.courses[job], world.clock[NOW]
-    course.until, course.since, course.speed, course.first = now + world.jobs[job].wall, now, 1.0, NONE
-    course.over = course.killed = course.latent = 0
+    """A job has its hosts from now on, and starts at once or when they have booted; without a program it runs until
+    `finish`."""
+    course, now = world.courses[job], time_of(world)
+    start = max(world.jobs[job].start, now)
+    course.until, course.since, course.speed, course.first = start + world.jobs[job].wall, now, 1.0, NONE
+    course.over, course.killed, course.state = 0, 0, GOES_ON
     if course.program == NONE:
         course.end = finish
         insert(world, job, finish)
         return
     program = world.programs[course.program]
     course.phase, course.rounds = program.first, program.rounds
-    _enter(world, job, now)
+    if start > now:
+        course.state = BOOTS
+        _run(course, start - now, now)
+        course.end = start
+    else:
+        _enter(world, job, now)
     insert(world, job, min(course.end, course.until))
 
 
@@ -36,7 +43,7 @@ def begin(world, job, finish):
 def next_end(world, before):
     """When the next job ends, if not after `before`; else infinite. What happens until then to its phases, happens."""
     while world.count[RUNNING] > 0:
-        if world.heap_time[0] > world.clock[NOW]:
+        if world.heap_time[0] > time_of(world):
             settle(world)
         now, job = world.heap_time[0], world.heap_job[0]
         if now > before:
@@ -44,7 +51,7 @@ def next_end(world, before):
         course = world.courses[job]
         if course.over == 1 or course.program == NONE or course.end > course.until:
             return now
-        world.clock[NOW] = now
+        world.lags[TIME] = now
         _go_on(world, job, now)
         rekey(world, job, now if course.over == 1 else min(course.end, course.until))
     return math.inf
@@ -71,11 +78,15 @@ def ended_well(world, job):
 
 @inner
 def _go_on(world, job, now):
-    """A phase is over, or its first bytes have got there."""
+    """A phase is over, or machines have booted, or first bytes have got there."""
     course = world.courses[job]
     course.since = now
-    if course.latent == 1:
-        course.latent = 0
+    if course.state == BOOTS:
+        course.state = GOES_ON
+        _enter(world, job, now)
+        return
+    if course.state == LATENT:
+        course.state = GOES_ON
         work = lay_out(world, job, world.phases[course.phase])
         join(world, job, work)
         _run(course, work, now)
@@ -104,7 +115,7 @@ def _enter(world, job, now):
             work += latency
         elif latency > 0.0:
             forget(world)
-            course.latent, work = 1, latency
+            course.state, work = LATENT, latency
         else:
             join(world, job, work)
         if work > 0.0:

@@ -34,14 +34,18 @@ def lay_out(world, job, phase):
 
 @inner
 def _find_hosts(world, job):
-    """Which hosts a job has, and how many at each place."""
+    """Which hosts a job has, ascending, and how many at each place."""
     row, cells, many = world.jobs[job], world.cells, 0
     for i in range(cells[LAID]):
         world.places[world.laid[i]].hosts = 0
     cells[LAID] = 0
     for i in range(row.piece0, row.piece0 + row.pieces):
         for host in range(world.pieces[i].first, world.pieces[i].last + 1):
-            world.hosts[many] = host
+            at = many
+            while at > 0 and world.hosts[at - 1] > host:
+                world.hosts[at] = world.hosts[at - 1]
+                at -= 1
+            world.hosts[at] = host
             many += 1
             place = world.place_of[host]
             if world.places[place].hosts == 0:

@@ -14,7 +14,7 @@ import math
 from ...jit import inner
 from ..tables import NOW
 from .heap import rekey
-from .tables import DIRTY, FREE_USE, MET, NONE, SOLUTION, SOUGHT, TOUCHED
+from .tables import DIRTY, FREE_USE, MET, NONE, SOLUTION, SOUGHT, TIME, TOUCHED
 
 #: Rounds over the links before levels move half way only, and at most.
 PLAIN, MOST = 50, 1000
@@ -86,9 +86,15 @@ def _changed(world, number):
 
 
 @inner
+def time_of(world):
+    """Now: of the policy's instant, or until when phases have been followed."""
+    return max(world.clock[NOW], world.lags[TIME])
+
+
+@inner
 def settle(world):
     """Find the speeds of all that the changes may have touched. O((users + links) x rounds)."""
-    cells, now = world.cells, world.clock[NOW]
+    cells, now = world.cells, time_of(world)
     if cells[DIRTY] == 0:
         return
     _seek(world)

@@ -17,6 +17,7 @@ import numpy as np
 from ...block import Block
 from ...layout import FLOAT, INT
 from .. import tables
+from ..powered.tables import Powered
 
 #: Kinds of phases: `amount` seconds pass; each host computes `amount` flops and sends `bytes` to each other one; they
 #: do so by `amounts` from `at` on, a number for each and then a matrix, row by row; each reads `amount` bytes from the
@@ -41,21 +42,24 @@ USE = np.dtype(
     align=True,
 )
 #: How a job goes on: `left` of its work at `since`; `end`: of the phase, at this speed; `until`: of its walltime;
-#: `latent`: 1 while its first bytes are on their way; `place`: in the heap; `over`: 1 when its program is done.
+#: `state`: see below; `place`: in the heap; `over`: 1 when its program is done.
 COURSE = np.dtype(
     [(name, FLOAT) for name in ("left", "speed", "since", "end", "until")]
     + [
         (name, INT)
-        for name in ("program", "phase", "rounds", "latent", "place", "first", "over", "killed", "met")
+        for name in ("program", "phase", "rounds", "state", "place", "first", "over", "killed", "met")
     ],
     align=True,
 )  # fmt: skip
 NONE = -1
+#: A job waits for machines that boot, for its first bytes to get there, or goes on with its phase.
+BOOTS, LATENT, GOES_ON = range(3)
 
 # Cells of `cells`; LAID: places of the job that is laid out; TOUCHED: links of that; DIRTY: links whose users changed;
 # MET: jobs whose speed is found anew; SOLUTION: its number; LATENCY of the phase, in `lags`.
 PLACES, LAID, TOUCHED, DIRTY, SOUGHT, MET, SOLUTION, FREE_USE, NET_CELLS = range(9)
-LATENCY, LAGS = range(2)
+# TIME: until when phases have been followed.
+LATENCY, TIME, LAGS = range(3)
 
 _NETWORK = {
     "courses": (COURSE, 1),
@@ -86,6 +90,12 @@ class Networked(Block):
     """A replay by EASY's rules on a network."""
 
     layout: ClassVar = {**tables.Replay.layout, **_NETWORK}
+
+
+class NetworkedPowered(Block):
+    """A replay by EASY's rules on a network, on machines that are switched or limited."""
+
+    layout: ClassVar = {**Powered.layout, **_NETWORK}
 
 
 class NetworkedReserving(Block):

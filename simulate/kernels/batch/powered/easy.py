@@ -14,6 +14,7 @@ from numba.core import types
 from ...jit import inner
 from ...native import BlockType, register
 from ..dependents import next_submitted, release_followers, take_turn
+from ..ends import next_end
 from ..rich import some_wait
 from ..running import pop
 from ..scored import keep_queue, queue_up, rank_queue
@@ -35,7 +36,6 @@ from ..tables import (
     PIECES,
     RESERVATION,
     RESERVED,
-    RUNNING,
     SPARE,
     WAITING,
 )
@@ -194,14 +194,12 @@ def _submit(world, job, now, direct):
 def _next_instant(world):
     count, jobs = world.count, world.jobs
     now = jobs[count[NEXT]].submit if count[NEXT] < count[Count.TOTAL] else math.inf
-    if count[RUNNING] > 0:
-        now = min(now, world.heap_time[0])
     now = min(now, next_stage(world), next_period(world))
     if count[Count.FIRST_IDLE] >= 0:
         now = min(now, jobs[count[Count.FIRST_IDLE]].finish + world.clock[Clock.IDLE_FOR])
     if count[Count.LIMIT] == CAP and world.clock[Clock.BEGIN] > world.clock[NOW]:
         now = min(now, world.clock[Clock.BEGIN])
-    return now
+    return min(now, next_end(world, now))
 
 
 @inner
@@ -217,7 +215,7 @@ def _instant(world, now, some):
     if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
         block(world, now, clock[Clock.END])
         unsettled = True
-    while count[RUNNING] > 0 and world.heap_time[0] == now:
+    while next_end(world, now) == now:
         job = pop(world)
         if finish(world, job):
             count[Count.AHEAD] = 0
