@@ -70,12 +70,12 @@ def sweep(
     if here:
         inputs.load_kernels(*sorted(made.reading))
     with found as crew:
-        networked = check(made, todo, crew)
+        kinds = check(made, todo, crew)
         if dry_run:
             _show_runs(made, todo, as_json)
             return
-        for joined in {False, networked} if here else ():
-            inputs.load_replay(made.sweep.policies, networked=joined)
+        for kind in kinds if here else ():
+            inputs.load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich)
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     if any(row["status"] != "done" for row in rows):

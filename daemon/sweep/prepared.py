@@ -27,7 +27,7 @@ from ...simulate.sweep.identity import identity
 from ..own_policy import make
 from .crew import Crew
 from .place import places_of
-from .task import Failure, Task, look
+from .task import Failure, Kind, Task, look
 from .trace import Abilities, TraceFile, digest_of, hashes
 
 #: The one number that is another each time.
@@ -136,8 +136,8 @@ def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
     return path.read_bytes()
 
 
-def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> bool:
-    """Have the traces of these tasks read. Whether how long some jobs run depends on where they do.
+def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> set[Kind]:
+    """Have the traces of these tasks read. What kinds of replays they are.
 
     Raises:
         ConfigError: for the first that is wrong, in the sweep's order.
@@ -156,7 +156,7 @@ def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> bool:
     if wrong:
         _, key, why = min(wrong)
         raise ConfigError(prepared.sweep.source, key, why)
-    return any(answer for _, answer in answers)
+    return {answer for _, answer in answers}
 
 
 def _machine(run: Run, task: Task) -> Hashable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ... import __version__
 from ...simulate.batch.contended import replay_contended
@@ -75,8 +75,15 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(f"unexpected {type(error).__name__}: {error}")
 
 
-def look(task: Task, contents: Contents | None = None) -> bool:
-    """Whether how long some jobs run depends on where they do.
+class Kind(NamedTuple):
+    """What kind of a replay it is, see `kernel_of`."""
+
+    networked: bool
+    rich: bool
+
+
+def look(task: Task, contents: Contents | None = None) -> Kind:
+    """What kind of a replay it is.
 
     Raises:
         ConfigError: the trace is wrong, has no jobs to replay or some that the policy cannot take, or tells no machine.
@@ -86,7 +93,7 @@ def look(task: Task, contents: Contents | None = None) -> bool:
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
     refuse_jobs(_policy(task), jobs, _machine(task, jobs))
-    return jobs.programs is not None
+    return Kind(jobs.programs is not None, jobs.dependencies is not None)
 
 
 def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:

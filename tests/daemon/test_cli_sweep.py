@@ -149,7 +149,7 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
 ) -> None:
     """A trace that is changed while the sweep runs, say: here, before anybody has read it."""
     write(folder, machines=[8])
-    monkeypatch.setattr(prepared, "check", lambda *_: not (folder / "a.swf").write_text(trace(7)))
+    monkeypatch.setattr(prepared, "check", lambda *_: {(folder / "a.swf").write_text(trace(7))} and set())
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
     said, found = capsys.readouterr(), rows(folder)
     failed = [row for row in found if row["status"] == "failed"]
@@ -299,7 +299,7 @@ def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     """And what a task says is all that a worker needs."""
     made = prepared.prepare(folder / "s.yaml")
     first = made.tasks[0]
-    assert task.carry_out(first)["nb_jobs"] == 40 and task.look(first) is False
+    assert task.carry_out(first)["nb_jobs"] == 40 and task.look(first) == (False, False)
     answer = task.attempt(task.carry_out, replace(first, version="0.0"))
     assert isinstance(answer, task.Failure) and "0.0, as the sweep that asks" in answer.why
 

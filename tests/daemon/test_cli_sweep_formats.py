@@ -188,7 +188,7 @@ def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
         assert task.carry_out(each, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
     first = made.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
-    assert task.look(first, contents[0]) is False
+    assert task.look(first, contents[0]) == (False, False)
     answer = task.attempt(task.look, first, wrong)
     assert isinstance(answer, task.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
     answer = task.attempt(task.look, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
