@@ -31,7 +31,7 @@ from .units import bad
 
 #: Most sequences within each other.
 DEEPEST = 64
-TIMES = "a platform with a network (SimGrid's), or profiles that wait or compute"
+JOINED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
 
 class Run(NamedTuple):
@@ -120,7 +120,7 @@ class Runs:
     def _check(self, sending: list[Phase]) -> None:
         """Raises ConfigError: there is nothing to send over, or not where."""
         if sending and self._storages is None:
-            raise bad("it sends bytes, and nobody says what joins the machine's resources", TIMES)
+            raise bad("it sends bytes, and nobody says what joins the machine's resources", JOINED)
         for name in (name for phase in sending for name in storages_of(phase)):
             known = self._storages or ()
             if name not in known and len(known) != 1:
