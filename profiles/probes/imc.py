@@ -8,14 +8,13 @@ Source: /sys/bus/event_source/devices/*/events, Documentation/ABI/testing/sysfs-
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from .attached import Attached, complaint
-from .base import ROOT, read_number, read_text
-from .perf import WHOLE
+from .base import ROOT, read_text
+from .perf import WHOLE, refused
 from .perf_stat import parse
 from .tree import ProcessTree
 
@@ -45,10 +44,7 @@ class MemoryControllers:
             return "there is no perf command (Debian: linux-perf)"
         if not events(self._root):
             return "this machine shows no counters of its memory controllers (uncore_imc)"
-        paranoid = read_number(self._root / "proc/sys/kernel/perf_event_paranoid")
-        if os.geteuid() and paranoid is not None and paranoid > 0:
-            return f"kernel.perf_event_paranoid is {paranoid:.0f}: only root may count the node (0 would let users)"
-        return None
+        return refused(0, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin; it is the whole node's, whatever the tree."""

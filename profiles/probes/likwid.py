@@ -61,10 +61,13 @@ class Likwid:
         groups = {line.split()[0] for line in asked.stdout.splitlines() if line.strip()}
         if GROUP not in groups:
             return f"LIKWID has no group {GROUP} for this processor: {complaint(asked.stderr or asked.stdout)}"
-        return counting(root=self._root)
+        return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin; it is the whole node's, whatever the tree."""
+        """Begin, if nobody counts; it is the whole node's, whatever the tree."""
+        if who := counting(root=self._root):
+            self._problem = f"stepped back: {who}"
+            return
         cpus = read_text(self._root / "sys/devices/system/cpu/online") or "0"
         try:
             self._attached = Attached(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)

@@ -8,13 +8,12 @@ Source: perf-stat(1); kernel.perf_event_paranoid in Documentation/admin-guide/sy
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from .attached import Attached, complaint
-from .base import ROOT, read_number
+from .base import ROOT, read_number, read_text
 from .busy import counting
 from .perf_stat import parse
 from .tree import ProcessTree
@@ -23,6 +22,8 @@ EVENTS = ("task-clock", "instructions", "cycles", "LLC-load-misses", "LLC-store-
 #: Counted for less of the time than this, the counters were shared.
 WHOLE = 0.95
 CACHE_LINE = 64
+#: CAP_PERFMON and CAP_SYS_ADMIN, capabilities(7).
+_MAY_COUNT = 1 << 38 | 1 << 21
 #: PMUs of processors' cores: x86, hybrid x86, Arm, POWER and others that call theirs cpu.
 _CORES = ("cpu", "cpu_core", "cpu_atom", "armv8*", "armv9*", "cpum_cf")
 
@@ -67,14 +68,14 @@ class Perf:
         devices = self._root / "sys/bus/event_source/devices"
         if not any(next(devices.glob(name), None) for name in _CORES):
             return "this machine shows no counters of its cores (a virtual machine without a PMU?)"
-        paranoid = read_number(self._root / "proc/sys/kernel/perf_event_paranoid")
-        if os.geteuid() and paranoid is not None and paranoid > 2:
-            return f"kernel.perf_event_paranoid is {paranoid:.0f}: only root may count (2: users, what is theirs)"
-        return counting(root=self._root)
+        return refused(2, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Attach to every process of the tree; children that come later are counted with them."""
-        self._tree, self._seen = tree, set(tree.threads)
+        """Attach to every process of the tree, if nobody counts; children that come later are counted with them."""
+        self._tree = tree
+        if who := counting(root=self._root):
+            self._problem = f"stepped back: {who}"
+            return
         argv = ["perf", "stat", "-x,", "-e", ",".join(EVENTS), "-p", ",".join(map(str, tree.threads)), "--"]
         try:
             self._attached = Attached(argv, tree)
@@ -97,6 +98,21 @@ class Perf:
         if self._attached is None:
             return PerfCounts(problem=self._problem)
         return conclude(self._attached.finish())
+
+
+def refused(most: int, root: Path = ROOT) -> str | None:
+    """Return why we may not count, None if we may.
+
+    Args:
+        most: kernel.perf_event_paranoid at which it is still allowed: 2 for one's own processes, 0 for the node.
+    """
+    setting = read_number(root / "proc/sys/kernel/perf_event_paranoid")
+    if setting is None or setting <= most:
+        return None
+    status = (read_text(root / "proc/self/status") or "").partition("CapEff:")[2].split()
+    if status and int(status[0], 16) & _MAY_COUNT:
+        return None
+    return f"kernel.perf_event_paranoid is {setting:.0f}: without CAP_PERFMON it would have to be {most} at most"
 
 
 def conclude(printed: str) -> PerfCounts:

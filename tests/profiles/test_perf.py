@@ -9,8 +9,9 @@ import pytest
 
 from pilotfish.profiles.probes.attached import Attached, complaint
 from pilotfish.profiles.probes.busy import counting
+from pilotfish.profiles.probes.catalogue import Entry, examine
 from pilotfish.profiles.probes.imc import MemoryControllers, events
-from pilotfish.profiles.probes.perf import Perf
+from pilotfish.profiles.probes.perf import Perf, refused
 from pilotfish.profiles.probes.tree import ProcessTree
 
 COUNTS = """\
@@ -68,15 +69,33 @@ def test_who_counts(machine):
     process(machine, 50, "sleep", "/dev/null")
     assert counting(root=machine) is None
     process(machine, 51, "likwid-perfctr")
-    assert "likwid-perfctr (process 51)" in Perf(machine).available()
+    probe = Perf(machine)
+    probe.start(ProcessTree(77), 0.0)
+    probe.sample(1.0)
+    assert probe.stop().problem == "stepped back: likwid-perfctr (process 51) uses the counters"
+    assert not (machine / "asked").exists()
+    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == probe.stop().problem
     assert counting([50], machine) is None
     assert counting([4711], machine) is None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may always count: nothing was tested")
 def test_who_may_count(machine):
-    (machine / "proc/sys/kernel/perf_event_paranoid").write_text("3\n")
+    setting, status = machine / "proc/sys/kernel/perf_event_paranoid", machine / "proc/self/status"
+    assert refused(2, machine) is None
+    assert "perf_event_paranoid is 2" in refused(0, machine)
+    setting.write_text("3\n")
     assert "perf_event_paranoid is 3" in Perf(machine).available()
+    status.parent.mkdir()
+    for capabilities, allowed in (("0000000000000001", False), ("0000004000000000", True), ("000001ffffffffff", True)):
+        status.write_text(f"Name:\tx\nCapEff:\t{capabilities}\nCapBnd:\t0\n")
+        assert (Perf(machine).available() is None) == allowed
+
+
+def test_its_cost_is_measured_with_that_of_the_command(machine):
+    found = examine(Entry("perf", "job", "counts", lambda: Perf(machine)))
+    assert found.missing is None and found.begin_s > 0
+    (machine / "counts").write_text("Error:\nno such event\n")
+    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == "perf did not count: no such event"
 
 
 def test_why_it_is_not_there(machine, monkeypatch):
