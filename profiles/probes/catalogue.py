@@ -9,7 +9,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from .threads import PsutilTimes, Schedstat
 from .tree import ProcessTree
 
 JOB, NODE = "job", "node"
-#: Looks over which the cost is averaged.
-LOOKS = 20
+#: Looks over which the cost is averaged, and seconds between them.
+LOOKS, APART_S = 20, 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Finding:
     """A probe as it was found here.
 
     Args:
-        missing: why it is not there; None = it is.
+        missing: why it is not there, or why it stepped back; None = it works.
         look_s: CPU seconds of ours for one look; begin_s: for beginning and ending, with the commands it starts.
     """
 
@@ -84,7 +84,7 @@ def entries(root: Path = ROOT) -> list[Entry]:
 
 
 def examine(entry: Entry) -> Finding:
-    """Find out whether a probe is there, and measure what it costs to look at this very process with it."""
+    """Find out whether a probe is there and works, and measure what it costs to look at this very process with it."""
     probe = entry.make()
     missing = probe.available()
     if missing is not None:
@@ -93,16 +93,22 @@ def examine(entry: Entry) -> Finding:
     tree.refresh()
     before = _used()
     probe.start(tree, 0.0)
-    begun = _used()
-    started = time.monotonic()
+    begin_s, look_s, started = _used() - before, 0.0, time.monotonic()
     for _ in range(LOOKS):
+        time.sleep(APART_S)  # or a command that was started would not see us at work
+        before = _used()
         probe.sample(time.monotonic() - started)
-    looked = _used()
-    probe.stop()
-    ended = _used()
-    return Finding(
-        entry.name, entry.of, entry.gives, None, (looked - begun) / LOOKS, begun - before + ended - looked
-    )
+        look_s += _used() - before
+    before = _used()
+    readings = probe.stop()
+    begin_s += _used() - before
+    if (problem := getattr(readings, "problem", "")) and _says_nothing(readings):
+        return Finding(entry.name, entry.of, entry.gives, problem)
+    return Finding(entry.name, entry.of, entry.gives, None, look_s / LOOKS, begin_s)
+
+
+def _says_nothing(readings: Any) -> bool:
+    return all(getattr(readings, one.name) is None for one in fields(readings) if one.name != "problem")
 
 
 def _used() -> float:
