@@ -120,9 +120,10 @@ def conclude(readings: Mapping[str, Any], cpu_s: float, wall_s: float, *, alone:
 
     notes = [f"{name}: {problem}" for name, got in readings.items() if (problem := getattr(got, "problem", ""))]
     if perf is not None:
-        tell("ipc", perf.ipc, "perf")
+        source = "perf, outside the kernel" if perf.user_only else "perf"
+        tell("ipc", perf.ipc, source)
         if perf.cpu_s is not None and perf.cpu_s >= ALL * cpu_s:
-            tell("instructions", perf.instructions, "perf")
+            tell("instructions", perf.instructions, source)
         elif perf.instructions is not None:
             seen = (perf.cpu_s or 0.0) / cpu_s if cpu_s > 0 else 0.0
             notes.append(f"perf: saw {seen:.0%} of the CPU time, too little for instructions")

@@ -67,14 +67,14 @@ def entries(root: Path = ROOT) -> list[Entry]:
         root: where /proc and /sys are, for the probes of files.
     """
     return [
-        Entry("schedstat", JOB, "each thread's time on a core and waiting for one, ns", Schedstat),
-        Entry("psutil", JOB, "each thread's time on a core, in steps of 10 ms", PsutilTimes),
+        Entry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
+        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes),
         Entry("memory", JOB, "peak of memory", Memory),
         Entry("io", JOB, "bytes read from and written to storage", StorageIO),
-        Entry("steal", NODE, "time that the host of a virtual machine took", Steal),
-        Entry("cgroup", JOB, "CPU time, throttling and memory peak of its own group", lambda: Cgroup(root)),
-        Entry("pressure", NODE, "share of the time stalled for CPU, memory, storage", lambda: Pressure(root)),
-        Entry("perf", JOB, "instructions, cycles, IPC, misses of the last cache", lambda: Perf(root)),
+        Entry("steal", NODE, "what a virtual machine's host took", Steal),
+        Entry("cgroup", JOB, "CPU time, throttling, peak of its own group", lambda: Cgroup(root)),
+        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root)),
+        Entry("perf", JOB, "instructions, IPC, misses of the last cache", lambda: Perf(root)),
         Entry("perf-imc", NODE, "bandwidth of the memory controllers", lambda: MemoryControllers(root)),
         Entry("likwid", NODE, "memory bandwidth (group MEM), IPC", lambda: Likwid(root)),
         Entry("resctrl", JOB, "memory bandwidth, use of the last cache (MBM)", lambda: Resctrl(root)),
@@ -108,7 +108,7 @@ def examine(entry: Entry) -> Finding:
 
 
 def _says_nothing(readings: Any) -> bool:
-    return all(getattr(readings, one.name) is None for one in fields(readings) if one.name != "problem")
+    return not any(isinstance(getattr(readings, one.name), float) for one in fields(readings))
 
 
 def _used() -> float:

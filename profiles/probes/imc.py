@@ -81,7 +81,7 @@ def conclude(printed: str) -> Traffic:
     """Return what perf's output says; not known where an event is missing or was counted for a part of the time."""
     counts = {name: count for name, count in parse(printed).items() if name in READS + WRITES}
     if not counts:
-        return Traffic(problem=f"perf did not count: {complaint(printed)}")
+        return Traffic(problem=f"it did not count: {complaint(printed)}")
     unknown = [f"{name} is {count.problem}" for name, count in counts.items() if count.value is None]
     shared = [name for name, count in counts.items() if count.share is not None and count.share < WHOLE]
     if unknown or shared or not (counts.keys() & set(READS) and counts.keys() & set(WRITES)):

@@ -89,6 +89,6 @@ def conclude(printed: str) -> LikwidCounts:
     if not tables.complete:
         return LikwidCounts(problem="LIKWID's output was cut short")
     if volume is None:
-        return LikwidCounts(problem=f"LIKWID did not count: {complaint(printed)}")
+        return LikwidCounts(problem=f"it did not count: {complaint(printed)}")
     instructions, cycles = (tables.total(names, events=True) for names in (_INSTRUCTIONS, _CYCLES))
     return LikwidCounts(volume * 1e9, instructions, cycles)

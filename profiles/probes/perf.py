@@ -37,6 +37,7 @@ class PerfCounts:
         miss_bytes: misses of the last cache x 64 bytes: what the memory moved at least, without prefetches and
             write-backs.
         problem: why something is not known.
+        user_only: instructions, cycles and misses inside the kernel were left out.
     """
 
     cpu_s: float | None = None
@@ -44,6 +45,7 @@ class PerfCounts:
     cycles: float | None = None
     miss_bytes: float | None = None
     problem: str = ""
+    user_only: bool = False
 
     @property
     def ipc(self) -> float | None:
@@ -119,11 +121,12 @@ def conclude(printed: str) -> PerfCounts:
     """Return what perf's output says of `EVENTS`; counts that were shared with others are not known."""
     counts = parse(printed)
     if not counts:
-        return PerfCounts(problem=f"perf did not count: {complaint(printed)}")
+        return PerfCounts(problem=f"it did not count: {complaint(printed)}")
     shares = [count.share for count in counts.values() if count.share is not None and count.value is not None]
     if min(shares, default=1.0) < WHOLE:
         return PerfCounts(problem=f"stepped back: the counters were others' for {1 - min(shares):.0%} of the time")
     task, instructions, cycles, loads, stores = (counts[e].value if e in counts else None for e in EVENTS)
     misses = None if loads is None or stores is None else (loads + stores) * CACHE_LINE
     unknown = [f"{event} is {counts[event].problem}" for event in EVENTS if event in counts and counts[event].problem]
-    return PerfCounts(task, instructions, cycles, misses, "; ".join(unknown))
+    user_only = any(count.user_only for count in counts.values())
+    return PerfCounts(task, instructions, cycles, misses, "; ".join(unknown), user_only)

@@ -9,7 +9,7 @@ Source: perf-stat(1), "CSV FORMAT".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _EVENT = re.compile(r"[A-Za-z_][\w.:=;@-]*(/[\w.:=;@-]*/\w*)?")
@@ -29,11 +29,13 @@ class Count:
         value: in counts, seconds, bytes or joules, scaled by perf to the whole time; None = not known.
         share: of the time for which it was counted, [0, 1]; below 1 others used the counters too; None = not said.
         problem: why the value is not known.
+        user_only: what happened inside the kernel was left out, as users may have to.
     """
 
     value: float | None
     share: float | None = None
     problem: str = ""
+    user_only: bool = False
 
 
 def parse(text: str) -> dict[str, Count]:
@@ -70,9 +72,10 @@ def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str,
     percent = rest[1] if len(rest) > 1 else ""
     share = min(1.0, float(percent) / 100) if _NUMBER.fullmatch(percent) else None
     pmu, slash, inner = event.partition("/")
-    name = (inner.partition("/")[0] if slash else event.partition(":")[0]).replace(";", ",")
+    name, _, modifiers = inner.partition("/") if slash else event.partition(":")
     number = None if value in _NOT else float(value) * factor
-    return pmu if slash else "", name, Count(number, share, _NOT.get(value, ""))
+    count = Count(number, share, _NOT.get(value, ""), modifiers == "u")
+    return pmu if slash else "", name.replace(";", ","), count
 
 
 def _together(by_pmu: dict[str, list[Count]]) -> Count:
@@ -80,10 +83,9 @@ def _together(by_pmu: dict[str, list[Count]]) -> Count:
     counts = [count for several in by_pmu.values() for count in several]
     known = [count.value for count in counts if count.value is not None]
     if not known:
-        return Count(None, None, counts[0].problem)
+        return replace(counts[0], share=None)
     shares = [[c.share for c in several if c.share is not None and c.value is not None] for several in by_pmu.values()]
     told = [min(several) for several in shares if several]
-    if not told:
-        return Count(sum(known))
     hybrid = all(pmu.startswith("cpu_") for pmu in by_pmu)
-    return Count(sum(known), min(1.0, sum(told)) if hybrid else min(told))
+    share = (min(1.0, sum(told)) if hybrid else min(told)) if told else None
+    return Count(sum(known), share, user_only=any(count.user_only for count in counts))

@@ -61,6 +61,12 @@ def test_instructions_of_a_part_of_the_run_are_not_all():
     assert found.notes == ("perf: saw 40% of the CPU time, too little for instructions",)
 
 
+def test_what_left_the_kernel_out_says_so():
+    assert conclude({"perf": replace(PERF, user_only=True)}, 10.0, 5.0, alone=True).sources["ipc"] == (
+        "perf, outside the kernel"
+    )
+
+
 def test_who_steps_back_says_so():
     found = conclude({"perf": PerfCounts(problem="stepped back: emon uses the counters")}, 10.0, 5.0, alone=True)
     assert found == Counted(notes=("perf: stepped back: emon uses the counters",))

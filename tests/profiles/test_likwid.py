@@ -73,8 +73,8 @@ def test_statistics_do_not_count_twice():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "LIKWID did not count: it printed nothing"),
-        ("ERROR: Counter register FIXC0 is in use\n", "LIKWID did not count: ERROR: Counter register FIXC0"),
+        ("", "it did not count: it printed nothing"),
+        ("ERROR: Counter register FIXC0 is in use\n", "it did not count: ERROR: Counter register FIXC0"),
         (FIVE.partition("Memory bandwidth")[0], "LIKWID's output was cut short"),
         (FIVE.partition("CAS_COUNT_WR")[0], "LIKWID's output was cut short"),
     ],

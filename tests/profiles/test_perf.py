@@ -95,7 +95,7 @@ def test_its_cost_is_measured_with_that_of_the_command(machine):
     found = examine(Entry("perf", "job", "counts", lambda: Perf(machine)))
     assert found.missing is None and found.begin_s > 0
     (machine / "counts").write_text("Error:\nno such event\n")
-    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == "perf did not count: no such event"
+    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == "it did not count: no such event"
 
 
 def test_why_it_is_not_there(machine, monkeypatch):

@@ -51,14 +51,14 @@ def test_the_oldest_has_neither_units_nor_shares():
 def test_units_become_seconds_and_bytes():
     found = parse(SKYLAKE)
     assert found["task-clock"].value == pytest.approx(2.0005)
-    assert found["instructions"] == Count(9e9, 1.0)
+    assert found["instructions"] == Count(9e9, 1.0, user_only=True)
     assert parse("3,MiB,uncore_imc/data_reads/,9,100.00,,")["data_reads"].value == 3 * 2**20
 
 
 def test_both_kinds_of_cores_are_added_up():
     found = parse(HYBRID)
     assert found["instructions"] == Count(4000.0, 1.0)
-    assert found["cycles"] == Count(2000.0, 0.6)
+    assert found["cycles"] == Count(2000.0, 0.6, user_only=True)
 
 
 def test_what_stands_in_front_is_skipped():
@@ -91,6 +91,7 @@ def test_a_job_on_one_machine():
     found = conclude(SKYLAKE)
     assert (found.cpu_s, found.ipc, found.instructions) == (pytest.approx(2.0005), 1.5, 9e9)
     assert found.miss_bytes == 1.5e6 * 64 and found.problem == ""
+    assert found.user_only and not conclude(SKYLAKE.replace(":u", "")).user_only
 
 
 def test_without_a_pmu_nothing_is_known():
@@ -106,7 +107,7 @@ def test_shared_counters_are_left_to_the_others():
 
 def test_perf_that_may_not_count_says_why():
     said = "Error:\nAccess to performance monitoring and observability operations is limited.\n"
-    assert conclude(said).problem.startswith("perf did not count: Access to performance monitoring")
+    assert conclude(said).problem.startswith("it did not count: Access to performance monitoring")
 
 
 BOTH = "".join(
@@ -128,7 +129,7 @@ def test_memory_controllers_of_a_server_and_of_a_client():
         (BOTH.replace("100.00", "50.00"), "stepped back"),
         (BOTH.replace("30,", "<not counted>,"), "cas_count_read is not counted"),
         ("30,MiB,uncore_imc/data_reads/,9,100.00,,\n", "stepped back"),
-        ("", "perf did not count: it printed nothing"),
+        ("", "it did not count: it printed nothing"),
     ],
 )
 def test_traffic_that_is_not_whole_is_not_known(text, problem):
