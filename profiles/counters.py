@@ -102,6 +102,11 @@ class Counters:
         readings = {name: probe.stop() for name, probe in self._probes.items()}
         return conclude(readings, cpu_s, wall_s, alone=others_s <= ALONE * cpu_s)
 
+    def give_up(self) -> None:
+        """End what was begun, whatever it said: no command goes on counting, no group stays."""
+        for probe in self._probes.values():
+            probe.stop()
+
 
 def conclude(readings: Mapping[str, Any], cpu_s: float, wall_s: float, *, alone: bool) -> Counted:
     """Return what the readings of probes say together.

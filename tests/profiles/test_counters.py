@@ -147,6 +147,18 @@ def test_a_measured_command_is_counted_and_ends_as_it_ends(perf, monkeypatch):
     assert measure(["/bin/true"])[1].ipc is None
 
 
+def test_where_watching_fails_nothing_goes_on_counting(perf, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("we were wrong")
+
+    began = []
+    monkeypatch.setattr("pilotfish.profiles.watch.Watch.sample", fail)
+    monkeypatch.setattr("pilotfish.profiles.measure.Counters", lambda: began.append(Counters(perf)) or began[0])
+    with pytest.raises(RuntimeError):
+        measure(["/bin/sleep", "30"], counters=True)
+    assert began[0]._probes["perf"]._attached._process.returncode is not None
+
+
 def test_what_the_user_says_comes_before_what_was_counted(tmp_path, monkeypatch, capsys):
     run = replace(RUN, bandwidth=5.0, ipc=1.5, sources={"bandwidth": "resctrl", "ipc": "perf"})
     monkeypatch.setattr("pilotfish.profiles.measure.measure", lambda *_, **__: (0, run))
