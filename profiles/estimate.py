@@ -19,6 +19,8 @@ from .measurement import Measurement
 LATEST = 25
 #: The standard deviation of a normal distribution by its median absolute deviation.
 MAD_TO_SIGMA = 1.4826
+#: What of a run only counters tell, or the user.
+COUNTED = ("bandwidth", "instructions", "ipc", "power_watts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     used = usable(runs)
     if not used:
         return None
-    newest = used[-1].to_profile(name)
+    counted = _counted(used)
+    newest = counted.to_profile(name)
     groups = tuple(_group([run.groups[i] for run in used]) for i in range(len(used[-1].groups)))
-    bandwidths = [run.bandwidth for run in used if run.bandwidth is not None]
-    if bandwidths:
-        groups = tuple(replace(group, bandwidth=median(bandwidths)) for group in groups)
+    if counted.bandwidth is not None:
+        groups = tuple(replace(group, bandwidth=counted.bandwidth) for group in groups)
     elif known:
         groups = _keep_bandwidth(groups, known)
     facts = statistics(runs)
@@ -97,11 +99,25 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         groups=groups,
         memory=max(memories, default=known.memory if known else 0.0),
         io_bytes=median(transfers) if transfers else None,
-        instructions=known.instructions if known else None,
-        ipc=known.ipc if known else None,
-        power_watts=known.power_watts if known else None,
+        instructions=newest.instructions if known is None else newest.instructions or known.instructions,
+        ipc=newest.ipc if known is None else newest.ipc or known.ipc,
+        power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
         provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note),
     )
+
+
+def _counted(used: Sequence[Measurement]) -> Measurement:
+    """The newest run, with medians of what was counted: over runs that have it from the newest one's source."""
+    merged = used[-1]
+    sources: dict[str, str] = {}
+    for name in COUNTED:
+        having = [run for run in used if getattr(run, name) is not None]
+        if having:
+            source = having[-1].sources.get(name)
+            same = [getattr(run, name) for run in having if run.sources.get(name) == source]
+            merged = replace(merged, **{name: median(same)})
+            sources |= {name: source} if source else {}
+    return replace(merged, sources=sources)
 
 
 def _shape(run: Measurement) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from typing import IO
 
 from ..simulate.errors import ConfigError, PilotfishError
 from .child import Signals, end_what_is_left, exit_of, send, subreaper
+from .counters import Counters
 from .measurement import Measurement
 from .probes.tree import children
 from .watch import Watch
@@ -40,6 +41,7 @@ def measure(
     cwd: str | Path | None = None,
     node_type: str | None = None,
     stdout: IO[str] | int | None = None,
+    counters: bool = False,
 ) -> tuple[int, Measurement]:
     """Run `argv` to its end and return (exit code as a shell has it, what was measured).
 
@@ -54,6 +56,7 @@ def measure(
         cwd: its working directory.
         node_type: the cluster file's name for this machine, put down with the measurement.
         stdout: where its standard output goes; None = to ours.
+        counters: also read the hardware's, as far as they are there and nobody else uses them.
 
     Raises:
         CommandError: it cannot be started.
@@ -61,6 +64,7 @@ def measure(
     """
     with subreaper(), Signals() as signals:
         others = children(os.getpid())
+        hardware = Counters() if counters else None
         began = time.monotonic()
         child = _start(argv, cpus, env, cwd, stdout)
         try:
@@ -72,6 +76,7 @@ def measure(
                 began=began,
                 interval_s=interval_s,
                 node_type=node_type,
+                counters=hardware,
             )
             _until_end(child.pid, watch, signals)
             wall_s = time.monotonic() - began
@@ -81,6 +86,8 @@ def measure(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            if hardware is not None:
+                hardware.give_up()
             raise
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)

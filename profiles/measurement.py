@@ -6,7 +6,7 @@ not be read is None, never 0.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..simulate.job import Profile, Provenance, ThreadGroup
@@ -29,7 +29,10 @@ class Measurement:
         memory_bytes: peak of the tree; read_bytes, written_bytes: from and to storage.
         node_type: the cluster file's name for this kind of node, where somebody told it.
         method: what read the threads: schedstat (ns), psutil (10 ms), or given where nobody did.
-        bandwidth: bytes/s of one thread, where the user gave it; it is not measured without counters.
+        bandwidth: bytes/s of one thread, where the user gave it or counters were there.
+        instructions, ipc, power_watts: by counters (see `counters`).
+        sources: field -> what counted it; a bandwidth without one was given by the user.
+        notes: why counters that are there did not say more.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -47,6 +50,11 @@ class Measurement:
     node_type: str | None = None
     method: str = "given"
     bandwidth: float | None = None
+    instructions: float | None = None
+    ipc: float | None = None
+    power_watts: float | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -76,13 +84,18 @@ class Measurement:
                 ThreadGroup(g.count, g.service_demand, g.utilisation, g.utilisation_std, self.bandwidth)
                 for g in groups
             )
-            note += "; bandwidth given by the user"
+            note += "; bandwidth given by the user" * ("bandwidth" not in self.sources)
+        words = {"ipc": "IPC", "power_watts": "power"}
+        note += "".join(f"; {words.get(name, name)} by {source}" for name, source in sorted(self.sources.items()))
         return Profile(
             groups,
             name=name,
             measured_on=self.node_type,
             memory=self.memory_bytes or 0.0,
+            instructions=self.instructions,
+            ipc=self.ipc,
             io_bytes=self.io_bytes,
+            power_watts=self.power_watts,
             provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note),
         )
 
@@ -95,4 +108,5 @@ class Measurement:
         """Return the measurement that `to_dict` wrote; keys that a later version added are left out."""
         known = {field.name for field in fields(cls)}
         groups = tuple(ThreadGroup(**{**group, "phases": ()}) for group in data["groups"])
-        return cls(**{key: value for key, value in data.items() if key in known} | {"groups": groups})
+        values = {key: value for key, value in data.items() if key in known}
+        return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})

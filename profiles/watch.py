@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from .counters import Counters
 from .measurement import Measurement
 from .probes.base import Probe
 from .probes.io import StorageIO
@@ -33,6 +34,7 @@ class Watch:
         began: when it began, `time.monotonic()` seconds; None = now.
         interval_s: wished time between readings.
         node_type: the cluster file's name for this node, put down in the measurement.
+        counters: the hardware's, where they are wanted.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Watch:
         began: float | None = None,
         interval_s: float = 0.1,
         node_type: str | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._began = time.monotonic() if began is None else began
         self._ago = time.monotonic() - self._began
@@ -55,7 +58,10 @@ class Watch:
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
         probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal)
         self._probes = [probe for probe in probes if probe.available() is None]
+        self._counters = counters
         self.tree.refresh()
+        if counters is not None:
+            counters.start(self.tree, self._now())
         for probe in self._probes:
             probe.start(self.tree, self._now())
 
@@ -71,6 +77,8 @@ class Watch:
         now = self._now()
         for probe in self._probes:
             probe.sample(now, last=last)
+        if self._counters is not None:
+            self._counters.sample(now, last=last)
         self._looks += 1
         self._spent += time.thread_time() - before
 
@@ -117,6 +125,8 @@ class Watch:
             node_type=self._node_type,
             method="schedstat" if schedstat else "psutil",
         )
+        if self._counters is not None:
+            measured = self._counters.stop(measured.cpu_s, wall_s).onto(measured)
         return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured
 
     def _now(self) -> float:

@@ -16,6 +16,7 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...profiles.measurement import Measurement
     from ...profiles.store import ProfileStore
     from ...simulate.job import Profile
 
@@ -50,7 +51,7 @@ def run(
     bandwidth: Annotated[
         str | None,
         typer.Option(
-            metavar="RATE", help="Memory traffic of each thread, such as 5GB/s; it is not measured."
+            metavar="RATE", help="Memory traffic of each thread, such as 5GB/s (default: as counted, if at all)."
         ),
     ] = None,
     node_type: Annotated[
@@ -77,12 +78,16 @@ def run(
     for _ in range(repeat):
         try:
             code, measured = measure(
-                command, cpus=allowed, node_type=node_type, stdout=sys.stderr if as_json else None
+                command,
+                cpus=allowed,
+                node_type=node_type,
+                stdout=sys.stderr if as_json else None,
+                counters=True,
             )
         except CommandError as error:
             inputs.note(str(error))
             raise typer.Exit(error.exit_code) from None
-        runs.append(replace(measured, bandwidth=rate))
+        runs.append(measured if rate is None else _given(measured, rate))
         profile = keep.record(chosen, runs[-1])
         if code:
             inputs.note(
@@ -164,6 +169,12 @@ def export(
         print(text, end="")
     else:
         file.write_text(text, encoding="utf-8")
+
+
+def _given(measured: Measurement, rate: float) -> Measurement:
+    """What the user says of the bandwidth, bytes/s, comes before what was counted."""
+    sources = {name: source for name, source in measured.sources.items() if name != "bandwidth"}
+    return replace(measured, bandwidth=rate, sources=sources)
 
 
 def _store(path: Path | None) -> ProfileStore:

@@ -34,8 +34,25 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
         f"memory: {size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
         f"wall time: {wall}",
+        *_counted(measured),
         f"profile: {name}, {_scatter(known)}" if known else f"no profile: {name} has not ended well yet",
     )
+
+
+def _counted(measured: Measurement) -> list[str]:
+    """What counters said, with what counted it, and why they did not say more."""
+    facts = {
+        "IPC": (measured.ipc, "ipc", "{:.2f}"),
+        "instructions": (measured.instructions, "instructions", "{:.4g}"),
+        "power": (measured.power_watts, "power_watts", "{:.1f} W"),
+    }
+    said = [
+        f"{word}: {form.format(value)} ({measured.sources.get(name, 'not told')})"
+        for word, (value, name, form) in facts.items()
+        if value is not None
+    ]
+    source = measured.sources.get("bandwidth")
+    return said + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
 
 
 def show_profile(profile: Profile, known: Statistics | None) -> None:
@@ -47,6 +64,7 @@ def show_profile(profile: Profile, known: Statistics | None) -> None:
         "storage": size(profile.io_bytes),
         "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",
         "IPC": f"{profile.ipc:g}" if profile.ipc else "",
+        "power": f"{profile.power_watts:.1f} W" if profile.power_watts else "",
         "measured on": profile.measured_on or "",
         "source": " ".join(
             filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))

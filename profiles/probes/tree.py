@@ -43,6 +43,10 @@ class ProcessTree:
             if pid not in found and pid != self.root:
                 del self.threads[pid]
 
+    def leave_out(self, pid: int) -> None:
+        """Take a process that we started ourselves meanwhile, and its children, for others'."""
+        self._foreign.add(pid)
+
     def orphans(self) -> list[int]:
         """Return the job's processes whose parent has ended and left them to us."""
         return [pid for pid in self.threads if pid != self.root and _status(pid)[0] == self.reaper]

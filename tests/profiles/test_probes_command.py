@@ -1,0 +1,43 @@
+"""`pilotfish probes` as a person types it."""
+
+import json
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.render.probes import cost, show
+from pilotfish.profiles.probes.catalogue import Finding, entries, examine
+
+
+def test_every_probe_is_there_or_says_why(capsys):
+    assert main(["probes", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "pilotfish/probes/v1"
+    names = [probe["name"] for probe in document["probes"]]
+    assert {"schedstat", "psutil", "cgroup", "perf", "likwid", "resctrl", "powercap", "hwmon"} <= set(names)
+    for probe in document["probes"]:
+        assert (probe["missing"] is None) == (probe["look_s"] is not None and probe["look_s"] >= 0)
+        assert probe["missing"] != ""
+
+
+def test_the_table_cuts_nothing_off_and_is_80_wide(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    why = "because of \x1b[31m" + " ".join(f"reason{i}" for i in range(30))
+    show([Finding("perf", "job", "instructions", why), Finding("io", "job", "bytes", None, 12e-6, 0.031)])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "reason29" in out and "\x1b" not in out
+    assert out.index("io ") < out.index("perf ")
+    assert "12 us" in out and "31 ms" in out
+
+
+def test_costs():
+    assert (cost(None), cost(0.0), cost(9.9e-3), cost(0.5)) == ("unknown", "0 us", "9900 us", "500 ms")
+
+
+def test_a_machine_without_anything_under_its_root(tmp_path):
+    found = {finding.name: finding for finding in map(examine, entries(tmp_path))}
+    assert all(found[name].missing for name in ("cgroup", "pressure", "perf", "resctrl", "powercap", "hwmon"))
+
+
+def test_a_wrong_command_line():
+    assert main(["probes", "--nonsense"]) == 64
+    assert main(["probes", "extra"]) == 64
