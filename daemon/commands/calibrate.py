@@ -146,11 +146,10 @@ def _json(found: Calibration, name: str, changed: tuple[Change, ...] | None) -> 
     import json
     from dataclasses import asdict
 
-    from ...profiles.calibration.result import node_type
+    from ...profiles.calibration.result import cluster
     from ...simulate.formats.cluster import dump_cluster
-    from ...simulate.platform import Cluster, Node
 
-    types = dump_cluster(Cluster(name, (Node(name, node_type(found, name)),)))["node_types"]
+    types = dump_cluster(cluster(found, name))["node_types"]
     document = {"schema": "pilotfish/calibration/v1", **found.to_dict(), "node_types": types}
     if changed is not None:
         document["changes"] = [asdict(change) for change in changed]

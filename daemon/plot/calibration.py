@@ -35,7 +35,7 @@ def draw(found: Calibration, path: Path) -> None:
     with rc_context(style), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font without some glyph of a name
         figure = Figure(figsize=(_WIDE * len(panels), _HIGH), dpi=_DPI, layout="constrained")
-        figure.suptitle(f"{clean(found.host)}, {count(found.cores, 'core')}, {found.date[:10]}", fontsize=12)
+        figure.suptitle(f"{clean(found.host)}, {count(len(found.cpus), 'core')}, {found.date[:10]}", fontsize=12)
         for axes, panel in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
             panel(axes, found)
             axes.grid(color=GRID, linewidth=0.7)

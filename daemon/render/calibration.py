@@ -22,7 +22,7 @@ def show(found: Calibration) -> None:
 
     screen = Screen()
     screen.title(
-        f"{clean(found.host)}: {count(found.cores, 'core')}, {count(found.sockets, 'socket')}, {clean(found.model)}"
+        f"{clean(found.host)}: {count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}, {clean(found.model)}"
     )
     table = [(row.key, row.value, row.known, row.rests_on) for row in rows(found)]
     columns = [Column(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]

@@ -40,7 +40,7 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
         prepare: called in thread i, kept to its CPU; returns what it does again and again.
         seconds: of each run, > 0.
     """
-    gate = threading.Barrier(len(cpus))
+    gate, stopped = threading.Barrier(len(cpus)), threading.Event()
 
     def member(number: int) -> list[tuple[float, float]]:
         keep_to(cpus[number])
@@ -48,14 +48,19 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
             chunk, rates = prepare(number), []
             for _ in range(runs):
                 gate.wait()
-                rates.append(_rate(chunk, seconds))
+                rates.append(_rate(chunk, seconds, stopped))
             return rates
         except BaseException:
             gate.abort()
             raise
 
     with ThreadPoolExecutor(len(cpus)) as pool:
-        by_thread = list(pool.map(member, range(len(cpus))))
+        try:
+            by_thread = list(pool.map(member, range(len(cpus))))
+        except BaseException:  # an interrupt above all: nobody waits for the rest of it
+            stopped.set()
+            gate.abort()
+            raise
     return [Run(tuple(rate for rate, _ in run), min(share for _, share in run)) for run in zip(*by_thread, strict=True)]
 
 
@@ -70,9 +75,9 @@ def keep_to(cpu: int) -> None:
     os.sched_setaffinity(0, {cpu})
 
 
-def _rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
+def _rate(chunk: Chunk, seconds: float, stopped: threading.Event) -> tuple[float, float]:
     done, computed, begin = 0.0, time.thread_time(), time.perf_counter()
-    while (now := time.perf_counter()) < begin + seconds or not done:
+    while ((now := time.perf_counter()) < begin + seconds and not stopped.is_set()) or not done:
         done += chunk()
     return done / (now - begin), (time.thread_time() - computed) / (now - begin)
 

@@ -6,8 +6,7 @@ Rule: what is written is what `read_cluster` reads back.
 from __future__ import annotations
 
 from ...simulate.formats.cluster import dump_cluster
-from ...simulate.platform import Cluster, Node
-from .result import Calibration, node_type
+from .result import Calibration, cluster
 from .words import rows
 
 
@@ -30,7 +29,7 @@ def cluster_text(found: Calibration, name: str) -> str:
     if found.remote is not None:
         about.append("remote_access_penalty holds for jobs that are not bound to their memory; 1 where all are.")
     about += [f"Note: {note}." for note in found.notes]
-    data = dump_cluster(Cluster(name, (Node(name, node_type(found, name)),)))
+    data = dump_cluster(cluster(found, name))
     comments = "".join(f"# {' '.join(_plain(line).split())}\n" for line in about)
     return comments + str(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True))
 

@@ -17,7 +17,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.formats.hostlist import parse_cpus
 from ..watch import cpu_model
 
-SYSTEM = Path("/sys/devices/system")
+SYSTEM, CGROUPS = Path("/sys/devices/system"), Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Machine:
     frequency: float | None
 
 
-def machine(system: Path = SYSTEM) -> Machine:
-    """Return what the kernel says of this machine, of the CPUs that this process may use."""
+def machine(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> Machine:
+    """Return what the kernel says of this machine, of the CPUs and the memory that this process may use."""
     allowed = sorted(os.sched_getaffinity(0))
     packages: dict[str, list[int]] = {}
     rank: dict[int, int] = {}
@@ -59,6 +59,7 @@ def machine(system: Path = SYSTEM) -> Machine:
         for path in sorted(system.glob("node/node[0-9]*"))
     ]
     memory = psutil.virtual_memory()
+    room = _room(cgroups)
     return Machine(
         model=cpu_model(),
         cpus=tuple(order),
@@ -66,7 +67,7 @@ def machine(system: Path = SYSTEM) -> Machine:
         memory_nodes=tuple(filter(None, nodes)),
         hardware_threads=max(rank.values()) + 1,
         memory=memory.total,
-        free=memory.available,
+        free=memory.available if room is None else min(memory.available, room),
         cache=sum(dict(_last_caches(system, allowed)).values()) or None,
         frequency=_frequency(system, allowed[0]),
     )
@@ -82,6 +83,17 @@ def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
                 levels.append((_text(path / "level"), _text(path / "shared_cpu_list"), int(size[:-1]) * 1024))
         if levels:
             yield max(levels)[1:]
+
+
+def _room(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Bytes that the control groups which this process is in leave it (cgroup v2); None = no limit that can be read."""
+    own = next((line[3:] for line in _text(membership).splitlines() if line.startswith("0::")), "/")
+    left = []
+    for group in (Path(own), *Path(own).parents):
+        limit, used = (_text(cgroups / str(group).strip("/") / name) for name in ("memory.max", "memory.current"))
+        if limit.isdigit() and used.isdigit():
+            left.append(max(0, int(limit) - int(used)))
+    return min(left, default=None)
 
 
 def _frequency(system: Path, cpu: int) -> float | None:

@@ -73,7 +73,7 @@ def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda te
         date=date,
         model=node.model,
         host=platform.node(),
-        cores=len(node.cpus),
+        cpus=tuple(sorted(node.cpus)),
         sockets=len(node.sockets),
         memory=node.memory,
         frequency=node.frequency,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...simulate.platform import Contention, CpuSharing, NodeType, PiecewiseLinear
+from ...simulate.platform import Cluster, Contention, CpuSharing, Node, NodeType, PiecewiseLinear
 from .curve import CurveFit
 from .figures import Figure
 from .line import PowerFit
@@ -29,7 +29,7 @@ class Calibration:
 
     Args:
         date: ISO 8601, when it began; model: of the processor; host: which node it was.
-        memory: bytes; frequency: Hz, as the kernel says; None = unknown.
+        cpus: ids of those that were measured; memory: bytes; frequency: Hz, as the kernel says; None = unknown.
         curve: the bandwidth curve, bytes/s; bandwidth: its fit.
         speed: steps/s of the reference loop on one core, one core after the other; its spread is over the cores too.
         share: of a core that a job of one process got beside one of three; sharing: what that says.
@@ -42,7 +42,7 @@ class Calibration:
     date: str
     model: str
     host: str
-    cores: int
+    cpus: tuple[int, ...]
     sockets: int
     memory: int
     frequency: float | None
@@ -77,8 +77,8 @@ def node_type(found: Calibration, name: str) -> NodeType:
         fitted |= {"contention": Contention.PIECEWISE_LINEAR, "piecewise": _shortened(found.piecewise.constants)}
     return NodeType(
         name,
-        cores=found.cores,
-        memory=float(found.memory),
+        cores=len(found.cpus),
+        memory=float(found.memory // 2**20 * 2**20),
         memory_bandwidth=rounded(found.bandwidth.most.value),
         sockets=found.sockets,
         speed=rounded(found.speed.value),
@@ -86,14 +86,19 @@ def node_type(found: Calibration, name: str) -> NodeType:
     )
 
 
+def cluster(found: Calibration, name: str) -> Cluster:
+    """Return the node that was calibrated as a cluster; its type has the same name."""
+    return Cluster(name, (Node(name, node_type(found, name), cpus=found.cpus),))
+
+
 def _shortened(constants: PiecewiseLinear) -> PiecewiseLinear:
-    b, c, da, db, dc, dd = (rounded(getattr(constants, name)) for name in NAMES)
+    b, c, da, db, dc, dd = (float(f"{getattr(constants, name):.4g}") for name in NAMES)
     return replace(constants, b=b, c=c, da=da, db=db, dc=dc, dd=dd)
 
 
 def rounded(value: float) -> float:
-    """Four digits: no measurement here is better than that."""
-    return float(f"{value:.4g}")
+    """Three digits: hardly any measurement here is better than that."""
+    return float(f"{value:.3g}")
 
 
 @dataclass(frozen=True, slots=True)

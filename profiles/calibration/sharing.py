@@ -29,8 +29,8 @@ seconds, children = float(sys.argv[1]), int(sys.argv[2])
 for _ in range(children):
     if not os.fork():
         break
-end = time.monotonic() + seconds
-while time.monotonic() < end:
+parent, end = os.getppid(), time.monotonic() + seconds
+while time.monotonic() < end and os.getppid() == parent:
     pass
 """
 _SETTLE_S = 0.2
@@ -69,7 +69,7 @@ def kind(share: Figure) -> CpuSharing | None:
 def _job(cpu: int, seconds: float, children: int) -> Iterator[list[int]]:
     """A job in a session of its own, as a resource manager would start it: the pids of its 1 + children processes.
 
-    It ends by itself after `seconds`, should we be gone before.
+    It ends by itself after `seconds`, and as soon as we are gone.
     """
     argv = [sys.executable, "-I", "-S", "-c", _SPIN, str(seconds), str(children)]
     before = os.sched_getaffinity(0)

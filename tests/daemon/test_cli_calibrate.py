@@ -53,6 +53,19 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     assert "differs from old.yaml by more than 10%:" in out and "speed: not given ->" in out
 
 
+def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
+    node = measure.machine()
+    cpus = (node.cpus * 3)[:3]
+    monkeypatch.setattr(measure, "machine", lambda: replace(node, cpus=cpus, sockets=(cpus,)))
+    assert main(["calibrate", "--seconds", "0.1", "--grid", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    fit = document["piecewise"]
+    assert fit["quality"]["samples"] == 8 * 3 * (2 + 3) and set(fit["intervals"]) == {"b", "c", "da", "db", "dc", "dd"}
+    (kind,) = document["node_types"].values()
+    assert ("piecewise" in kind) != any("does not determine" in note for note in document["notes"])
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 
 import pytest
 
@@ -51,6 +53,16 @@ def test_one_that_fails_leaves_nobody_waiting() -> None:
 
     with pytest.raises((MemoryError, threading.BrokenBarrierError)):
         crew.side_by_side([CPUS[0], CPUS[-1]], prepare, 0.001, 1)
+
+
+def test_an_interrupt_does_not_wait_for_the_end() -> None:
+    threads = threading.active_count()
+    timer = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        crew.side_by_side(CPUS[:1], lambda _: lambda: time.sleep(0.01) or 1.0, 1000.0, 5)
+    timer.join()
+    assert threading.active_count() == threads
 
 
 def test_runs_in_company_do_not_count_where_enough_others_do() -> None:

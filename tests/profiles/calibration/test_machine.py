@@ -56,6 +56,14 @@ def test_only_cpus_that_we_may_use_count(system: Path, monkeypatch: pytest.Monke
     assert (seen.cpus, seen.sockets, seen.memory_nodes) == ((1, 5), ((1, 5),), ((1, 5),))
 
 
+def test_memory_that_a_control_group_does_not_give_is_not_free(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("400000\n")
+    assert machine(cgroups=tmp_path).free == 600_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine(cgroups=tmp_path).free > 600_000
+
+
 def test_a_kernel_that_says_nothing_is_one_socket(tmp_path: Path) -> None:
     seen = machine(tmp_path)
     assert len(seen.sockets) == 1 and seen.memory_nodes == () and seen.cache is None and seen.memory > 0

@@ -22,7 +22,7 @@ def test_the_file_is_read_back_as_the_node_type(found: Calibration, tmp_path: Pa
     path = tmp_path / "n.yaml"
     path.write_text(cluster_text(found, "fast"))
     (node,) = read_cluster(path).nodes
-    assert (node.name, node.type) == ("fast", node_type(found, "fast"))
+    assert (node.name, node.type, node.cpus) == ("fast", node_type(found, "fast"), found.cpus)
 
 
 def test_every_number_of_the_file_says_how_well_it_is_known() -> None:
