@@ -65,9 +65,10 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
 
 
 def undisturbed(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs in which nobody else was on the cores for more than a twentieth; all, where few are such."""
-    good = [run for run in runs if run.on_core >= ALONE]
-    return good if len(good) >= min(LEAST, len(runs)) else list(runs)
+    """Return the runs in which nobody else was on the cores for more than a twentieth; LEAST of them at any rate, then
+    those that were disturbed least."""
+    least = sorted((run.on_core for run in runs), reverse=True)[:LEAST][-1]
+    return [run for run in runs if run.on_core >= min(ALONE, least)]
 
 
 def keep_to(cpu: int) -> None:

@@ -26,14 +26,16 @@ def measure(cpus: Sequence[int], seconds: float, size: int) -> list[Sample]:
     Args:
         cpus: of one memory channel, at least 2.
         seconds: for all of it.
-        size: elements of each array of a task.
+        size: elements of each array of a task; one task's arrays are to be larger than the caches.
     """
     most = min(MOST_OTHERS, len(cpus) - 1)
     each = max(_SHORTEST_S, seconds / (_RUNS * (len(EXTRAS) + len(EXTRAS) * len(BESIDE) * most)))
 
+    arrays = [crew.touched_from(cpu, size) for cpu in cpus[: most + 1]]
+
     def rates(extras: Sequence[int]) -> list[float]:
         """Bytes/s of each task, all of them at once."""
-        runs = crew.side_by_side(cpus[: len(extras)], lambda i: crew.streaming(size, extras[i]), each, _RUNS)
+        runs = crew.side_by_side(cpus[: len(extras)], lambda i: crew.streaming(size, extras[i], arrays[i]), each, _RUNS)
         return [figure(task).value for task in zip(*(run.rates for run in crew.undisturbed(runs)), strict=True)]
 
     alone = {extra: rates([extra])[0] / 1e6 for extra in EXTRAS}

@@ -133,14 +133,14 @@ def _elements(node: Machine, threads: int = 1) -> int:
 
 
 def _speed(bench: _Bench) -> Figure:
-    """Steps of the reference loop a second on a core, one core after the other; of a large node, of some cores."""
+    """Steps of the reference loop in a second on a core, one core after the other; of a large node, of some cores."""
     bench.tell("speed of the cores")
     cpus = bench.node.cpus
     chosen = cpus[:: -(-len(cpus) // MOST_POINTS)]
     seconds = bench.each(_SPEED, len(chosen))
     runs = [run for cpu in chosen for run in crew.side_by_side([cpu], _compute, seconds, RUNS)]
     bench.runs += runs
-    return figure([run.rates[0] / run.on_core for run in crew.undisturbed(runs)])
+    return figure([run.rates[0] / run.on_core for run in runs])
 
 
 def _share(bench: _Bench) -> Figure | None:
@@ -205,7 +205,7 @@ def _piecewise(bench: _Bench) -> PiecewiseFit | None:
             f"no piecewise-linear model: db and dd need two others beside a task, and a socket has {len(cpus)} cores"
         )
         return None
-    fitted = fit_piecewise(grid.measure(cpus, bench.seconds, _elements(bench.node, len(cpus))))
+    fitted = fit_piecewise(grid.measure(cpus, bench.seconds, _elements(bench.node, 2)))
     if fitted is None or not fitted.trusted:
         bench.notes.append("no piecewise-linear model: the grid does not determine its constants (see the JSON)")
     return fitted

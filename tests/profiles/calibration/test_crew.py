@@ -69,6 +69,7 @@ def test_runs_in_company_do_not_count_where_enough_others_do() -> None:
     good, bad = crew.Run((1.0,), 0.99), crew.Run((0.5,), 0.6)
     assert crew.undisturbed([good, bad, good, good, bad]) == [good] * 3
     assert crew.undisturbed([good, bad, bad]) == [good, bad, bad]
+    assert crew.undisturbed([bad, good, crew.Run((0.1,), 0.2), bad]) == [bad, good, bad]
     assert crew.undisturbed([good]) == [good]
 
 
