@@ -39,6 +39,7 @@ class Pilotfish(LazyGroup):
             ".commands.profile", "app", "Measure what jobs need; list, show, import and export profiles."
         ),
         "probes": Lazy(".commands.probes", "probes", "List what can be measured here, why not more, at what cost."),
+        "calibrate": Lazy(".commands.calibrate", "calibrate", "Measure this node; write it as a node type."),
         "simulate": Lazy(".commands.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
         "convert": Lazy(".commands.convert", "convert", "Write a workload or a machine in another format."),
         "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),

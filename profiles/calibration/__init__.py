@@ -1,0 +1,1 @@
+"""Calibration of a node: what it can do, measured; the constants of its models, fitted."""

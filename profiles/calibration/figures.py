@@ -1,0 +1,105 @@
+"""What was measured or fitted, with how well it is known.
+
+Rule: no number without its runs or its interval; what could not be told is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from ..estimate import MAD_TO_SIGMA
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measured number: the median of its runs and their robust spread (1.4826 x MAD), in the number's unit."""
+
+    value: float
+    spread: float
+    runs: int
+
+
+def figure(samples: Sequence[float]) -> Figure:
+    """Return the figure that samples make; at least one."""
+    centre = median(samples)
+    return Figure(centre, MAD_TO_SIGMA * median(abs(sample - centre) for sample in samples), len(samples))
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A fitted constant and its 95 % interval; None where the data cannot tell how far off it may be."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How well a fit describes its data.
+
+    Args:
+        r2: share of the variance that it explains, at most 1; None where the data do not vary.
+        rms: root of the mean squared residual, in the data's unit.
+        worst: largest absolute residual.
+        samples: how many data there were.
+    """
+
+    r2: float | None
+    rms: float
+    worst: float
+    samples: int
+
+
+def quality(measured: Array, fitted: Array) -> Quality:
+    """Return how well `fitted` describes `measured`."""
+    residual = measured - fitted
+    variation = float(((measured - measured.mean()) ** 2).sum())
+    squares = float((residual**2).sum())
+    r2 = 1.0 - squares / variation if variation > 1e-12 * float((measured**2).sum()) else None
+    return Quality(r2, (squares / len(residual)) ** 0.5, float(abs(residual).max()), len(residual))
+
+
+def intervals(values: Array, jacobian: Array, residual: Array) -> tuple[Constant, ...]:
+    """Return constants with their 95 % intervals, by the fit's linearisation.
+
+    Args:
+        values: P fitted constants; jacobian: N x P, of the fitted data; residual: N.
+
+    Source: G. Seber, C. Wild, "Nonlinear Regression" (1989), 2.1; quantile of Student's t by Cornish-Fisher.
+    """
+    samples, constants = jacobian.shape
+    scale = np.linalg.norm(jacobian, axis=0)
+    if samples <= constants or (scale == 0).any() or np.linalg.cond(jacobian / scale) > 1e8:
+        return tuple(Constant(float(value), None, None) for value in values)
+    free = samples - constants
+    inverse = np.linalg.inv((jacobian / scale).T @ (jacobian / scale))
+    errors = np.sqrt(np.diag(inverse) * float(residual @ residual) / free) / scale * student(free)
+    return tuple(
+        Constant(float(value), float(value - error), float(value + error))
+        for value, error in zip(values, errors, strict=True)
+    )
+
+
+def student(free: int) -> float:
+    """Return the 97.5 % quantile of Student's t with `free` >= 1 degrees of freedom (exact for 1 and 2).
+
+    Source: M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions" (1964), 26.7.5.
+    """
+    if free <= 2:
+        return (12.706204736, 4.302652730)[free - 1]
+    z = 1.959963985
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return float(sum(term / free**power for power, term in enumerate(terms)))

@@ -1,0 +1,121 @@
+"""The node that is calibrated, as far as the kernel describes it: CPUs, sockets, memory nodes, caches.
+
+Rule: only what the kernel says; what it does not say is None.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import psutil
+
+from ...simulate.errors import ConfigError
+from ...simulate.formats.hostlist import parse_cpus
+from ..watch import cpu_model
+
+SYSTEM, CGROUPS = Path("/sys/devices/system"), Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is calibrated.
+
+    Args:
+        cpus: those we may use, in the order in which threads are placed: over sockets by turns, second hardware
+            threads of a core last.
+        sockets: CPUs of each socket; memory_nodes: CPUs of each NUMA node that has some.
+        memory, free: bytes; cache: bytes of all last-level caches; frequency: highest, Hz.
+    """
+
+    model: str
+    cpus: tuple[int, ...]
+    sockets: tuple[tuple[int, ...], ...]
+    memory_nodes: tuple[tuple[int, ...], ...]
+    hardware_threads: int
+    memory: int
+    free: int
+    cache: int | None
+    frequency: float | None
+
+
+def machine(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> Machine:
+    """Return what the kernel says of this machine, of the CPUs and the memory that this process may use."""
+    allowed = sorted(os.sched_getaffinity(0))
+    packages: dict[str, list[int]] = {}
+    rank: dict[int, int] = {}
+    for cpu in allowed:
+        topology = system / f"cpu/cpu{cpu}/topology"
+        packages.setdefault(_text(topology / "physical_package_id") or "0", []).append(cpu)
+        siblings = [other for other in _cpus(topology / "thread_siblings_list") if other in allowed]
+        rank[cpu] = siblings.index(cpu) if cpu in siblings else 0
+    sockets = [sorted(cpus, key=lambda cpu: (rank[cpu], cpu)) for cpus in packages.values()]
+    order = [cpu for turn in zip_longest(*sockets) for cpu in turn if cpu is not None]
+    nodes = [
+        tuple(cpu for cpu in _cpus(path / "cpulist") if cpu in allowed)
+        for path in sorted(system.glob("node/node[0-9]*"))
+    ]
+    memory = psutil.virtual_memory()
+    room = _room(cgroups)
+    return Machine(
+        model=cpu_model(),
+        cpus=tuple(order),
+        sockets=tuple(map(tuple, sockets)),
+        memory_nodes=tuple(filter(None, nodes)),
+        hardware_threads=max(rank.values()) + 1,
+        memory=memory.total,
+        free=memory.available if room is None else min(memory.available, room),
+        cache=sum(dict(_last_caches(system, allowed)).values()) or None,
+        frequency=_frequency(system, allowed[0]),
+    )
+
+
+def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
+    """(CPUs that share it, bytes) of the highest level of cache of each CPU."""
+    for cpu in cpus:
+        levels = []
+        for path in (system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
+            size = _text(path / "size")
+            if size.endswith("K") and size[:-1].isdigit():
+                levels.append((_text(path / "level"), _text(path / "shared_cpu_list"), int(size[:-1]) * 1024))
+        if levels:
+            yield max(levels)[1:]
+
+
+def _room(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Bytes that the control groups which this process is in leave it (cgroup v2); None = no limit that can be read."""
+    own = next((line[3:] for line in _text(membership).splitlines() if line.startswith("0::")), "/")
+    left = []
+    for group in (Path(own), *Path(own).parents):
+        limit, used = (_text(cgroups / str(group).strip("/") / name) for name in ("memory.max", "memory.current"))
+        if limit.isdigit() and used.isdigit():
+            left.append(max(0, int(limit) - int(used)))
+    return min(left, default=None)
+
+
+def _frequency(system: Path, cpu: int) -> float | None:
+    """Hz: cpufreq's maximum (kHz), else what /proc/cpuinfo says at the moment (MHz)."""
+    maximum = _text(system / f"cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq")
+    if maximum.isdigit():
+        return int(maximum) * 1e3
+    for line in _text(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith("cpu MHz"):
+            return float(line.partition(":")[2]) * 1e6
+    return None
+
+
+def _cpus(path: Path) -> tuple[int, ...]:
+    try:
+        return parse_cpus(_text(path))
+    except ConfigError:
+        return ()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,151 @@
+"""A calibration as a value, and the node type that it makes.
+
+Rule: what was not measured is left to the node type's own default, and a note says why it was not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...simulate.platform import Cluster, Contention, CpuSharing, Node, NodeType, PiecewiseLinear
+from .curve import CurveFit
+from .figures import Figure
+from .line import PowerFit
+from .piecewise import NAMES, PiecewiseFit
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What so many threads, or busy cores, showed together: bytes/s of the curve, watts of the power."""
+
+    count: int
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All that was found out about a node.
+
+    Args:
+        date: ISO 8601, when it began; model: of the processor; host: which node it was.
+        cpus: ids of those that were measured; memory: bytes; frequency: Hz, as the kernel says; None = unknown.
+        curve: the bandwidth curve, bytes/s; bandwidth: its fit.
+        speed: steps/s of the reference loop on one core, one core after the other; its spread is over the cores too.
+        share: of a core that a job of one process got beside one of three; sharing: what that says.
+        remote: time to stream remote memory by that of local memory; None = one memory node only.
+        power: its fit; watts: its data.
+        piecewise: constants of the piecewise-linear model, where its grid was measured.
+        notes: what could not be measured, and why; what limits the numbers.
+    """
+
+    date: str
+    model: str
+    host: str
+    cpus: tuple[int, ...]
+    sockets: int
+    memory: int
+    frequency: float | None
+    curve: tuple[Point, ...]
+    bandwidth: CurveFit
+    speed: Figure
+    share: Figure | None = None
+    sharing: CpuSharing | None = None
+    remote: Figure | None = None
+    watts: tuple[Point, ...] = ()
+    power: PowerFit | None = None
+    piecewise: PiecewiseFit | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values for JSON."""
+        return asdict(self)
+
+
+def node_type(found: Calibration, name: str) -> NodeType:
+    """Return the node type that a calibration makes."""
+    fitted: dict[str, Any] = {}
+    if found.frequency is not None:
+        fitted["frequency"] = found.frequency
+    if found.sharing is not None:
+        fitted["cpu_sharing"] = found.sharing
+    if found.remote is not None:
+        fitted["remote_access_penalty"] = rounded(max(1.0, found.remote.value))
+    if found.power is not None:
+        fitted["power"] = found.power.power(found.sockets)
+    if found.piecewise is not None and found.piecewise.trusted:
+        fitted |= {"contention": Contention.PIECEWISE_LINEAR, "piecewise": _shortened(found.piecewise.constants)}
+    return NodeType(
+        name,
+        cores=len(found.cpus),
+        memory=float(found.memory // 2**20 * 2**20),
+        memory_bandwidth=rounded(found.bandwidth.most.value),
+        sockets=found.sockets,
+        speed=rounded(found.speed.value),
+        **fitted,
+    )
+
+
+def cluster(found: Calibration, name: str) -> Cluster:
+    """Return the node that was calibrated as a cluster; its type has the same name."""
+    return Cluster(name, (Node(name, node_type(found, name), cpus=found.cpus),))
+
+
+def _shortened(constants: PiecewiseLinear) -> PiecewiseLinear:
+    b, c, da, db, dc, dd = (float(f"{getattr(constants, name):.4g}") for name in NAMES)
+    return replace(constants, b=b, c=c, da=da, db=db, dc=dc, dd=dd)
+
+
+def rounded(value: float) -> float:
+    """Three digits: hardly any measurement here is better than that."""
+    return float(f"{value:.3g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A number of a node type that is not what it was; `ratio` is new / old."""
+
+    key: str
+    old: float | str | None
+    new: float | str | None
+    ratio: float | None = None
+
+
+def changes(old: NodeType, found: Calibration, bound: float) -> tuple[Change, ...]:
+    """Return what differs from `old` by more than `bound` (0.1 = a tenth, up or down), in the order of its keys.
+
+    What was not measured this time has not changed; what was not known before has.
+    """
+    before, after = _numbers(old), _numbers(node_type(found, old.name))
+    if found.sharing is None:
+        del after["cpu_sharing"]
+    seen = []
+    for key, now in after.items():
+        was = before.get(key)
+        if now is None or was == now:
+            continue
+        if not isinstance(was, float) or not isinstance(now, float) or was == 0:
+            seen.append(Change(key, was, now))
+        elif not 1 / (1 + bound) <= now / was <= 1 + bound:
+            seen.append(Change(key, was, now, now / was))
+    return tuple(seen)
+
+
+def _numbers(kind: NodeType) -> dict[str, Any]:
+    """What a calibration tells of a node type, by key; None = it does not say."""
+    numbers: dict[str, Any] = {
+        "cores": float(kind.cores),
+        "sockets": float(kind.sockets),
+        "memory": kind.memory,
+        "memory_bandwidth": kind.memory_bandwidth,
+        "speed": kind.speed,
+        "cpu_sharing": str(kind.cpu_sharing),
+        "remote_access_penalty": kind.remote_access_penalty,
+    }
+    if kind.power is not None:
+        for key in ("per_core", "per_socket"):
+            numbers[f"power.{key}"] = getattr(kind.power, key)
+    if kind.piecewise is not None:
+        for key in NAMES:
+            numbers[f"piecewise.{key}"] = getattr(kind.piecewise, key)
+    return numbers

@@ -1,0 +1,107 @@
+"""How cores are shared between jobs: a job of one process beside a job of three on one core.
+
+Rule: shares are of what the four got together, so that other load on the core does not matter; a share between
+those of the two kinds is neither, and said to be unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+
+from ...simulate.platform import CpuSharing
+from .figures import Figure
+
+OTHERS = 3
+#: The share of the job of one process: half of the core by jobs, a quarter by threads.
+BY_JOB, BY_THREAD = 0.5, 1 / (OTHERS + 1)
+_UNSURE = 0.06
+_SPIN = """
+import os, sys, time
+seconds, children = float(sys.argv[1]), int(sys.argv[2])
+for _ in range(children):
+    if not os.fork():
+        break
+parent, end = os.getppid(), time.monotonic() + seconds
+while time.monotonic() < end and os.getppid() == parent:
+    pass
+"""
+_SETTLE_S = 0.2
+
+
+def shares(cpu: int, seconds: float, runs: int) -> list[float]:
+    """Return for each run the share of the core that the job of one process got.
+
+    Args:
+        seconds: of each run, > 0.
+
+    Raises:
+        OSError: a process could not be started, or the kernel counts no time (no schedstat).
+    """
+    whole = runs * seconds + 30.0
+    with _job(cpu, whole, 0) as one, _job(cpu, whole, OTHERS - 1) as three:
+        found = []
+        for _ in range(runs):
+            before = [_on_core(one), _on_core(three)]
+            time.sleep(seconds)
+            single, rest = (_on_core(job) - was for job, was in zip((one, three), before, strict=True))
+            found.append(single / max(1.0, single + rest))
+        return found
+
+
+def kind(share: Figure) -> CpuSharing | None:
+    """Return how cores are shared, None where the share speaks for neither."""
+    if share.value > BY_JOB - (BY_JOB - BY_THREAD) / 2 + _UNSURE:
+        return CpuSharing.PER_JOB
+    if share.value < BY_THREAD + (BY_JOB - BY_THREAD) / 2 - _UNSURE:
+        return CpuSharing.PER_THREAD
+    return None
+
+
+@contextlib.contextmanager
+def _job(cpu: int, seconds: float, children: int) -> Iterator[list[int]]:
+    """A job in a session of its own, as a resource manager would start it: the pids of its 1 + children processes.
+
+    It ends by itself after `seconds`, and as soon as we are gone.
+    """
+    argv = [sys.executable, "-I", "-S", "-c", _SPIN, str(seconds), str(children)]
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {cpu})
+        process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
+    finally:
+        os.sched_setaffinity(0, before)
+    try:
+        yield _family(process.pid, children)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _family(pid: int, children: int) -> list[int]:
+    """Wait until all processes of a job are there and compute."""
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        found = [child.pid for child in psutil.Process(pid).children()]
+        if len(found) == children:
+            time.sleep(_SETTLE_S)
+            return [pid, *found]
+        time.sleep(0.01)
+    raise OSError(f"a job of {children + 1} processes did not start in time")
+
+
+def _on_core(pids: list[int]) -> float:
+    """Nanoseconds that processes were on a core (proc(5): /proc/PID/schedstat)."""
+    total = 0.0
+    for pid in pids:
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            total += float(file.read().split()[0])
+    return total

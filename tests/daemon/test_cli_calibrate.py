@@ -1,0 +1,99 @@
+"""`pilotfish calibrate` as a person types it; the machine is this one, as if it had small caches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.plot.calibration import draw
+from pilotfish.profiles.calibration import measure
+from pilotfish.simulate.formats.cluster import read_cluster
+from tests.profiles.calibration.calibrations import BARE, FULL
+
+Capture = pytest.CaptureFixture[str]
+OTHER = """
+schema: pilotfish/cluster/v1
+node_types: {a: {cores: 1, memory: 1GB, memory_bandwidth: 1kB/s}}
+nodes: [{names: n, type: a}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = replace(measure.machine(), cache=2**20)
+    monkeypatch.setattr(measure, "machine", lambda: node)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> None:
+    Path("old.yaml").write_text(OTHER)
+    argv = ["calibrate", "--seconds", "0.5", "--name", "fast", "--out", "fast.yaml", "--plot", "fast.svg"]
+    assert main(argv) == 0
+    said = capsys.readouterr()
+    assert "memory_bandwidth" in said.out and "speed" in said.out and max(map(len, said.out.splitlines())) <= 80
+    assert said.err == ("pilotfish: the node type is in fast.yaml\npilotfish: the picture is in fast.svg\n")
+    (node,) = read_cluster("fast.yaml").nodes
+    assert node.name == node.type.name == "fast" and node.type.memory_bandwidth > 1e8
+    assert "threads that stream" in Path("fast.svg").read_text()
+    assert main(["calibrate", "--seconds", "0.5", "--compare", "old.yaml", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "pilotfish/calibration/v1" and document["date"] and document["curve"]
+    assert {"memory_bandwidth", "speed"} <= {change["key"] for change in document["changes"]}
+
+
+def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
+    Path("old.yaml").write_text(OTHER)
+    assert main(["calibrate", "--seconds", "0.1", "--compare", "old.yaml"]) == 0
+    out = capsys.readouterr().out
+    assert "differs from old.yaml by more than 10%:" in out and "speed: not given ->" in out
+
+
+def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
+    node = measure.machine()
+    cpus = (node.cpus * 3)[:3]
+    monkeypatch.setattr(measure, "machine", lambda: replace(node, cpus=cpus, sockets=(cpus,)))
+    assert main(["calibrate", "--seconds", "0.1", "--grid", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    fit = document["piecewise"]
+    assert fit["quality"]["samples"] == 8 * 3 * (2 + 3) and set(fit["intervals"]) == {"b", "c", "da", "db", "dc", "dd"}
+    (kind,) = document["node_types"].values()
+    assert ("piecewise" in kind) != any("does not determine" in note for note in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["--seconds", "0"], 64, "--seconds"),
+        (["--seconds", "nan"], 64, "--seconds"),
+        (["--bound", "nan"], 64, "--bound"),
+        (["--bound", "-1"], 64, "--bound"),
+        (["--name", ""], 64, "printable text"),
+        (["--out", "x.txt"], 64, "no known ending (allowed: .yaml, .yml)"),
+        (["--plot", "x.pdf"], 64, "no known ending (allowed: .svg, .png)"),
+        (["--out", "nowhere/x.yaml"], 1, "no such folder"),
+        (["--compare", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
+        (["--compare", "old.yaml", "--name", "b"], 1, "none is named 'b'"),
+        (["more"], 64, "more"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_measured(
+    argv: list[str], code: int, why: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "machine", lambda: pytest.fail("it was measured"))
+    Path("old.yaml").write_text(OTHER)
+    assert main(["calibrate", *argv]) == code
+    assert why in " ".join(capsys.readouterr().err.split())
+
+
+def test_all_that_was_fitted_is_drawn(tmp_path: Path) -> None:
+    draw(FULL, tmp_path / "full.svg")
+    draw(BARE, tmp_path / "bare.svg")
+    full, bare = ((tmp_path / f"{name}.svg").read_text() for name in ("full", "bare"))
+    assert "power of the processors" in full and "piecewise-linear" in full
+    assert "power of the processors" not in bare and "memory bandwidth" in bare

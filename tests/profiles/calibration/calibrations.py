@@ -1,0 +1,44 @@
+"""Calibrations to look at, with everything in them or hardly anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pilotfish.profiles.calibration.curve import fit_curve
+from pilotfish.profiles.calibration.figures import Constant, Figure, Quality
+from pilotfish.profiles.calibration.line import fit_power
+from pilotfish.profiles.calibration.piecewise import NAMES, PiecewiseFit
+from pilotfish.profiles.calibration.result import Calibration, Point
+from pilotfish.simulate.platform import CpuSharing, PiecewiseLinear
+
+BARE = Calibration(
+    date="2026-03-01T12:00:00+00:00",
+    model="Some CPU",
+    host="n1",
+    cpus=(0, 1, 2, 3),
+    sockets=1,
+    memory=16 * 2**30,
+    frequency=None,
+    curve=(Point(1, Figure(12e9, 1e8, 5)), Point(2, Figure(20e9, 1e8, 5)), Point(4, Figure(20.1e9, 1e8, 5))),
+    bandwidth=fit_curve([1, 1, 2, 2, 4, 4], [12e9, 12.1e9, 20e9, 20.1e9, 20e9, 20.2e9]),
+    speed=Figure(5e8, 1e6, 20),
+    notes=("power is not known: no counter",),
+)
+_VALUES = (-1.85e-5, 32000.0, 1.75, 3500.0, 45000.0, 3000.0)
+GRID = PiecewiseFit(
+    PiecewiseLinear(*_VALUES),
+    {name: Constant(value, value - 1, value + 1) for name, value in zip(NAMES, _VALUES, strict=True)},
+    Quality(0.99, 0.01, 0.05, 90),
+    (1.0, 0.5),
+    (0.99, 0.52),
+)
+FULL = replace(
+    BARE,
+    frequency=3.4e9,
+    share=Figure(0.26, 0.01, 5),
+    sharing=CpuSharing.PER_THREAD,
+    remote=Figure(1.41, 0.02, 5),
+    watts=(Point(0, Figure(3.0, 0.1, 5)), Point(1, Figure(11.7, 0.1, 5)), Point(4, Figure(30.1, 0.1, 5))),
+    power=fit_power([0, 1, 1, 4, 4], [3.0, 11.7, 11.8, 30.1, 30.2]),
+    piecewise=GRID,
+)

@@ -1,0 +1,91 @@
+"""Threads side by side: they do real work, on the CPUs that they are given."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from pilotfish.profiles.calibration import crew
+from pilotfish.profiles.calibration.grid import BESIDE, EXTRAS, measure
+from pilotfish.profiles.calibration.measure import MOST_POINTS, counts
+from pilotfish.profiles.calibration.sharing import OTHERS, shares
+
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+def test_a_triad_is_one() -> None:
+    arrays = crew.touched(1000)
+    moved = crew.streaming(1000, arrays=arrays)()
+    assert moved == 24 * 1000 and (arrays[0] == 2.0 + 3.0 * 3.0).all()
+
+
+def test_computing_between_blocks_asks_for_less_bandwidth() -> None:
+    def rate(extra: int) -> float:
+        (run,) = crew.side_by_side(CPUS[:1], lambda _: crew.streaming(1 << 16, extra), 0.01, 1)
+        return run.rates[0]
+
+    crew.warm_up()
+    assert rate(20_000) < 0.5 * rate(0)
+
+
+def test_each_thread_is_kept_to_its_cpu_and_ours_is_not() -> None:
+    seen: dict[int, set[int]] = {}
+
+    def prepare(number: int) -> crew.Chunk:
+        seen[number] = set(os.sched_getaffinity(0))
+        return lambda: 1.0
+
+    runs = crew.side_by_side(CPUS, prepare, 0.002, 2)
+    assert seen == {i: {cpu} for i, cpu in enumerate(CPUS)}
+    assert sorted(os.sched_getaffinity(0)) == CPUS
+    assert len(runs) == 2 and all(len(run.rates) == len(CPUS) and min(run.rates) > 0 for run in runs)
+
+
+def test_one_that_fails_leaves_nobody_waiting() -> None:
+    def prepare(number: int) -> crew.Chunk:
+        if number == 0:
+            raise MemoryError("no room")
+        return lambda: 1.0
+
+    with pytest.raises((MemoryError, threading.BrokenBarrierError)):
+        crew.side_by_side([CPUS[0], CPUS[-1]], prepare, 0.001, 1)
+
+
+def test_an_interrupt_does_not_wait_for_the_end() -> None:
+    threads = threading.active_count()
+    timer = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        crew.side_by_side(CPUS[:1], lambda _: lambda: time.sleep(0.01) or 1.0, 1000.0, 5)
+    timer.join()
+    assert threading.active_count() == threads
+
+
+def test_runs_in_company_do_not_count_where_enough_others_do() -> None:
+    good, bad = crew.Run((1.0,), 0.99), crew.Run((0.5,), 0.6)
+    assert crew.undisturbed([good, bad, good, good, bad]) == [good] * 3
+    assert crew.undisturbed([good, bad, bad]) == [good, bad, bad]
+    assert crew.undisturbed([bad, good, crew.Run((0.1,), 0.2), bad]) == [bad, good, bad]
+    assert crew.undisturbed([good]) == [good]
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 3, 7, 16, 96, 1000])
+def test_a_curve_has_few_points_with_one_thread_and_all(cpus: int) -> None:
+    points = counts(cpus)
+    assert points[0] == 1 and points[-1] == cpus and points == sorted(set(points)) and len(points) <= MOST_POINTS
+
+
+def test_jobs_beside_each_other_on_a_core_get_shares_of_it_and_are_gone_afterwards() -> None:
+    found = shares(CPUS[-1], 0.05, 2)
+    assert len(found) == 2 and all(0.0 < share < 1.0 for share in found)
+    assert OTHERS == 3
+
+
+def test_a_grid_has_a_sample_for_each_task_of_each_mix() -> None:
+    samples = measure(CPUS[:2], 0.0, 4096) if len(CPUS) > 1 else []
+    assert len(samples) == (len(EXTRAS) * len(BESIDE) * 2 if len(CPUS) > 1 else 0)
+    assert all(sample.speed > 0 and sample.total >= sample.rate for sample in samples)

@@ -1,0 +1,69 @@
+"""What the kernel says of CPUs, sockets, memory nodes and caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotfish.profiles.calibration.machine import machine
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two sockets of two cores of two hardware threads: CPUs 0-3 and, their siblings, 4-7."""
+    for cpu in range(8):
+        socket = cpu % 4 // 2
+        files = {
+            "topology/physical_package_id": str(socket),
+            "topology/thread_siblings_list": f"{cpu % 4},{cpu % 4 + 4}",
+            "cache/index0/level": "1",
+            "cache/index0/size": "32K",
+            "cache/index0/shared_cpu_list": f"{cpu % 4},{cpu % 4 + 4}",
+            "cache/index3/level": "3",
+            "cache/index3/size": "1024K",
+            "cache/index3/shared_cpu_list": f"{2 * socket}-{2 * socket + 1},{2 * socket + 4}-{2 * socket + 5}",
+            "cpufreq/cpuinfo_max_freq": "3400000",
+        }
+        for name, text in files.items():
+            path = tmp_path / f"cpu/cpu{cpu}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+    for node, cpus in enumerate(("0-1,4-5", "2-3,6-7", "")):
+        (tmp_path / f"node/node{node}").mkdir(parents=True)
+        (tmp_path / f"node/node{node}/cpulist").write_text(cpus + "\n")
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)))
+    return tmp_path
+
+
+def test_threads_go_to_sockets_by_turns_and_to_second_hardware_threads_last(system: Path) -> None:
+    seen = machine(system)
+    assert seen.cpus == (0, 2, 1, 3, 4, 6, 5, 7)
+    assert seen.sockets == ((0, 1, 4, 5), (2, 3, 6, 7))
+    assert seen.hardware_threads == 2
+
+
+def test_memory_nodes_caches_and_frequency(system: Path) -> None:
+    seen = machine(system)
+    assert seen.memory_nodes == ((0, 1, 4, 5), (2, 3, 6, 7))  # one without CPUs is no place to compute
+    assert seen.cache == 2 * 1024 * 1024
+    assert seen.frequency == 3.4e9
+
+
+def test_only_cpus_that_we_may_use_count(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 5})
+    seen = machine(system)
+    assert (seen.cpus, seen.sockets, seen.memory_nodes) == ((1, 5), ((1, 5),), ((1, 5),))
+
+
+def test_memory_that_a_control_group_does_not_give_is_not_free(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("400000\n")
+    assert machine(cgroups=tmp_path).free == 600_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine(cgroups=tmp_path).free > 600_000
+
+
+def test_a_kernel_that_says_nothing_is_one_socket(tmp_path: Path) -> None:
+    seen = machine(tmp_path)
+    assert len(seen.sockets) == 1 and seen.memory_nodes == () and seen.cache is None and seen.memory > 0
