@@ -38,6 +38,7 @@ class Pilotfish(LazyGroup):
         "profile": Lazy(
             ".commands.profile", "app", "Measure what jobs need; list, show, import and export profiles."
         ),
+        "predict": Lazy(".commands.predict", "app", "Predict what jobs need from those that ended; measure how well."),
         "simulate": Lazy(".commands.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
         "convert": Lazy(".commands.convert", "convert", "Write a workload or a machine in another format."),
         "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),
