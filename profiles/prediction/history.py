@@ -1,4 +1,4 @@
-"""Prediction from the jobs most like this one: those of the first kind of which some have ended.
+"""Prediction from the jobs most like this one: those of the first kind of which enough have ended.
 
 Rule: a quantile over the latest jobs of a kind, in which each job weighs less than the one that ended after it. Jobs of
 one person or program are compared by what they needed, others by the share of their limit that they needed.
@@ -32,19 +32,23 @@ KINDS = (
     ("walltime",),
     (),
 )
-#: So many of the latest jobs of a kind count, each this much less than the next one: a third of the weight is on the
-#: last four, and a user who changes habits is followed within ten jobs.
-LATEST, AGEING = 25, 0.9
+#: So many of the latest jobs of a kind count, each this much less than the next one: two thirds of the weight is on the
+#: last 13, and a user who changes habits is followed after as many.
+LATEST, AGEING = 25, 0.95
 #: The quantile that is predicted: above the median, as a job that outlasts its prediction does more harm than one that
 #: ends before it.
-QUANTILE = 0.7
+QUANTILE = 0.65
 _LOW, _HIGH = 0.1, 0.9
-_WEIGHTS = tuple(AGEING**age for age in range(LATEST))
+_WEIGHTS = tuple(AGEING**age for age in range(1, LATEST + 1))
+#: The weight of so many jobs.
+_HELD = (0.0, *accumulate(_WEIGHTS))
 _NAMES = tuple(", ".join(kind) or "any job" for kind in KINDS)
 
 
 class History:
     """Predicts a quantile of what the latest jobs like this one needed; O(1) in the number of jobs.
+
+    Where no kind has jobs enough for the quantile, the most that jobs of the first one with any needed is predicted.
 
     Args:
         quantile: (0, 1); the higher, the fewer jobs need more than predicted.
@@ -54,18 +58,29 @@ class History:
         if not 0 < quantile < 1:
             raise ValueError(f"quantile {quantile} is not between 0 and 1")
         self._wanted = (quantile, _LOW, _HIGH)
+        self._enough = enough(quantile)
         self._kinds = [_Kind(kind) for kind in KINDS]
 
     def predict(self, job: Asked) -> Prediction | None:
-        """The quantile over the first kind with jobs in it; the limit where no job has ended yet."""
-        for kind, name in zip(self._kinds, _NAMES, strict=True):
+        """The quantile over the first kind with enough jobs in it; the limit where no job has ended yet."""
+        found = self._closest(job)
+        if found is None:
+            return of_limit(job)
+        place, latest = found
+        scale = self._kinds[place].scale(job)
+        value, low, high = (at_most(bound * scale, job.limit) for bound in quantiles(latest, self._wanted))
+        return Prediction(value, _NAMES[place], len(latest), low, high)
+
+    def _closest(self, job: Asked) -> tuple[int, Sequence[float]] | None:
+        """The first kind with enough jobs, else the first with any: its place in `KINDS`, and its latest jobs."""
+        found = None
+        for place, kind in enumerate(self._kinds):
             latest = kind.latest(job)
-            if latest:
-                scale = kind.scale(job)
-                found = (at_most(value * scale, job.limit) for value in quantiles(latest, self._wanted))
-                value, low, high = found
-                return Prediction(value, name, len(latest), low, high)
-        return of_limit(job)
+            if latest and len(latest) >= self._enough:
+                return place, latest
+            if latest and found is None:
+                found = place, latest
+        return found
 
     def learn(self, job: Asked, value: float) -> None:
         """Add the job to all kinds that it is of."""
@@ -114,14 +129,25 @@ def _key_of(places: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda traits: tuple(traits[place] for place in places)
 
 
+def enough(quantile: float) -> int:
+    """So many jobs bear a quantile; `LATEST`, where even they do not."""
+    return next((jobs for jobs in range(1, LATEST) if _HELD[jobs] >= quantile * (1 + _HELD[jobs])), LATEST)
+
+
 def quantiles(newest_first: Iterable[float], wanted: Sequence[float]) -> list[float]:
-    """Quantiles of at most `LATEST` values, each of which weighs `AGEING` times the one that came after it. O(1).
+    """Upper bounds that the next value of a series keeps to with these probabilities, O(1).
+
+    The value to come has weight 1 and may be anything, each of the others weighs `AGEING` times the one after it; the
+    bound is the least value up to which there is so much of the whole weight, or the largest where they do not bear it.
 
     Args:
-        newest_first: the values, at least one.
-        wanted: in (0, 1); the answer is the least value up to which there is so much of the weight.
+        newest_first: the values, 1 to `LATEST`.
+        wanted: probabilities in (0, 1).
+
+    Source: Barber, Candes, Ramdas and Tibshirani, "Conformal prediction beyond exchangeability" (Annals of Statistics
+    51(2), 2023), section 3.
     """
     pairs = sorted(zip(newest_first, _WEIGHTS, strict=False))
     reached = list(accumulate(weight for _, weight in pairs))
     last = len(pairs) - 1
-    return [pairs[min(bisect_left(reached, quantile * reached[-1]), last)][0] for quantile in wanted]
+    return [pairs[min(bisect_left(reached, quantile * (1 + reached[-1])), last)][0] for quantile in wanted]

@@ -37,7 +37,8 @@ class Prediction:
         value: the quantile that was asked for, in the unit of the limit, and at most the limit.
         kind: what the jobs behind it have in common with this one, such as `user, size`; `LIMIT`: none is known.
         jobs: how many jobs it comes from.
-        low, high: quantiles 0.1 and 0.9 of those jobs, at most the limit; None where it comes from no distribution.
+        low, high: bounds that such a job exceeds with probability 0.9 and 0.1, as far as so many jobs tell, and at most
+            the limit; None where it comes from no distribution.
     """
 
     value: float

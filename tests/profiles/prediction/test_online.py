@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.baselines import Estimate, LastTwo
-from pilotfish.profiles.prediction.history import AGEING, LATEST, History, quantiles
+from pilotfish.profiles.prediction.history import AGEING, LATEST, History, enough, quantiles
 from pilotfish.profiles.prediction.jobs import LIMIT, TRAITS, Asked
 from pilotfish.profiles.prediction.online import Observations, predict_all
 
@@ -73,12 +73,20 @@ def test_a_higher_quantile_predicts_no_less(observed):
 
 
 @given(st.lists(times, min_size=1, max_size=LATEST), st.floats(0.01, 0.99))
-def test_quantiles_hold_their_share_of_the_weight(values, wanted):
+def test_a_bound_is_the_least_with_its_share_of_the_weight(values, wanted):
     (found,) = quantiles(values, [wanted])
-    weights = AGEING ** np.arange(len(values))
-    share = weights[np.array(values) <= found].sum() / weights.sum()
-    below = weights[np.array(values) < found].sum() / weights.sum()
-    assert below < wanted + 1e-9 and share >= wanted - 1e-9
+    weights = AGEING ** np.arange(1, len(values) + 1)
+    whole = weights.sum() + 1
+    assert weights[np.array(values) < found].sum() / whole < wanted + 1e-9
+    assert weights[np.array(values) <= found].sum() / whole >= wanted - 1e-9 or found == max(values)
+
+
+@given(st.lists(times, min_size=LATEST, max_size=LATEST, unique=True), st.floats(0.01, 0.99))
+def test_enough_jobs_are_those_whose_largest_bears_the_quantile(values, wanted):
+    jobs = enough(wanted)
+    weights = np.cumsum(AGEING ** np.arange(1, LATEST + 1))
+    assert jobs == LATEST or weights[jobs - 1] / (1 + weights[jobs - 1]) >= wanted
+    assert jobs == 1 or weights[jobs - 2] / (1 + weights[jobs - 2]) < wanted
 
 
 def test_a_job_does_not_learn_from_itself_nor_from_one_that_ends_as_it_is_submitted():
@@ -91,20 +99,29 @@ def test_a_job_does_not_learn_from_itself_nor_from_one_that_ends_as_it_is_submit
 
 def test_habits_that_change_are_followed():
     history = History(0.5)
-    for value in [10.0] * 100 + [50.0] * 10:
+    for value in [10.0] * 100 + [50.0] * 14:
         history.learn(job(), value)
     assert history.predict(job()).value == 50.0
 
 
-def test_the_closest_kind_answers_and_says_so():
+def test_the_closest_kind_with_enough_jobs_answers_and_says_so():
     history = History(0.5)
     for program, value in (("a", 10.0), ("b", 20.0), ("b", 21.0), ("b", 22.0)):
         history.learn(job(executable=program), value)
     known = history.predict(job(executable="b"))
-    assert (known.value, known.kind, known.jobs) == (21.0, "user, executable, size, walltime", 3)
+    assert (known.value, known.kind, known.jobs) == (22.0, "user, executable, size, walltime", 3)
+    assert history.predict(job(executable="a")).kind == "user, size, walltime"
     assert history.predict(job(executable="c", size=2)).kind == "user, walltime"
     assert history.predict(job(user=2)).kind == "size, walltime"
     assert history.predict(job(user=2, limit=1000.0)).kind == "any job"
+
+
+def test_where_no_kind_has_enough_the_closest_with_any_answers():
+    history = History(0.9)
+    history.learn(job(executable="a"), 10.0)
+    history.learn(job(executable="b"), 90.0)
+    made = history.predict(job(executable="a"))
+    assert (made.value, made.kind, made.jobs) == (10.0, "user, executable, size, walltime", 1)
 
 
 def test_strangers_are_predicted_a_share_of_their_limit():
