@@ -5,6 +5,7 @@ Rule: every predictor is given the same jobs in the same order, and none sees mo
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +84,51 @@ def evaluate(
     from ..render.screen import Screen
 
     show_evaluation(Screen(), workload.name, need, found)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def command(
+    words: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command, as a job would have it.")],
+    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes that it is to run on.")] = 1,
+    walltime: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="The user's limit; no more than that is predicted.")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+) -> None:
+    """Tell what COMMAND needs: as measured, or predicted from runs of the same program with other arguments.
+
+    It is what a job with this command and no profile of its own is planned with; it is not run.
+
+    \b
+    Examples:
+      pilotfish predict command -- ./align.sh -n 8 reads.fastq
+      pilotfish predict command --walltime 600 --json -- ./align.sh -n 8 reads.fastq
+    """
+    from ...profiles.store import ProfileStore
+    from ...simulate.job import DEFAULT_PROFILE, Job
+    from ..paths import profile_store_path
+
+    if walltime is not None and not 0 < walltime < inf:
+        raise inputs.bad("--walltime", f"{walltime:g} (allowed: seconds, above 0)")
+    keep = ProfileStore(store or profile_store_path())
+    found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
+    if found is None:
+        raise ConfigError(str(keep.path), "", f"nothing like {words[0]!r} ever ran; see pilotfish profile run")
+    if as_json:
+        import json
+
+        from ...profiles.schema import dump_entry
+
+        document = {"schema": "pilotfish/profiles/v1", "profiles": {found.name: dump_entry(found)}}
+        print(json.dumps(document, indent=2, allow_nan=False))
+        return
+    from ..render.profiles import show_profile
+
+    show_profile(found, keep.statistics(found.name))
 
 
 def _tell(found: Evaluation) -> None:

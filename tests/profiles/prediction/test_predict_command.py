@@ -48,6 +48,21 @@ def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
     assert said in " ".join(capfd.readouterr().err.split())
 
 
+def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
+    assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
+    assert "nothing like '/bin/echo' ever ran" in capfd.readouterr().err
+    assert main(["profile", "run", "/bin/echo", "1"]) == 0
+    capfd.readouterr()
+    assert main(["predict", "command", "/bin/echo", "3"]) == 0
+    out = capfd.readouterr().out
+    assert "source: predicted" in out and "from 1 command of the same program and options" in out
+    assert main(["predict", "command", "--json", "/bin/echo", "3"]) == 0
+    assert json.loads(capfd.readouterr().out)["profiles"]["cmd: echo 3"]["source"] == "predicted"
+    for wrong in ("soon", "0", "nan", "inf"):
+        assert main(["predict", "command", "--walltime", wrong, "/bin/echo"]) == 64
+
+
 def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
     (tmp_path / "no.swf").write_bytes(b"\x00\xff not a trace\n")
     for path in (tmp_path / "no.swf", tmp_path / "none.swf"):
