@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT 
 CREATE INDEX run_of ON run (name, id);
 """
 #: "!" is what comes after a blank.
-_OF_PROGRAM = "SELECT name FROM run WHERE name = ? OR name >= ? AND name < ? GROUP BY name ORDER BY MAX(id) DESC"
+_OF_PROGRAM = """
+SELECT name FROM run WHERE name = ? OR name >= ? AND name < ? GROUP BY name ORDER BY MAX(id) DESC LIMIT 1000
+"""
 
 
 class ProfileStore:
@@ -51,7 +53,7 @@ class ProfileStore:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._seen: dict[str, Profile | None] = {}
-        self._ran: dict[str, list[str]] = {}
+        self._ran: dict[str, tuple[str, Sequence[str]]] = {}
         self._data_version = -1
 
     def __call__(self, name: str) -> Profile | None:
@@ -130,7 +132,7 @@ class ProfileStore:
         known = self.get(name)
         if known is not None:
             return known
-        common, others = relatives.chosen(name, self._relatives(name))
+        common, others = self._relatives(name)
         profiles = [profile for other in others if (profile := self.get(other))]
         return relatives.predicted(name, common, profiles, job.walltime, job.memory)
 
@@ -163,16 +165,16 @@ class ProfileStore:
                 self._connection.close()
             self._connection, self._seen, self._ran, self._data_version = None, {}, {}, -1
 
-    def _relatives(self, name: str) -> list[str]:
-        """Names of the commands of the same program that ran, that which ran last first; O(log n + them), once."""
-        program = relatives.program(name)
+    def _relatives(self, name: str) -> tuple[str, Sequence[str]]:
+        """What a command has in common with those to go by, and their names; looked up once for all of its shape."""
+        program, shape = relatives.program(name), relatives.shape(name)
         with self._reading() as connection:
             if connection is None or program is None:
-                return []
-            if program not in self._ran:
+                return "", ()
+            if shape not in self._ran:
                 found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
-                self._ran[program] = [other for (other,) in found]
-            return self._ran[program]
+                self._ran[shape] = relatives.chosen(name, [other for (other,) in found])
+            return self._ran[shape]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()

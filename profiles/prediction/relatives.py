@@ -60,7 +60,7 @@ def predicted(
     times = [one.isolated_time for one in used]
     middle, low, high = quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
-    most = quantiles([one.memory for one in used], (_HIGH,))[0]
+    most = quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
     dates = [one.provenance.date for one in used if one.provenance.date]
     commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
     return replace(

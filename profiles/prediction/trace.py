@@ -1,7 +1,7 @@
 """A trace of the Standard Workload Format as jobs to predict: run times, or memory.
 
-Rule: below 0 is not known, as the format has it, and so is a column in which all jobs are alike; an estimate is the
-requested time or memory, never made up from what was used.
+Rule: below 0 is not known, as the format has it, nor is an amount of 0 or a column in which all jobs are alike; an
+estimate is the requested time or memory, never made up from what was used.
 """
 
 from __future__ import annotations

@@ -67,6 +67,7 @@ def test_it_says_where_it_comes_from():
     assert (about.source, about.date, about.runs) == ("predicted", "2026-01-01", 6)
     assert about.note == "from 3 commands of the same program; alone they took 2 to 6 s"
     assert (found.name, found.memory) == ("x", 4e9)
+    assert predicted("x", "program", [profile(1.0), profile(1.0, 3e9), profile(1.0)]).memory == 3e9
     assert predicted("x", "program", []) is None
 
 
