@@ -40,6 +40,7 @@ class Pilotfish(LazyGroup):
         ),
         "probes": Lazy(".commands.probes", "probes", "List what can be measured here, why not more, at what cost."),
         "calibrate": Lazy(".commands.calibrate", "calibrate", "Measure this node; write it as a node type."),
+        "predict": Lazy(".commands.predict", "app", "Predict what jobs need from those that ended; measure how well."),
         "simulate": Lazy(".commands.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
         "convert": Lazy(".commands.convert", "convert", "Write a workload or a machine in another format."),
         "generate": Lazy(".commands.generate", "app", "Make up a workload: rigid jobs, workflows, communication."),

@@ -45,19 +45,26 @@ def widened(profile: Profile, cores: int) -> Profile:
 
 
 def with_learned(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:
-    """Replace the default by what `known` says of jobs without a profile, and mend the warning. O(jobs)."""
+    """Replace the default by what `known` says of jobs without a profile, and mend the warnings. O(jobs)."""
     before = [job.id for job in workflow.jobs if rests_on_default(job)]
     if not before:
         return workflow
+    asked = set(before)
     jobs = tuple(
         dataclasses.replace(job, profile=known(job) or job.profile) if rests_on_default(job) else job
         for job in workflow.jobs
     )
     after = [job.id for job in jobs if rests_on_default(job)]
+    foretold = [job.id for job in jobs if job.id in asked and job.profile.provenance.source == "predicted"]
     others = tuple(text for text in workflow.warnings if text not in default_warning(before))
-    return dataclasses.replace(
-        workflow, jobs=jobs, warnings=(*others, *(default_warning(after) if after else ()))
-    )
+    told = (*(_predicted_warning(foretold) if foretold else ()), *(default_warning(after) if after else ()))
+    return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *told))
+
+
+def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
+    """Say which jobs rest on runs of other commands."""
+    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
+    return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
 def learn(views: Iterable[JobView], record: Recorder, cpu_model: str = "") -> int:

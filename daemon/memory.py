@@ -38,8 +38,8 @@ class Memory:
         return ProfileStore(self._path)
 
     def recall(self, workflow: Workflow) -> Workflow:
-        """The workflow with what earlier runs showed of jobs that came without a profile."""
-        return self._try(lambda: with_learned(workflow, self._store.for_job), workflow)
+        """The workflow with what earlier runs showed of jobs that came without a profile, or let expect of them."""
+        return self._try(lambda: with_learned(workflow, self._store.expected), workflow)
 
     def named(self, job: Job) -> Job:
         """A job that names a profile, with that profile if it is known and has threads for no more cores than the job

@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..simulate.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, statistics
 from .measurement import Measurement
+from .prediction import relatives
 from .schema import dump_entry, parse_entry, read_profiles, write_text
 from .signature import signature
 
@@ -33,6 +34,10 @@ _TABLES = """
 CREATE TABLE profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID;
 CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL);
 CREATE INDEX run_of ON run (name, id);
+"""
+#: "!" is what comes after a blank.
+_OF_PROGRAM = """
+SELECT name FROM run WHERE name = ? OR name >= ? AND name < ? GROUP BY name ORDER BY MAX(id) DESC LIMIT 1000
 """
 
 
@@ -48,6 +53,7 @@ class ProfileStore:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._seen: dict[str, Profile | None] = {}
+        self._ran: dict[str, tuple[str, Sequence[str]]] = {}
         self._data_version = -1
 
     def __call__(self, name: str) -> Profile | None:
@@ -118,6 +124,18 @@ class ProfileStore:
         name = signature(job)
         return self.get(name) if name else None
 
+    def expected(self, job: Job) -> Profile | None:
+        """Return what is known of a job by its command, or predicted from runs of its program; None if neither is."""
+        name = signature(job)
+        if name is None:
+            return None
+        known = self.get(name)
+        if known is not None:
+            return known
+        common, others = self._relatives(name)
+        profiles = [profile for other in others if (profile := self.get(other))]
+        return relatives.predicted(name, common, profiles, job.walltime, job.memory)
+
     def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
         """Add a run of a job under its command's name. Raises InvalidJobError if it has no command."""
         name = signature(job)
@@ -145,7 +163,18 @@ class ProfileStore:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection, self._seen, self._data_version = None, {}, -1
+            self._connection, self._seen, self._ran, self._data_version = None, {}, {}, -1
+
+    def _relatives(self, name: str) -> tuple[str, Sequence[str]]:
+        """What a command has in common with those to go by, and their names; looked up once for all of its shape."""
+        program, shape = relatives.program(name), relatives.shape(name)
+        with self._reading() as connection:
+            if connection is None or program is None:
+                return "", ()
+            if shape not in self._ran:
+                found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
+                self._ran[shape] = relatives.chosen(name, [other for (other,) in found])
+            return self._ran[shape]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
@@ -174,7 +203,7 @@ class ProfileStore:
             connection = self._open()
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._data_version:
-                self._seen, self._data_version = {}, version
+                self._seen, self._ran, self._data_version = {}, {}, version
             yield connection
 
     @contextlib.contextmanager
@@ -193,7 +222,7 @@ class ProfileStore:
                 connection.rollback()
                 raise
             finally:
-                self._seen = {}
+                self._seen, self._ran = {}, {}
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:

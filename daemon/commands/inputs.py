@@ -273,7 +273,7 @@ class Profiles:
         return self.store.names()
 
     def read_workflow(self, path: Path) -> Workflow:
-        """Read a workflow; jobs without a profile get what their past runs showed. Raises PilotfishError."""
+        """Read a workflow; jobs without a profile get what past runs showed, or let expect. Raises PilotfishError."""
         from ...simulate.formats.workflow import read_workflow
 
         workflow = read_workflow(path, self)
@@ -282,7 +282,7 @@ class Profiles:
             return workflow
         from ..learned import with_learned
 
-        return with_learned(workflow, self.store.for_job)
+        return with_learned(workflow, self.store.expected)
 
     def learn(self, submission: Submission, snapshot: Snapshot) -> None:
         """Keep what jobs that came without a profile used; a store that cannot be written is a warning."""

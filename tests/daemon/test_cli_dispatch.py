@@ -16,7 +16,7 @@ from pilotfish.daemon.learned import learn, measurement_of, rests_on_default, wi
 from pilotfish.daemon.outcome import outcome_of, outcome_to_dict
 from pilotfish.daemon.sequence import released_by
 from pilotfish.simulate.formats.workflow import default_warning
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.plan import Plan, PlannedJob
 from pilotfish.simulate.snapshot import JobState, JobView
 
@@ -168,6 +168,9 @@ def test_what_was_learned_replaces_the_default_and_only_that():
     assert found.jobs[1].profile is known and found.jobs[2] is given_
     assert found.warnings == ("other", *default_warning(["a"]))
     assert with_learned(flow, lambda job: known).warnings == ("other",)
+    foretold = dataclasses.replace(known, provenance=Provenance("predicted"))
+    (_, warning) = with_learned(flow, lambda job: foretold).warnings
+    assert warning.endswith("are predicted from other runs of their programs: a, b")
 
 
 def view(**changes) -> JobView:

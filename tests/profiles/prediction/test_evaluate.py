@@ -1,0 +1,80 @@
+"""Predictors on traces: side by side over the same jobs, and what traces do not tell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate
+from pilotfish.profiles.prediction.trace import traced
+from pilotfish.simulate.errors import ConfigError
+
+from .made_up import habitual
+
+
+def without(workload, *columns):
+    return replace(workload, more={name: column for name, column in workload.more.items() if name not in columns})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_history_beats_the_estimate_and_the_last_two_where_users_repeat_themselves(seed):
+    found = evaluate(traced(habitual(seed=seed)), list(PREDICTORS)).scores
+    assert found["history"].relative < 0.5
+    assert found["history"].mean_error < found["last-two"].mean_error
+    assert found["history"].underpredicted <= found["last-two"].underpredicted
+    assert found["estimate"].relative == 1 and found["estimate"].underpredicted == 0
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_so_many_jobs_need_no_more_as_the_quantile_says(quantile):
+    found = evaluate(traced(habitual(6000)), ["history"], quantile).scores["history"]
+    assert 1 - found.underpredicted == pytest.approx(quantile, abs=0.06)
+
+
+def test_scores_are_what_their_names_say():
+    trace = traced(habitual(300))
+    found = evaluate(trace, ["estimate", "history"])
+    errors = np.abs(trace.limits - trace.observed.values)
+    assert found.jobs == 300
+    assert found.scores["estimate"].mean_error == pytest.approx(errors.mean())
+    assert found.scores["estimate"].median_error == pytest.approx(np.median(errors))
+    assert sum(found.scores["history"].kinds.values()) == pytest.approx(1)
+
+
+def test_memory_is_predicted_in_bytes_without_what_is_not_recorded():
+    workload = habitual(500)
+    workload.more["used_memory"][::7] = -1
+    found = evaluate(traced(workload, "memory"), list(PREDICTORS))
+    assert found.jobs == 500 - len(range(0, 500, 7))
+    assert found.scores["history"].relative < 0.5
+    assert found.scores["estimate"].mean_error > 1024
+    with pytest.raises(ConfigError, match="memory"):
+        traced(replace(workload, more={**workload.more, "used_memory": np.full(500, 1024.0)}), "memory")
+
+
+def test_who_has_nothing_to_go_by_is_named_and_the_others_are_judged():
+    found = evaluate(traced(without(habitual(500), "user", "requested_time")), list(PREDICTORS))
+    assert found.silent == ["estimate", "last-two"]
+    assert found.jobs > 400 and found.scores["history"].relative is None
+    nothing = evaluate(traced(without(habitual(500), "requested_time")), ["estimate"])
+    assert (nothing.jobs, nothing.scores) == (0, {})
+
+
+def test_jobs_without_an_estimate_are_not_compared():
+    workload = habitual(500)
+    workload.more["requested_time"][:100] = -1
+    found = evaluate(traced(workload), list(PREDICTORS))
+    assert (found.jobs, found.left_out) == (400, 100)
+
+
+def test_columns_in_which_all_jobs_are_alike_tell_nothing():
+    workload = habitual(200)
+    same = {"executable": np.ones(200), "group": np.full(200, -1.0)}
+    with_them = evaluate(traced(replace(workload, more={**workload.more, **same})), ["history"])
+    assert with_them == evaluate(traced(workload), ["history"])
+    assert not any("executable" in kind for kind in with_them.scores["history"].kinds)
+
+
+def test_waits_that_are_not_known_are_counted():
+    assert traced(habitual(50, waits=False)).unknown_waits == 50
+    assert traced(habitual(50)).unknown_waits == 0

@@ -1,0 +1,71 @@
+"""`pilotfish predict evaluate` as a person types it."""
+
+import json
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.simulate.formats.swf_write import dump_swf
+
+from .made_up import habitual
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "trace.swf"
+    path.write_text("".join(dump_swf(habitual(400), [])))
+    return path
+
+
+def test_a_table_of_predictors(trace, capfd):
+    assert main(["predict", "evaluate", "--workload", str(trace)]) == 0
+    out = capfd.readouterr().out
+    for word in ("estimate", "last-two", "history", "MEAN ERROR", "TOO LOW", "user, size, walltime"):
+        assert word in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_json(trace, capfd):
+    argv = ["predict", "evaluate", "-w", str(trace), "--json", "--predictor", "history", "--quantile", "0.9"]
+    assert main([*argv, "--need", "memory"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["schema"], found["need"]) == ("pilotfish/prediction-scores/v1", "memory")
+    assert (list(found["scores"]), found["quantile"]) == (["history"], 0.9)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (["--predictor", "histroy"], "did you mean 'history'"),
+        (["--need", "luck"], "run-time, memory"),
+        (["--quantile", "1"], "below 1"),
+        (["--quantile", "nan"], "below 1"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
+    assert main(["predict", "evaluate", "-w", str(trace), *wrong]) == 64
+    assert said in " ".join(capfd.readouterr().err.split())
+
+
+def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
+    assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
+    assert "nothing like '/bin/echo' ever ran" in capfd.readouterr().err
+    assert main(["profile", "run", "/bin/echo", "1"]) == 0
+    capfd.readouterr()
+    assert main(["predict", "command", "/bin/echo", "3"]) == 0
+    out = capfd.readouterr().out
+    assert "source: predicted" in out and "from 1 command of the same program and options" in out
+    assert main(["predict", "command", "--json", "/bin/echo", "3"]) == 0
+    assert json.loads(capfd.readouterr().out)["profiles"]["cmd: echo 3"]["source"] == "predicted"
+    for wrong in ("soon", "0", "nan", "inf"):
+        assert main(["predict", "command", "--walltime", wrong, "/bin/echo"]) == 64
+
+
+def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
+    (tmp_path / "no.swf").write_bytes(b"\x00\xff not a trace\n")
+    for path in (tmp_path / "no.swf", tmp_path / "none.swf"):
+        assert main(["predict", "evaluate", "-w", str(path)]) == 1
+        assert len(capfd.readouterr().err.splitlines()) == 1
+    assert main(["predict", "evaluate", "-w", str(tmp_path / "dag.yaml")]) == 64
