@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
-from ..simulate.job import Profile, Provenance, ThreadGroup
-from .measurement import Measurement
+from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from .measurement import Measurement, as_known
 
 #: So many of the latest runs count: a program changes over the years.
 LATEST = 25
@@ -80,11 +80,9 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         return None
     newest = used[-1].to_profile(name)
     groups = tuple(_group([run.groups[i] for run in used]) for i in range(len(used[-1].groups)))
-    bandwidths = [run.bandwidth for run in used if run.bandwidth is not None]
-    if bandwidths:
-        groups = tuple(replace(group, bandwidth=median(bandwidths)) for group in groups)
-    elif known:
-        groups = _keep_bandwidth(groups, known)
+    given = [run.bandwidth for run in used if run.bandwidth is not None]
+    rates = [median(given)] * len(groups) if given else _known_bandwidths(groups, known)
+    groups = tuple(as_known(group, rate) for group, rate in zip(groups, rates, strict=True))
     facts = statistics(runs)
     assert facts is not None
     note = newest.provenance.note
@@ -116,18 +114,25 @@ def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
         service_demand=median(group.demand for group in runs),
         utilisation=median(group.utilisation for group in runs),
         utilisation_std=median(group.utilisation_std for group in runs),
+        phases=_phases([group.phases for group in runs]),
     )
 
 
-def _keep_bandwidth(groups: tuple[ThreadGroup, ...], known: Profile) -> tuple[ThreadGroup, ...]:
-    """Carry known bandwidths over: by group where the groups are the same, else their mean over threads."""
-    before = [_bandwidth(group) for group in known.groups]
+def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
+    """Medians over the runs that show the usual number of phases, the latest number where several are usual."""
+    usual = Counter(len(phases) for phases in reversed(runs)).most_common(1)[0][0]
+    alike = [phases for phases in runs if len(phases) == usual]
+    shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
+    levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
+    return tuple(Phase(share / sum(shares), level, 0.0) for share, level in zip(shares, levels, strict=True))
+
+
+def _known_bandwidths(groups: tuple[ThreadGroup, ...], known: Profile | None) -> list[float]:
+    """Known bandwidths of these groups: by group where they are the same, else their mean over threads."""
+    if known is None:
+        return [0.0] * len(groups)
+    before = [group.mean_bandwidth for group in known.groups]
     if [group.count for group in groups] != [group.count for group in known.groups]:
         total = sum(rate * group.count for rate, group in zip(before, known.groups, strict=True))
         before = [total / known.threads] * len(groups)
-    return tuple(replace(group, bandwidth=rate) for group, rate in zip(groups, before, strict=True))
-
-
-def _bandwidth(group: ThreadGroup) -> float:
-    """A group's bandwidth, the mean over its phases where it has some."""
-    return sum(p.share * p.bandwidth for p in group.phases) if group.phases else group.bandwidth
+    return before

@@ -6,10 +6,10 @@ not be read is None, never 0.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from ..simulate.job import Profile, Provenance, ThreadGroup
+from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Measurement:
     """One run.
 
     Args:
-        groups: thread groups; their service demand, utilisation and its deviation as measured.
+        groups: thread groups; their service demand, utilisation and its deviation as measured; where they have
+            phases, utilisation is the mean over them.
         wall_s: how long it lasted.
         isolated_s: how long it would have lasted without waiting for cores: wall time less waiting time.
         cpu_s: CPU seconds of the whole tree, as the kernel counted them.
@@ -61,7 +62,7 @@ class Measurement:
     @property
     def utilisation(self) -> float:
         """Mean utilisation of the threads."""
-        return sum(group.count * group.utilisation for group in self.groups) / self.threads
+        return sum(group.count * group.mean_utilisation for group in self.groups) / self.threads
 
     def to_profile(self, name: str = "", runs: int = 1) -> Profile:
         """Return the profile that this run alone would make; bandwidth stays 0 where it is not known."""
@@ -70,12 +71,8 @@ class Measurement:
             note += (
                 f" in company: {self.waiting:.0%} of the time was spent waiting for a core, and is taken out"
             )
-        groups = self.groups
+        groups = tuple(as_known(group, self.bandwidth or 0.0) for group in self.groups)
         if self.bandwidth is not None:
-            groups = tuple(
-                ThreadGroup(g.count, g.service_demand, g.utilisation, g.utilisation_std, self.bandwidth)
-                for g in groups
-            )
             note += "; bandwidth given by the user"
         return Profile(
             groups,
@@ -94,5 +91,19 @@ class Measurement:
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
         """Return the measurement that `to_dict` wrote; keys that a later version added are left out."""
         known = {field.name for field in fields(cls)}
-        groups = tuple(ThreadGroup(**{**group, "phases": ()}) for group in data["groups"])
+        groups = tuple(_group(group) for group in data["groups"])
         return cls(**{key: value for key, value in data.items() if key in known} | {"groups": groups})
+
+
+def as_known(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
+    """Return a measured group as a profile has it: with phases, utilisation and bandwidth are theirs alone."""
+    if not group.phases:
+        return replace(group, bandwidth=bandwidth)
+    phases = tuple(replace(phase, bandwidth=bandwidth) for phase in group.phases)
+    return replace(group, utilisation=1.0, bandwidth=0.0, phases=phases)
+
+
+def _group(data: dict[str, Any]) -> ThreadGroup:
+    """The thread group that `asdict` wrote."""
+    phases = tuple(Phase(**phase) for phase in data.get("phases", ()))
+    return ThreadGroup(**{**data, "phases": phases})

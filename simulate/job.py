@@ -76,10 +76,17 @@ class ThreadGroup:
     @property
     def isolated_time(self) -> float:
         """Wall seconds of a thread in isolation, before any contention with itself."""
-        if self.phases:
-            mean_utilisation = sum(p.share * p.utilisation for p in self.phases)
-            return self.demand / mean_utilisation
-        return self.demand / self.utilisation
+        return self.demand / self.mean_utilisation
+
+    @property
+    def mean_utilisation(self) -> float:
+        """Utilisation over the whole run, the mean over its phases where it has some."""
+        return sum(p.share * p.utilisation for p in self.phases) if self.phases else self.utilisation
+
+    @property
+    def mean_bandwidth(self) -> float:
+        """Bandwidth over the whole run, bytes/s, the mean over its phases where it has some."""
+        return sum(p.share * p.bandwidth for p in self.phases) if self.phases else self.bandwidth
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from .text import clean
 if TYPE_CHECKING:
     from ...profiles.estimate import Statistics
     from ...profiles.measurement import Measurement
-    from ...simulate.job import Profile
+    from ...simulate.job import Profile, ThreadGroup
 
 _HEADINGS = ("profile", "threads x demand", "utilisation", "bandwidth", "memory", "source", "runs")
 
@@ -65,8 +65,8 @@ def show_list(profiles: Mapping[str, Profile], own: set[str]) -> None:
         runs = str(profile.provenance.runs) if name in own and profile.provenance.runs else ""
         first = max(profile.groups, key=lambda group: group.count * group.demand)
         more = "+" if len(profile.groups) > 1 else ""
-        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.utilisation:.2f}"
-        rate = size(first.bandwidth or None, rate=True)
+        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
+        rate = size(first.mean_bandwidth or None, rate=True)
         memory = size(profile.memory or None)
         rows.append((name, demand, utilisation, rate, memory, origin, runs))
     _print_grid(_HEADINGS, rows, left=(0, 5))
@@ -96,12 +96,21 @@ def _print_groups(profile: Profile) -> None:
         (
             str(group.count),
             f"{group.demand:.4g} s",
-            f"{group.utilisation:.2f} +- {group.utilisation_std:.2f}",
-            size(group.bandwidth or None, rate=True) or "not known",
+            f"{group.mean_utilisation:.2f} +- {group.utilisation_std:.2f}",
+            size(group.mean_bandwidth or None, rate=True) or "not known",
         )
         for group in profile.groups
     ]
     _print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    for group in profile.groups:
+        if group.phases:
+            parts = (f"{phase.share:.0%} at {phase.utilisation:.2f}" for phase in group.phases)
+            lines(f"phases{_of(group, profile)}: {', '.join(parts)}")
+
+
+def _of(group: ThreadGroup, profile: Profile) -> str:
+    """Which group it is, where there are several."""
+    return f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
 
 
 def _print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
