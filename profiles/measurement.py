@@ -21,7 +21,7 @@ class Measurement:
             phases, utilisation is the mean over them.
         wall_s: how long it lasted.
         isolated_s: how long it would have lasted without waiting for cores: wall time less waiting time.
-        cpu_s: CPU seconds of the whole tree, as the kernel counted them.
+        cpu_s: CPU seconds of the whole tree, as the kernel counted them, or as its threads showed if that is more.
         waiting: share of the time that its threads waited for a core, [0, 1]; None = not known.
         exit_code: as a shell would have it (128 + signal where one ended it); None = not known.
         date: when it began, ISO 8601.

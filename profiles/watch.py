@@ -86,7 +86,7 @@ class Watch:
 
         Args:
             wall_s: how long the job lasted; None = until now.
-            cpu_s: CPU seconds of the whole tree from wait4(2); None = what the threads showed.
+            cpu_s: CPU seconds of the whole tree from wait4(2), without whom nobody waited for; None = not known.
             most_resident: the largest process's peak, bytes, from wait4(2).
             exit_code: as a shell would have it.
         """
@@ -107,7 +107,7 @@ class Watch:
             groups=found.groups,
             wall_s=wall_s,
             isolated_s=found.isolated_s,
-            cpu_s=cpu_s if cpu_s is not None else sum(g.count * g.demand for g in found.groups),
+            cpu_s=sum(group.count * group.demand for group in found.groups),
             waiting=found.waiting if schedstat else None,
             exit_code=exit_code,
             date=self._date,
