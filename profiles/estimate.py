@@ -1,8 +1,8 @@
 """From several runs of a program to one profile: pure arithmetic.
 
 Rule: runs sharpen a profile and one odd run does not spoil it: medians over the latest good runs on one
-kind of node that show the usual number of threads. What no run measured (bandwidth, counters) stays as it
-was known.
+kind of node that show the usual number of threads, without those made in company where there are others. What no
+run measured (bandwidth, counters) stays as it was known.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
 from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from .company import MAD_TO_SIGMA, inflation, interval
 from .measurement import Measurement, as_known
 
 #: So many of the latest runs count: a program changes over the years.
 LATEST = 25
-#: The standard deviation of a normal distribution by its median absolute deviation.
-MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,8 @@ def usable(runs: Sequence[Measurement]) -> list[Measurement]:
     good = [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
     good = good[-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))
-    return [run for run in good if _shape(run) == shapes.most_common(1)[0][0]]
+    usual = [run for run in good if _shape(run) == shapes.most_common(1)[0][0]]
+    return [run for run in usual if inflation(run.company or 0.0) == 1.0] or usual
 
 
 def statistics(runs: Sequence[Measurement]) -> Statistics | None:
@@ -88,6 +88,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     note = newest.provenance.note
     if facts.used > 1:
         note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
+    within = interval([run.cpu_s for run in used], [run.company for run in used])
     memories = [run.memory_bytes for run in used if run.memory_bytes]
     transfers = [run.io_bytes for run in used if run.io_bytes is not None]
     return replace(
@@ -98,7 +99,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         instructions=known.instructions if known else None,
         ipc=known.ipc if known else None,
         power_watts=known.power_watts if known else None,
-        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note),
+        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note, within),
     )
 
 

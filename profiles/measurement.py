@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from .company import inflation, interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Measurement:
         interval_s: time between readings, over which the deviation of utilisation was taken.
         memory_bytes: peak of the tree; read_bytes, written_bytes: from and to storage.
         node_type: the cluster file's name for this kind of node, where somebody told it.
+        company: share of the cores that it left free which others kept busy, [0, 1]; None = not known.
         method: what read the threads: schedstat (ns), psutil (10 ms), or given where nobody did.
         bandwidth: bytes/s of one thread, where the user gave it; it is not measured without counters.
     """
@@ -46,6 +48,7 @@ class Measurement:
     read_bytes: float | None = None
     written_bytes: float | None = None
     node_type: str | None = None
+    company: float | None = None
     method: str = "given"
     bandwidth: float | None = None
 
@@ -71,16 +74,23 @@ class Measurement:
             note += (
                 f" in company: {self.waiting:.0%} of the time was spent waiting for a core, and is taken out"
             )
+        inflated = inflation(self.company) - 1 if self.company is not None else 0.0
+        if inflated:
+            note += (
+                f"; others kept {self.company:.0%} of the other cores busy: time on a core may hold up to"
+                f" {inflated:.0%} that is theirs"
+            )
         groups = tuple(as_known(group, self.bandwidth or 0.0) for group in self.groups)
         if self.bandwidth is not None:
             note += "; bandwidth given by the user"
+        within = interval([self.cpu_s], [self.company])
         return Profile(
             groups,
             name=name,
             measured_on=self.node_type,
             memory=self.memory_bytes or 0.0,
             io_bytes=self.io_bytes,
-            provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note),
+            provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note, within),
         )
 
     def to_dict(self) -> dict[str, Any]:

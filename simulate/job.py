@@ -91,13 +91,18 @@ class ThreadGroup:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a profile's numbers come from: source is measured, given, predicted or default."""
+    """Where a profile's numbers come from: source is measured, given, predicted or default.
+
+    `interval`: between which times what is given here the service demand in isolation is, low <= 1 <= high; None = not
+    known.
+    """
 
     source: str = "given"
     date: str | None = None
     runs: int = 0
     node_type: str | None = None
     note: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
         wall += f"; {measured.isolated_s:.3f} s without the waiting"
     lines(
         f"waiting for a core: {waiting}",
+        f"others on the other cores: {'not known' if measured.company is None else f'{measured.company:.0%}'}",
         f"memory: {size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
         f"wall time: {wall}",
@@ -52,6 +53,7 @@ def show_profile(profile: Profile, known: Statistics | None) -> None:
             filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))
         ),
         "note": about.note,
+        "CPU seconds alone": _bounds(about.interval),
         "runs": _scatter(known) if known else "",
     }
     lines(*(f"{key}: {value}" for key, value in facts.items() if value))
@@ -81,6 +83,11 @@ def lines(*texts: str) -> None:
 def size(value: float | None, *, rate: bool = False) -> str:
     """A size or rate for a person, nothing for one that is not known."""
     return "" if value is None else format_size(value, rate=rate)
+
+
+def _bounds(interval: tuple[float, float] | None) -> str:
+    """By how much less or more than measured the service demand may be, in words."""
+    return f"{interval[0] - 1:+.0%} to {interval[1] - 1:+.0%} of what was measured" if interval else ""
 
 
 def _scatter(known: Statistics) -> str:
