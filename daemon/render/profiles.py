@@ -71,7 +71,7 @@ def show_list(profiles: Mapping[str, Profile], own: set[str]) -> None:
         rate = size(first.mean_bandwidth or None, rate=True)
         memory = size(profile.memory or None)
         rows.append((name, demand, utilisation, rate, memory, origin, runs))
-    _print_grid(_HEADINGS, rows, left=(0, 5))
+    print_grid(_HEADINGS, rows, left=(0, 5))
 
 
 def lines(*texts: str) -> None:
@@ -108,7 +108,7 @@ def _print_groups(profile: Profile) -> None:
         )
         for group in profile.groups
     ]
-    _print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
     for group in profile.groups:
         if group.phases:
             parts = (f"{phase.share:.0%} at {phase.utilisation:.2f}" for phase in group.phases)
@@ -120,7 +120,8 @@ def _of(group: ThreadGroup, profile: Profile) -> str:
     return f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
 
 
-def _print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+def print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+    """Print a table; the columns in `left` begin at the left."""
     from .screen import Screen
     from .tables import Column, grid
 
