@@ -1,4 +1,5 @@
-"""`pilotfish profile corun`: how sensitive a program is to others' memory traffic, and how much it presses on theirs.
+"""`pilotfish profile corun`: how sensitive a program is to others' memory traffic, and how much it presses on theirs;
+`pilotfish profile pairs`: what that means for two of them together.
 
 Rule: scores are relative and say so; they go to stdout, what is being done to stderr.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,3 +58,30 @@ def corun(
     from ..render.corun import show_scores
 
     show_scores(scores)
+
+
+def pairs(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="SCORES...", help="What `profile corun --json` printed, a file each.")
+    ],
+) -> None:
+    """Say what each pair of scored programs costs, as co_run_inflation for a node type.
+
+    A program beside another one is taken to fare as beside a streamer of memory that presses as much.
+
+    \b
+    Example:
+      pilotfish profile corun --name align --json -- ./align.sh reads.fastq > align.json
+      pilotfish profile pairs align.json sort.json
+    """
+    from ...profiles.pairs import co_run_inflation, read_scores
+    from ..render.corun import show_pairs
+    from ..render.text import count
+
+    scores = [read_scores(file) for file in files]
+    dates = sorted(one.date[:10] for one in scores)
+    found = co_run_inflation(scores)
+    for one in scores:
+        if one.pressure is None:
+            inputs.note(f"{one.name} presses more than the streamer: what it costs others is at least this")
+    show_pairs(found, f"{count(len(scores), 'program')}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}")

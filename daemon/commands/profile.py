@@ -14,7 +14,7 @@ import typer
 
 from ...simulate.errors import ConfigError
 from . import inputs
-from .corun import corun
+from .corun import corun, pairs
 
 if TYPE_CHECKING:
     from ...profiles.store import ProfileStore
@@ -106,6 +106,7 @@ def run(
 
 
 app.command(context_settings={"allow_interspersed_args": False})(corun)
+app.command()(pairs)
 
 
 @app.command("list")

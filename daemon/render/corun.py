@@ -5,6 +5,7 @@ Rule: the word "relative" stands beside every score; what cannot be told from no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .profiles import lines, print_grid, size
@@ -37,11 +38,20 @@ def show_scores(scores: Scores) -> None:
         f"sensitivity: {scores.sensitivity:.3f}x beside a whole streamer (relative score{doubt})",
         f"pressure: {pressing} (relative score)",
         "",
-        f"# Relative scores, {scores.date}, {scores.rounds} x each. The memory model counts the",
-        "# bandwidth in a profile, too: give one or the other.",
-        "co_run_inflation:",
     )
+    show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
+
+
+def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:
+    """Print the lines for a node type."""
     import yaml
 
-    for pair, beside in scores.co_run_inflation.items():
-        print("  " + yaml.safe_dump({pair: beside}, default_flow_style=None, width=1000, allow_unicode=True), end="")
+    lines(f"# Relative scores, {about}. The memory model")
+    lines("# counts the bandwidth in a profile, too: give one or the other.")
+    if not pairs:
+        print("co_run_inflation: {}")
+        return
+    print("co_run_inflation:")
+    for job, beside in pairs.items():
+        line = yaml.safe_dump({job: dict(beside)}, default_flow_style=None, width=1000, allow_unicode=True)
+        print(f"  {line}", end="")
