@@ -101,10 +101,11 @@ def end_what_is_left(tree: ProcessTree) -> list[int]:
             ours = [pid for pid in tree.orphans() if pid != tree.root]
             alive = [pid for pid in ours if not _has_ended(pid)]
             if not alive:
-                # Children of one that ended while we looked came to us only then: look once more.
+                # Children of one that ended while we looked came to us only then: look once more, a little later.
                 if ours == settled:
                     return ours
                 settled = ours
+                time.sleep(0.005)
                 continue
             for pid in set(alive) - asked:
                 send(pid, signum)

@@ -1,8 +1,8 @@
 """From several runs of a program to one profile: pure arithmetic.
 
 Rule: runs sharpen a profile and one odd run does not spoil it: medians over the latest good runs on one
-kind of node that show the usual number of threads. What no run measured (bandwidth, counters) stays as it
-was known.
+kind of node that show the usual number of threads, without those made in company where there are others. What no
+run measured (bandwidth, counters) stays as it was known.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
-from ..simulate.job import Profile, Provenance, ThreadGroup
-from .measurement import Measurement
+from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from .company import MAD_TO_SIGMA, inflation, interval
+from .measurement import Measurement, as_known
 
 #: So many of the latest runs count: a program changes over the years.
 LATEST = 25
-#: The standard deviation of a normal distribution by its median absolute deviation.
-MAD_TO_SIGMA = 1.4826
 #: What of a run only counters tell, or the user.
 COUNTED = ("bandwidth", "instructions", "ipc", "power_watts")
 
@@ -49,7 +48,8 @@ def usable(runs: Sequence[Measurement]) -> list[Measurement]:
     good = [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
     good = good[-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))
-    return [run for run in good if _shape(run) == shapes.most_common(1)[0][0]]
+    usual = [run for run in good if _shape(run) == shapes.most_common(1)[0][0]]
+    return [run for run in usual if inflation(run.company or 0.0) == 1.0] or usual
 
 
 def statistics(runs: Sequence[Measurement]) -> Statistics | None:
@@ -83,15 +83,15 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     counted = _counted(used)
     newest = counted.to_profile(name)
     groups = tuple(_group([run.groups[i] for run in used]) for i in range(len(used[-1].groups)))
-    if counted.bandwidth is not None:
-        groups = tuple(replace(group, bandwidth=counted.bandwidth) for group in groups)
-    elif known:
-        groups = _keep_bandwidth(groups, known)
+    measured = counted.bandwidth
+    rates = _known_bandwidths(groups, known) if measured is None else [measured] * len(groups)
+    groups = tuple(as_known(group, rate) for group, rate in zip(groups, rates, strict=True))
     facts = statistics(runs)
     assert facts is not None
     note = newest.provenance.note
     if facts.used > 1:
         note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
+    within = interval([run.cpu_s for run in used], [run.company for run in used])
     memories = [run.memory_bytes for run in used if run.memory_bytes]
     transfers = [run.io_bytes for run in used if run.io_bytes is not None]
     return replace(
@@ -102,7 +102,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         instructions=newest.instructions if known is None else newest.instructions or known.instructions,
         ipc=newest.ipc if known is None else newest.ipc or known.ipc,
         power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
-        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note),
+        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note, within),
     )
 
 
@@ -132,18 +132,25 @@ def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
         service_demand=median(group.demand for group in runs),
         utilisation=median(group.utilisation for group in runs),
         utilisation_std=median(group.utilisation_std for group in runs),
+        phases=_phases([group.phases for group in runs]),
     )
 
 
-def _keep_bandwidth(groups: tuple[ThreadGroup, ...], known: Profile) -> tuple[ThreadGroup, ...]:
-    """Carry known bandwidths over: by group where the groups are the same, else their mean over threads."""
-    before = [_bandwidth(group) for group in known.groups]
+def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
+    """Medians over the runs that show the usual number of phases, the latest number where several are usual."""
+    usual = Counter(len(phases) for phases in reversed(runs)).most_common(1)[0][0]
+    alike = [phases for phases in runs if len(phases) == usual]
+    shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
+    levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
+    return tuple(Phase(share / sum(shares), level, 0.0) for share, level in zip(shares, levels, strict=True))
+
+
+def _known_bandwidths(groups: tuple[ThreadGroup, ...], known: Profile | None) -> list[float]:
+    """Known bandwidths of these groups: by group where they are the same, else their mean over threads."""
+    if known is None:
+        return [0.0] * len(groups)
+    before = [group.mean_bandwidth for group in known.groups]
     if [group.count for group in groups] != [group.count for group in known.groups]:
         total = sum(rate * group.count for rate, group in zip(before, known.groups, strict=True))
         before = [total / known.threads] * len(groups)
-    return tuple(replace(group, bandwidth=rate) for group, rate in zip(groups, before, strict=True))
-
-
-def _bandwidth(group: ThreadGroup) -> float:
-    """A group's bandwidth, the mean over its phases where it has some."""
-    return sum(p.share * p.bandwidth for p in group.phases) if group.phases else group.bandwidth
+    return before

@@ -6,10 +6,11 @@ not be read is None, never 0.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from ..simulate.job import Profile, Provenance, ThreadGroup
+from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from .company import inflation, interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +18,11 @@ class Measurement:
     """One run.
 
     Args:
-        groups: thread groups; their service demand, utilisation and its deviation as measured.
+        groups: thread groups; their service demand, utilisation and its deviation as measured; where they have
+            phases, utilisation is the mean over them.
         wall_s: how long it lasted.
         isolated_s: how long it would have lasted without waiting for cores: wall time less waiting time.
-        cpu_s: CPU seconds of the whole tree, as the kernel counted them.
+        cpu_s: CPU seconds of the whole tree, as the kernel counted them, or as its threads showed if that is more.
         waiting: share of the time that its threads waited for a core, [0, 1]; None = not known.
         exit_code: as a shell would have it (128 + signal where one ended it); None = not known.
         date: when it began, ISO 8601.
@@ -28,6 +30,7 @@ class Measurement:
         interval_s: time between readings, over which the deviation of utilisation was taken.
         memory_bytes: peak of the tree; read_bytes, written_bytes: from and to storage.
         node_type: the cluster file's name for this kind of node, where somebody told it.
+        company: share of the cores that it left free which others kept busy, [0, 1]; None = not known.
         method: what read the threads: schedstat (ns), psutil (10 ms), or given where nobody did.
         bandwidth: bytes/s of one thread, where the user gave it or counters were there.
         instructions, ipc, power_watts: by counters (see `counters`).
@@ -48,6 +51,7 @@ class Measurement:
     read_bytes: float | None = None
     written_bytes: float | None = None
     node_type: str | None = None
+    company: float | None = None
     method: str = "given"
     bandwidth: float | None = None
     instructions: float | None = None
@@ -69,7 +73,7 @@ class Measurement:
     @property
     def utilisation(self) -> float:
         """Mean utilisation of the threads."""
-        return sum(group.count * group.utilisation for group in self.groups) / self.threads
+        return sum(group.count * group.mean_utilisation for group in self.groups) / self.threads
 
     def to_profile(self, name: str = "", runs: int = 1) -> Profile:
         """Return the profile that this run alone would make; bandwidth stays 0 where it is not known."""
@@ -78,15 +82,18 @@ class Measurement:
             note += (
                 f" in company: {self.waiting:.0%} of the time was spent waiting for a core, and is taken out"
             )
-        groups = self.groups
-        if self.bandwidth is not None:
-            groups = tuple(
-                ThreadGroup(g.count, g.service_demand, g.utilisation, g.utilisation_std, self.bandwidth)
-                for g in groups
+        inflated = inflation(self.company) - 1 if self.company is not None else 0.0
+        if inflated:
+            note += (
+                f"; others kept {self.company:.0%} of the other cores busy: time on a core may hold up to"
+                f" {inflated:.0%} that is theirs"
             )
+        groups = tuple(as_known(group, self.bandwidth or 0.0) for group in self.groups)
+        if self.bandwidth is not None:
             note += "; bandwidth given by the user" * ("bandwidth" not in self.sources)
         words = {"ipc": "IPC", "power_watts": "power"}
         note += "".join(f"; {words.get(name, name)} by {source}" for name, source in sorted(self.sources.items()))
+        within = interval([self.cpu_s], [self.company])
         return Profile(
             groups,
             name=name,
@@ -96,7 +103,7 @@ class Measurement:
             ipc=self.ipc,
             io_bytes=self.io_bytes,
             power_watts=self.power_watts,
-            provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note),
+            provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note, within),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +114,20 @@ class Measurement:
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
         """Return the measurement that `to_dict` wrote; keys that a later version added are left out."""
         known = {field.name for field in fields(cls)}
-        groups = tuple(ThreadGroup(**{**group, "phases": ()}) for group in data["groups"])
+        groups = tuple(_group(group) for group in data["groups"])
         values = {key: value for key, value in data.items() if key in known}
         return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})
+
+
+def as_known(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
+    """Return a measured group as a profile has it: with phases, utilisation and bandwidth are theirs alone."""
+    if not group.phases:
+        return replace(group, bandwidth=bandwidth)
+    phases = tuple(replace(phase, bandwidth=bandwidth) for phase in group.phases)
+    return replace(group, utilisation=1.0, bandwidth=0.0, phases=phases)
+
+
+def _group(data: dict[str, Any]) -> ThreadGroup:
+    """The thread group that `asdict` wrote."""
+    phases = tuple(Phase(**phase) for phase in data.get("phases", ()))
+    return ThreadGroup(**{**data, "phases": phases})

@@ -13,7 +13,19 @@ from typing import Any
 from ..simulate.errors import ConfigError
 from ..simulate.formats.profile import dump_profile, parse_profile
 from ..simulate.formats.reading import check_schema, read_document
-from ..simulate.formats.shape import Convert, build, from_source, inside, mapping, name, shown, text, whole
+from ..simulate.formats.shape import (
+    Convert,
+    build,
+    from_source,
+    inside,
+    listed,
+    mapping,
+    name,
+    number,
+    shown,
+    text,
+    whole,
+)
 from ..simulate.formats.units import found
 from ..simulate.job import Profile, Provenance
 
@@ -31,6 +43,13 @@ def _text(value: Any) -> str:
     return text(value if isinstance(value, str) else str(value))
 
 
+def _interval(value: Any) -> tuple[float, float]:
+    bounds = listed(number())(value)
+    if len(bounds) != 2 or not bounds[0] <= 1 <= bounds[1]:
+        raise ConfigError("", "", found(value), "[low, high] with low <= 1 <= high")
+    return bounds[0], bounds[1]
+
+
 #: Key in the file -> (field of Provenance, how it is read).
 _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "source": ("source", _source),
@@ -38,6 +57,7 @@ _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "runs": ("runs", whole(0, 10**9)),
     "cpu_model": ("node_type", _text),
     "note": ("note", _text),
+    "interval": ("interval", _interval),
 }
 
 
@@ -63,7 +83,8 @@ def parse_entry(key: str, value: Any) -> Profile:
 def dump_entry(profile: Profile) -> dict[str, Any]:
     """Return the mapping that `parse_entry` reads back as this profile."""
     about = {key: getattr(profile.provenance, field) for key, (field, _) in _PROVENANCE.items()}
-    return dump_profile(profile) | {key: part for key, part in about.items() if part}
+    plain = {key: list(part) if isinstance(part, tuple) else part for key, part in about.items()}
+    return dump_profile(profile) | {key: part for key, part in plain.items() if part}
 
 
 def parse_profiles(data: dict[str, Any], source: str) -> dict[str, Profile]:

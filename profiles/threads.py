@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..simulate.job import ThreadGroup
+from .course import Course
+from .phases import phases
 
 #: A thread with less than this share of the job's CPU time is a helper: its time is kept, it is not counted.
 HELPER_SHARE = 0.01
@@ -58,6 +60,7 @@ class ThreadRecord:
         gap_s: time after the last reading in which it may have gone on, unseen.
         readings: how many readings found it at work.
         steps: its utilisation from one reading to the next.
+        course: its readings.
     """
 
     begin: float
@@ -67,6 +70,7 @@ class ThreadRecord:
     gap_s: float = 0.0
     readings: int = 1
     steps: Spread = field(default_factory=Spread)
+    course: Course = field(default_factory=Course)
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class Lane:
     on_s: float
     wait_s: float
     steps: list[Spread]
+    courses: list[Course] = field(default_factory=list)
 
     @property
     def isolated_s(self) -> float:
@@ -127,7 +132,7 @@ def account(
             lane.begin, lane.end = 0.0, wall_s
         idle = max(0.0, lane.end - lane.begin - lane.on_s - lane.wait_s)
         lane.wait_s += min(idle, lane.on_s * stolen / (1 - stolen))
-    groups = _groups(lanes)
+    groups = _groups(lanes, step_s)
     span = sum(lane.end - lane.begin for lane in lanes)
     waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
     return Account(groups, max(group.isolated_time for group in groups), waiting)
@@ -156,7 +161,7 @@ def _lanes(threads: list[ThreadRecord], step_s: float) -> list[Lane]:
     for thread in sorted(threads, key=lambda thread: (thread.begin, thread.end)):
         lane = next((lane for lane in lanes if _follows(thread, lane, step_s)), None)
         if lane is None:
-            lanes.append(Lane(thread.begin, thread.end, thread.on_s, thread.wait_s, [thread.steps]))
+            lanes.append(Lane(thread.begin, thread.end, thread.on_s, thread.wait_s, [thread.steps], [thread.course]))
         else:
             lane.end, lane.on_s, lane.wait_s = (
                 thread.end,
@@ -164,6 +169,7 @@ def _lanes(threads: list[ThreadRecord], step_s: float) -> list[Lane]:
                 lane.wait_s + thread.wait_s,
             )
             lane.steps.append(thread.steps)
+            lane.courses.append(thread.course)
     return lanes
 
 
@@ -192,7 +198,7 @@ def _make_room(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, 
         lane.wait_s += max(wait_s, 0.0) * part / sum(room)
 
 
-def _groups(lanes: list[Lane]) -> tuple[ThreadGroup, ...]:
+def _groups(lanes: list[Lane], step_s: float) -> tuple[ThreadGroup, ...]:
     """Bring lanes that are alike together, the most demanding first."""
     groups: list[list[Lane]] = []
     for lane in sorted(lanes, key=lambda lane: -lane.on_s):
@@ -200,7 +206,7 @@ def _groups(lanes: list[Lane]) -> tuple[ThreadGroup, ...]:
             groups[-1].append(lane)
         else:
             groups.append([lane])
-    return tuple(_group(members) for members in groups)
+    return tuple(_group(members, step_s) for members in groups)
 
 
 def _alike(one: Lane, other: Lane) -> bool:
@@ -215,10 +221,14 @@ def _utilisation(lanes: list[Lane]) -> float:
     return min(1.0, max(sum(lane.on_s for lane in lanes), TINY * len(lanes)) / max(isolated_s, TINY))
 
 
-def _group(members: list[Lane]) -> ThreadGroup:
-    """One thread group of lanes that are alike: mean demand, common utilisation, pooled deviation."""
+def _group(members: list[Lane], step_s: float) -> ThreadGroup:
+    """One thread group of lanes that are alike: mean demand, common utilisation, pooled deviation, phases."""
     demand = sum(lane.on_s for lane in members) / len(members)
     steps = [spread for lane in members for spread in lane.steps if spread.count > 1]
     count = sum(spread.count for spread in steps)
     variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
-    return ThreadGroup(len(members), max(demand, TINY), _utilisation(members), math.sqrt(variance))
+    utilisation = _utilisation(members)
+    found = phases([(lane.begin, lane.end, lane.courses) for lane in members], utilisation, step_s)
+    between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in found)
+    deviation = math.sqrt(max(0.0, variance - between))
+    return ThreadGroup(len(members), max(demand, TINY), utilisation, deviation, phases=found)

@@ -11,17 +11,21 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from .company import company
 from .counters import Counters
 from .measurement import Measurement
 from .probes.base import Probe
 from .probes.io import StorageIO
 from .probes.memory import Memory
-from .probes.steal import Steal
+from .probes.others import Others
+from .probes.steal import Steal, cpu_times
 from .probes.threads import PsutilTimes, Schedstat, thread_times
 from .probes.tree import ProcessTree
 from .threads import account
 
 MOST_OVERHEAD = 0.004
+#: /proc/stat counts in steps of 10 ms: over less than this it does not tell how busy a CPU was.
+SHORTEST_S = 0.5
 
 
 class Watch:
@@ -59,6 +63,8 @@ class Watch:
         probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal)
         self._probes = [probe for probe in probes if probe.available() is None]
         self._counters = counters
+        self._cpus = frozenset(cpu_times())
+        self._others = Others(self._cpus)
         self.tree.refresh()
         if counters is not None:
             counters.start(self.tree, self._now())
@@ -94,7 +100,7 @@ class Watch:
 
         Args:
             wall_s: how long the job lasted; None = until now.
-            cpu_s: CPU seconds of the whole tree from wait4(2); None = what the threads showed.
+            cpu_s: CPU seconds of the whole tree from wait4(2), without whom nobody waited for; None = not known.
             most_resident: the largest process's peak, bytes, from wait4(2).
             exit_code: as a shell would have it.
         """
@@ -111,11 +117,12 @@ class Watch:
         read, written = self._io.stop()
         measures_io = self._io in self._probes
         schedstat = isinstance(self._threads, Schedstat)
+        used_s = sum(group.count * group.demand for group in found.groups)
         measured = Measurement(
             groups=found.groups,
             wall_s=wall_s,
             isolated_s=found.isolated_s,
-            cpu_s=cpu_s if cpu_s is not None else sum(g.count * g.demand for g in found.groups),
+            cpu_s=used_s,
             waiting=found.waiting if schedstat else None,
             exit_code=exit_code,
             date=self._date,
@@ -123,11 +130,18 @@ class Watch:
             interval_s=round(max(step, self._interval), 3),
             memory_bytes=max(self._memory.stop(), most_resident) or None,
             node_type=self._node_type,
+            company=self._company(used_s, wall_s),
             method="schedstat" if schedstat else "psutil",
         )
         if self._counters is not None:
             measured = self._counters.stop(measured.cpu_s, wall_s).onto(measured)
         return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured
+
+    def _company(self, used_s: float, wall_s: float) -> float | None:
+        """How busy others kept the cores that the job left free; None for a run too short for the kernel's ticks."""
+        if not self._cpus or wall_s < SHORTEST_S:
+            return None
+        return company(self._others.share(used_s), len(self._cpus), used_s / wall_s)
 
     def _now(self) -> float:
         return time.monotonic() - self._began

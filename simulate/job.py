@@ -76,21 +76,33 @@ class ThreadGroup:
     @property
     def isolated_time(self) -> float:
         """Wall seconds of a thread in isolation, before any contention with itself."""
-        if self.phases:
-            mean_utilisation = sum(p.share * p.utilisation for p in self.phases)
-            return self.demand / mean_utilisation
-        return self.demand / self.utilisation
+        return self.demand / self.mean_utilisation
+
+    @property
+    def mean_utilisation(self) -> float:
+        """Utilisation over the whole run, the mean over its phases where it has some."""
+        return sum(p.share * p.utilisation for p in self.phases) if self.phases else self.utilisation
+
+    @property
+    def mean_bandwidth(self) -> float:
+        """Bandwidth over the whole run, bytes/s, the mean over its phases where it has some."""
+        return sum(p.share * p.bandwidth for p in self.phases) if self.phases else self.bandwidth
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a profile's numbers come from: source is measured, given, predicted or default."""
+    """Where a profile's numbers come from: source is measured, given, predicted or default.
+
+    `interval`: between which times what is given here the service demand in isolation is, low <= 1 <= high; None = not
+    known.
+    """
 
     source: str = "given"
     date: str | None = None
     runs: int = 0
     node_type: str | None = None
     note: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

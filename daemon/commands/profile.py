@@ -14,6 +14,7 @@ import typer
 
 from ...simulate.errors import ConfigError
 from . import inputs
+from .corun import corun, pairs
 
 if TYPE_CHECKING:
     from ...profiles.measurement import Measurement
@@ -71,9 +72,9 @@ def run(
     """
     from ...profiles.measure import CommandError, measure
 
-    allowed, rate = _cpus(cpus), _rate(bandwidth)
+    allowed, rate = allowed_cpus(cpus), _rate(bandwidth)
     keep = _store(store)
-    chosen = _name_of(command) if name is None else _checked(name)
+    chosen = chosen_name(command, name)
     runs, code = [], 0
     for _ in range(repeat):
         try:
@@ -95,7 +96,7 @@ def run(
             )
             break
     if as_json:
-        _print_json(
+        print_json(
             "measurement",
             name=chosen,
             runs=[m.to_dict() for m in runs],
@@ -109,6 +110,10 @@ def run(
     raise typer.Exit(code)
 
 
+app.command(context_settings={"allow_interspersed_args": False})(corun)
+app.command()(pairs)
+
+
 @app.command("list")
 def list_(store: Store = None, as_json: AsJson = False) -> None:
     """List the profiles of the store and of the shipped library."""
@@ -116,7 +121,7 @@ def list_(store: Store = None, as_json: AsJson = False) -> None:
     own = set(keep.own_names())
     known = {name: profile for name in keep.names() if (profile := keep.get(name))}
     if as_json:
-        _print_json("profiles", profiles={name: _entry(profile) for name, profile in known.items()})
+        print_json("profiles", profiles={name: _entry(profile) for name, profile in known.items()})
         return
     from ..render.profiles import show_list
 
@@ -134,7 +139,7 @@ def show(name: ProfileName, store: Store = None, as_json: AsJson = False) -> Non
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
     history = keep.history(name)
     if as_json:
-        _print_json("profiles", profiles={name: _entry(profile)}, runs=[run.to_dict() for run in history])
+        print_json("profiles", profiles={name: _entry(profile)}, runs=[run.to_dict() for run in history])
         return
     from ..render.profiles import show_profile
 
@@ -184,7 +189,7 @@ def _store(path: Path | None) -> ProfileStore:
     return ProfileStore(path or profile_store_path())
 
 
-def _cpus(written: str | None) -> tuple[int, ...] | None:
+def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
     """Return the CPUs of a list such as 0,2-3. Raises typer.BadParameter."""
     if written is None:
         return None
@@ -214,8 +219,18 @@ def _rate(written: str | None) -> float | None:
         raise inputs.bad_value("--bandwidth", error) from None
 
 
-def _checked(name: str) -> str:
-    """Return a name that a profile may have. Raises typer.BadParameter."""
+def chosen_name(command: list[str], name: str | None) -> str:
+    """Return the name of a command's profile: the one given, or the one under which a job with it finds its profile.
+
+    Raises typer.BadParameter.
+    """
+    if name is None:
+        from ...profiles.signature import signature
+        from ...simulate.job import DEFAULT_PROFILE, Job
+
+        made = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
+        assert made is not None
+        return made
     from ...profiles.store import check_name
 
     try:
@@ -225,17 +240,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _name_of(command: list[str]) -> str:
-    """Return the name under which a job with this command finds its profile."""
-    from ...profiles.signature import signature
-    from ...simulate.job import DEFAULT_PROFILE, Job
-
-    name = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
-    assert name is not None
-    return name
-
-
-def _print_json(kind: str, **content: Any) -> None:
+def print_json(kind: str, **content: Any) -> None:
+    """Print one JSON document of ours."""
     import json
 
     print(json.dumps({"schema": f"pilotfish/{kind}/v1", **content}, indent=2, allow_nan=False))

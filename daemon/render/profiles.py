@@ -14,7 +14,7 @@ from .text import clean
 if TYPE_CHECKING:
     from ...profiles.estimate import Statistics
     from ...profiles.measurement import Measurement
-    from ...simulate.job import Profile
+    from ...simulate.job import Profile, ThreadGroup
 
 _HEADINGS = ("profile", "threads x demand", "utilisation", "bandwidth", "memory", "source", "runs")
 
@@ -31,6 +31,7 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
         wall += f"; {measured.isolated_s:.3f} s without the waiting"
     lines(
         f"waiting for a core: {waiting}",
+        f"others on the other cores: {'not known' if measured.company is None else f'{measured.company:.0%}'}",
         f"memory: {size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
         f"wall time: {wall}",
@@ -70,6 +71,7 @@ def show_profile(profile: Profile, known: Statistics | None) -> None:
             filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))
         ),
         "note": about.note,
+        "CPU seconds alone": _bounds(about.interval),
         "runs": _scatter(known) if known else "",
     }
     lines(*(f"{key}: {value}" for key, value in facts.items() if value))
@@ -83,11 +85,11 @@ def show_list(profiles: Mapping[str, Profile], own: set[str]) -> None:
         runs = str(profile.provenance.runs) if name in own and profile.provenance.runs else ""
         first = max(profile.groups, key=lambda group: group.count * group.demand)
         more = "+" if len(profile.groups) > 1 else ""
-        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.utilisation:.2f}"
-        rate = size(first.bandwidth or None, rate=True)
+        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
+        rate = size(first.mean_bandwidth or None, rate=True)
         memory = size(profile.memory or None)
         rows.append((name, demand, utilisation, rate, memory, origin, runs))
-    _print_grid(_HEADINGS, rows, left=(0, 5))
+    print_grid(_HEADINGS, rows, left=(0, 5))
 
 
 def lines(*texts: str) -> None:
@@ -99,6 +101,11 @@ def lines(*texts: str) -> None:
 def size(value: float | None, *, rate: bool = False) -> str:
     """A size or rate for a person, nothing for one that is not known."""
     return "" if value is None else format_size(value, rate=rate)
+
+
+def _bounds(interval: tuple[float, float] | None) -> str:
+    """By how much less or more than measured the service demand may be, in words."""
+    return f"{interval[0] - 1:+.0%} to {interval[1] - 1:+.0%} of what was measured" if interval else ""
 
 
 def _scatter(known: Statistics) -> str:
@@ -114,15 +121,25 @@ def _print_groups(profile: Profile) -> None:
         (
             str(group.count),
             f"{group.demand:.4g} s",
-            f"{group.utilisation:.2f} +- {group.utilisation_std:.2f}",
-            size(group.bandwidth or None, rate=True) or "not known",
+            f"{group.mean_utilisation:.2f} +- {group.utilisation_std:.2f}",
+            size(group.mean_bandwidth or None, rate=True) or "not known",
         )
         for group in profile.groups
     ]
-    _print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    for group in profile.groups:
+        if group.phases:
+            parts = (f"{phase.share:.0%} at {phase.utilisation:.2f}" for phase in group.phases)
+            lines(f"phases{_of(group, profile)}: {', '.join(parts)}")
 
 
-def _print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+def _of(group: ThreadGroup, profile: Profile) -> str:
+    """Which group it is, where there are several."""
+    return f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
+
+
+def print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+    """Print a table; the columns in `left` begin at the left."""
     from .screen import Screen
     from .tables import Column, grid
 

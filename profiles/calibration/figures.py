@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from ..estimate import MAD_TO_SIGMA
+from ..company import MAD_TO_SIGMA
 
 Array = npt.NDArray[np.float64]
 

@@ -79,6 +79,8 @@ class _ThreadTimes:
         begin = max(self._previous, now - on_s - wait_s)
         at_work = on_s > AT_WORK * (now - self._previous) > AT_WORK * SHORTEST_STEP
         record = ThreadRecord(begin, now, on_s, wait_s, readings=int(at_work))
+        record.course.add(begin, 0.0, 0.0)
+        record.course.add(now, on_s, wait_s)
         self._records.append(record)
         self._known[tid] = _Known(record, now)
         return min(on_s + wait_s, now - self._previous)
@@ -93,6 +95,7 @@ class _ThreadTimes:
             record.end = now
             record.readings += not last  # what a process does to end is not its work
         record.on_s, record.wait_s, known.read_at = on_s, wait_s, now
+        record.course.add(now, on_s, wait_s)
         return min(used + waited, step)  # the kernel books a wait when it ends, maybe an interval late
 
 

@@ -2,8 +2,8 @@
 
 Rule: a process is the job's if its parent is, if it is in the session of the job's root, or if it was
 handed to us as the subreaper; once the job's, always the job's. /proc is only listed when the kernel has
-made a process or thread since the last look, and only what is new is read, so that a look costs
-microseconds.
+made a process or thread since the last look or the one before it, and only what is new is read, so that a look
+costs microseconds.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ class ProcessTree:
         self.threads: dict[int, list[int]] = {root: []}
         self._foreign: set[int] = set() if reaper is None else {reaper}
         self._others = frozenset(others)
-        self._newest = b""
+        self._newest, self._settled = b"", False
 
     def refresh(self) -> None:
         """Look for new processes and threads, if there can be any. O(processes here), mostly O(1)."""
         newest = _newest_pid()
         if newest and newest == self._newest:
-            return
-        self._newest = newest
+            if self._settled:
+                return
+            self._settled = True
+        else:  # whom the kernel has numbered, it lists only a moment later, on a busy machine after this look
+            self._newest, self._settled = newest, False
         found = {int(name) for name in _listing("/proc") if name.isdigit()}
         self._foreign &= found
         self._adopt(sorted(found - self._foreign - self.threads.keys()))

@@ -15,7 +15,7 @@ from pathlib import Path
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
     "slurm_beside", "slurm_gain", "trace_replay", "own_policy", "energy_policies", "machines_off", "sweep_runs",
-    "irmasim", "communication", "prediction",
+    "irmasim", "communication", "prediction", "profiling",
 )  # fmt: skip
 #: Those that measure given traces, too.
 TRACED = ("search_gain", "trace_replay", "own_policy", "energy_policies", "communication", "prediction")

@@ -149,7 +149,12 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
 ) -> None:
     """A trace that is changed while the sweep runs, say: here, before anybody has read it."""
     write(folder, machines=[8])
-    monkeypatch.setattr(prepared, "check", lambda *_: {(folder / "a.swf").write_text(trace(7))} and set())
+
+    def changes(*_: object) -> set[object]:
+        (folder / "a.swf").write_text(trace(7))
+        return set()
+
+    monkeypatch.setattr(prepared, "check", changes)
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
     said, found = capsys.readouterr(), rows(folder)
     failed = [row for row in found if row["status"] == "failed"]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles.estimate import LATEST, estimate, statistics, usable
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.simulate.job import Profile, ThreadGroup
+from pilotfish.profiles.schema import dump_entry, parse_entry
+from pilotfish.simulate.job import Phase, Profile, ThreadGroup
 
 
 def run(demand=2.0, count=1, **more):
@@ -47,6 +48,21 @@ def test_a_bandwidth_that_is_known_is_carried_over():
     known = Profile((ThreadGroup(2, 1.0, bandwidth=4e9), ThreadGroup(2, 1.0, bandwidth=2e9)), name="x")
     assert estimate("x", [run()], known).groups[0].bandwidth == 3e9
     assert estimate("x", [run(bandwidth=7e9)], known).groups[0].bandwidth == 7e9
+
+
+def phased(*phases):
+    """A run whose thread has these (share, utilisation)."""
+    group = ThreadGroup(1, 1.0, 0.5, phases=tuple(Phase(share, level, 0.0) for share, level in phases))
+    return Measurement((group,), 2.0, 2.0, 1.0)
+
+
+def test_phases_are_medians_over_the_runs_with_the_usual_number_of_them():
+    runs = [phased((0.5, 0.9), (0.5, 0.1)), phased((0.4, 0.8), (0.6, 0.3)), phased(), phased((0.6, 0.7), (0.4, 0.2))]
+    profile = estimate("x", runs, Profile((ThreadGroup(1, 1.0, bandwidth=3e9),), name="x"))
+    assert profile.groups[0].phases == (Phase(0.5, 0.8, 3e9), Phase(0.5, 0.2, 3e9))
+    assert profile.groups[0].mean_bandwidth == 3e9
+    assert parse_entry("x", dump_entry(profile)).groups == profile.groups
+    assert Measurement.from_dict(runs[0].to_dict()) == runs[0]
 
 
 @settings(max_examples=50, deadline=None)

@@ -2,12 +2,15 @@
 
 import os
 import subprocess
+import sys
 import time
 
 import pytest
 
 from pilotfish.profiles import watch
+from pilotfish.profiles.measure import measure
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.probes import tree
 from pilotfish.profiles.probes.memory import Memory
 from pilotfish.profiles.probes.threads import Schedstat
 from pilotfish.profiles.probes.tree import ProcessTree
@@ -73,3 +76,33 @@ def test_a_process_that_has_gone_is_no_error():
     watched = watch.Watch(job.pid)
     watched.sample()
     assert watched.finish(wall_s=0.5).threads == 1
+
+
+def test_whom_the_kernel_has_numbered_but_not_yet_listed_is_found_at_the_next_look(monkeypatch):
+    """The number is given out some time before the process shows up in /proc: more than a look on a busy machine."""
+    listing, hidden = tree._listing, set()
+    monkeypatch.setattr(tree, "_newest_pid", lambda: b"12345")
+    monkeypatch.setattr(tree, "_listing", lambda path: [name for name in listing(path) if name not in hidden])
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 9 & wait"], start_new_session=True) as job:
+        try:
+            while not (found := [str(pid) for pid in tree.children(job.pid)]):
+                time.sleep(0.01)
+            hidden.update(found)
+            seen = ProcessTree(job.pid)
+            seen.refresh()
+            assert list(seen.threads) == [job.pid]
+            hidden.clear()
+            seen.refresh()
+            assert list(seen.threads) == [job.pid, *map(int, found)]
+        finally:
+            os.killpg(job.pid, 9)
+
+
+def test_time_of_children_for_whom_nobody_waited_is_counted():
+    """Their parent ignores SIGCHLD: wait4(2) knows nothing of them, their threads have been seen."""
+    code = (
+        "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "if not os.fork():\n    while time.process_time() < 0.6: pass\n    os._exit(0)\ntime.sleep(1.5)"
+    )
+    _, found = measure([sys.executable, "-ISc", code])
+    assert 0.3 < found.cpu_s < 0.9

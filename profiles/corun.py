@@ -1,0 +1,158 @@
+"""Running a program beside a streamer of memory, to learn how sensitive it is and how much it presses.
+
+Rule: each run beside is compared with one alone just before it: how much two programs take from each other changes
+within minutes on shared hosts. The streamer has a core for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from ..simulate.errors import ConfigError, PilotfishError
+from .measure import measure
+from .sensitivity import Beside, Scores, levels, pressure_of
+from .watch import cpu_model
+
+PRESSURES = (0.25, 0.5, 1.0)
+#: The streamer is watched alone for so long before each run, seconds; it has filled its buffers before.
+ALONE_S = 0.4
+PATIENCE_S = 30.0
+#: Its two buffers, bytes: as large as the last cache, within these bounds and within a share of the memory.
+SMALLEST, LARGEST, SHARE_OF_MEMORY = 64 << 20, 512 << 20, 1 / 16
+#: CPU seconds below which a run shows nothing.
+SHORTEST_S = 0.05
+
+
+class CoRunError(PilotfishError):
+    """There are no scores; `exit_code` is the program's, if that is why, else 1."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Streamer:
+    """A streamer on `cpu`; the context ends it."""
+
+    def __init__(self, cpu: int, pressure: float, size: int) -> None:
+        script = str(Path(__file__).with_name("streamer.py"))
+        argv = [sys.executable, "-IS", script, str(cpu), str(pressure), str(size)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+
+    def __enter__(self) -> Streamer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def rate(self) -> float:
+        """Return what it moved in a second on its core since the last call, bytes/s. Raises CoRunError."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        answered, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+        words = process.stdout.readline().split() if answered else []
+        if len(words) != 2:
+            raise CoRunError("the streamer of memory does not answer")
+        return float(words[0]) / max(float(words[1]), 1e-9)
+
+    def rate_over(self, seconds: float) -> float:
+        """Return what it moves in a second on its core over the next seconds, bytes/s."""
+        self.rate()
+        time.sleep(seconds)
+        return self.rate()
+
+
+def co_run(
+    name: str,
+    argv: Sequence[str],
+    *,
+    rounds: int = 3,
+    cpus: Sequence[int] | None = None,
+    stdout: IO[str] | int | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Scores:
+    """Run `argv` alone and beside a streamer at each of PRESSURES, `rounds` times, and return its scores.
+
+    Args:
+        cpus: CPUs that it may use; None = all of ours but the last, which is the streamer's.
+        stdout: where its standard output goes; None = to ours.
+        tell: is told what is being done.
+
+    Raises:
+        ConfigError: there is no CPU left for the streamer.
+        CommandError, CoRunError: the program cannot be started, does not end well, or is too short.
+    """
+    mine, streaming = _places(cpus)
+    date, size = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), buffer_size()
+    tell(f"a streamer of memory on CPU {streaming}, two buffers of {size >> 20} MiB; how it slows another one")
+    calibration = [(pressure, _slowed(pressure, streaming, mine[0], size)) for pressure in PRESSURES]
+    runs = []
+    for i in range(rounds):
+        for pressure in PRESSURES:
+            tell(f"round {i + 1} of {rounds}: alone, then beside {pressure:.0%} of a streamer")
+            alone_s = _core_time(argv, mine, stdout)
+            with Streamer(streaming, pressure, size) as streamer:
+                before = streamer.rate_over(ALONE_S)
+                beside_s = _core_time(argv, mine, stdout)
+                runs.append(Beside(pressure, alone_s, beside_s, before, streamer.rate()))
+    found = levels(runs)
+    return Scores(name, found, pressure_of(found[-1].slowed, calibration), rounds, date, cpu_model())
+
+
+def buffer_size() -> int:
+    """Return the size of each of the streamer's buffers on this machine, bytes."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most = min(LARGEST, int(SHARE_OF_MEMORY * memory))
+    return max(1 << 20, min(most, max(SMALLEST, max(_caches(), default=0))))
+
+
+def _caches() -> Iterator[int]:
+    """Sizes of the first CPU's caches, bytes, as sysfs has them (Linux, sysfs-devices-system-cpu)."""
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        with contextlib.suppress(OSError, ValueError):
+            text = path.read_text().strip()
+            yield int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0)
+
+
+def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:
+    """The program's CPUs and the streamer's."""
+    ours = sorted(os.sched_getaffinity(0))
+    mine = ours[:-1] if cpus is None else sorted(cpus)
+    left = [cpu for cpu in ours if cpu not in mine]
+    if not mine or not left:
+        allowed = "one at least for the program and one for the streamer"
+        raise ConfigError("cpus", "", f"found {','.join(map(str, ours))}, no CPU is left for the streamer", allowed)
+    return mine, left[-1]
+
+
+def _slowed(pressure: float, one: int, other: int, size: int) -> float:
+    """Times of core time that a streamer needs beside another one of that pressure."""
+    with Streamer(one, 1.0, size) as streamer:
+        alone = streamer.rate_over(ALONE_S)
+        with Streamer(other, pressure, size) as neighbour:
+            neighbour.rate()
+            return alone / streamer.rate_over(ALONE_S)
+
+
+def _core_time(argv: Sequence[str], cpus: Sequence[int], stdout: IO[str] | int | None) -> float:
+    """CPU seconds of one run. Raises CoRunError where it did not end well or was too short."""
+    code, found = measure(argv, cpus=cpus, stdout=stdout)
+    if code:
+        raise CoRunError(f"{argv[0]} ended with exit code {code}: there are no scores", code)
+    if found.cpu_s < SHORTEST_S:
+        least = f"{SHORTEST_S:g} CPU seconds at least, better some seconds"
+        raise CoRunError(f"{argv[0]} used a core for {found.cpu_s:.3f} s, too short to tell (allowed: {least})")
+    return found.cpu_s

@@ -1,0 +1,46 @@
+"""A program that streams from and to memory beside a job, at a pressure that is told: `streamer.py CPU PRESSURE SIZE`.
+
+Rule: it answers each line on stdin with "BYTES SECONDS", moved since the last answer and on a core meanwhile, and ends
+when stdin does: whoever started it may die, and it does not live on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+#: Copied at once, bytes: well under a millisecond, so that pressure is even and answers come at once.
+CHUNK = 1 << 20
+#: Sleeps are saved up until they are so long, seconds: the kernel's timers are not exact.
+LEAST_SLEEP_S = 0.001
+
+
+def stream(pressure: float, size: int) -> None:
+    """Copy for `pressure` (0, 1] of the time from one buffer of `size` bytes to another, each read or written whole."""
+    source, target = memoryview(bytearray(b"\1") * size), memoryview(bytearray(b"\2") * size)
+    questions = select.poll()
+    questions.register(sys.stdin, select.POLLIN)
+    at = moved = 0
+    before, owed = time.thread_time(), 0.0
+    while True:
+        began = time.perf_counter()
+        target[at : at + CHUNK] = source[at : at + CHUNK]
+        owed += (time.perf_counter() - began) * (1 / pressure - 1)
+        at, moved = (at + CHUNK) % size, moved + 2 * CHUNK
+        if owed > LEAST_SLEEP_S:
+            slept = time.perf_counter()
+            time.sleep(owed)
+            owed -= time.perf_counter() - slept
+        if questions.poll(0):
+            if not sys.stdin.readline():
+                return
+            now = time.thread_time()
+            print(moved, now - before, flush=True)
+            moved, before = 0, now
+
+
+if __name__ == "__main__":
+    os.sched_setaffinity(0, {int(sys.argv[1])})
+    stream(float(sys.argv[2]), int(sys.argv[3]) // CHUNK * CHUNK)
