@@ -18,6 +18,7 @@ from ..simulate.errors import PilotfishError
 from ..simulate.job import Job
 from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from .accuracy import model_of
 from .apply import Applied, Applier, carry_out
 from .check import check, holds_nodes
 from .collector import collected_after
@@ -291,7 +292,7 @@ class Cycle:
                     self.queue.dirty[entry.key] = entry
         actions: list[Action] = []
         for start, planned in starts(plan, problem):
-            self.story.chose(problem.startable[start.key], planned, plan)
+            self.story.chose(problem.startable[start.key], planned, plan, model_of(planned.nodes, snapshot.cluster))
             actions.append(start)
         return actions
 

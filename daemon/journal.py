@@ -18,6 +18,7 @@ from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.job import DEFAULT_PROFILE, Job
 from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
+from .accuracy import Foretold
 from .codec import decode, encode
 from .journal_file import identity, open_copy, open_file, unusable
 from .offers import offers_of
@@ -35,6 +36,13 @@ _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 
 _OFFERS = ""
 _OLD_OFFERS = (
     "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
+)
+#: with what was said of each job at its last choice
+_FORETOLD = (
+    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time,"
+    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
+    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time IS NOT NULL"
+    " ORDER BY finish_time DESC LIMIT ?"
 )
 
 
@@ -227,6 +235,11 @@ class Journal:
         rows = self._read("SELECT ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
         return [row[0] for row in reversed(rows)]
 
+    def foretold(self, most: int) -> list[Foretold]:
+        """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs)."""
+        rows = self._read(_FORETOLD, (str(JobState.COMPLETED), most))
+        return [_foretold(*row) for row in reversed(rows)]
+
     def expired(self, before: float) -> list[str]:
         """Keys of the jobs whose workflows ended before that time."""
         query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
@@ -295,3 +308,8 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
         bool(row[17]),
         *row[18:21],
     )
+
+
+def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
+    told = json.loads(data or "{}")
+    return Foretold(key, time, forecast_s, actual_s, *(told.get(name) for name in ("profile", "model", "policy")))

@@ -1,4 +1,4 @@
-"""What clients may ask of the daemon: submit, status, cancel, explain.
+"""What clients may ask of the daemon: submit, status, cancel, explain, accuracy.
 
 Rule: every request is answered; one that is wrong changes nothing and gets one sentence back. A workflow
 is taken whole or not at all.
@@ -10,6 +10,7 @@ import difflib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.fits import never_fits
 from ..simulate.job import Workflow
 from ..simulate.platform import Cluster
+from .accuracy import LATEST
 from .codec import decode
 from .cycle import Cycle
 from .journal import Journal
@@ -55,6 +57,7 @@ class Requests:
             "status": self._status,
             "cancel": self._cancel,
             "explain": self._explain,
+            "accuracy": self._accuracy,
         }
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -142,6 +145,9 @@ class Requests:
             "waits": self._cycle.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
             "story": self._journal.story(entry.key),
         }
+
+    def _accuracy(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"jobs": [list(astuple(job)) for job in self._journal.foretold(LATEST)]}
 
     def _find(self, workflow: str) -> Submission:
         found = self._cycle.queue.submissions.get(workflow) or self._journal.find(workflow)

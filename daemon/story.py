@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection, Start
 from ..simulate.snapshot import JobState
+from .accuracy import profile_of
 from .apply import Applied, describe
 from .endings import ending
 from .exporter import Metrics
@@ -71,8 +72,8 @@ class Story:
             self.outcomes[entry.intent] = "started" if entry.handed else "not started"
             entry.intent = None
 
-    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan) -> None:
-        """Note that the plan starts a job now, with its forecast and the runner-up."""
+    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, model: str) -> None:
+        """Note that the plan starts a job now, with its forecast by a contention model, and the runner-up."""
         entry.forecast = Forecast(
             self.now + planned.start_time,
             self.now + planned.finish_time,
@@ -84,6 +85,8 @@ class Story:
         where = ", ".join(planned.nodes)
         data: dict[str, Any] = {
             "policy": plan.policy,
+            "profile": profile_of(entry.job),
+            "model": model,
             "nodes": planned.nodes,
             "run_time": entry.forecast.run_time,
             "isolated_run_time": planned.isolated_run_time,
