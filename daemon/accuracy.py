@@ -76,8 +76,9 @@ def profile_of(job: Job) -> str:
 
 
 def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
-    """The contention models of some nodes, `max-min` or `equal-share+max-min`."""
-    return "+".join(sorted({str(cluster.nodes[cluster.index[name]].type.contention) for name in nodes}))
+    """The contention models of some nodes, `max-min` or `equal-share+max-min`; "" where no node is known."""
+    found = (cluster.nodes[cluster.index[name]] for name in nodes if name in cluster.index)
+    return "+".join(sorted({str(node.type.contention) for node in found}))
 
 
 def accuracy(name: str, jobs: Sequence[Foretold]) -> Accuracy:

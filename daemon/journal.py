@@ -124,7 +124,7 @@ class Journal:
         ended: Iterable[Submission] = (),
         outcomes: Iterable[tuple[int, str]] = (),
         story: Iterable[tuple[Any, ...]] = (),
-        errors: Iterable[float] = (),
+        errors: Iterable[tuple[str, float]] = (),
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
 
@@ -132,7 +132,7 @@ class Journal:
             ended: workflows whose last job has ended.
             outcomes: (intent, outcome) of intents that came to one.
             story: (key, time, cycle, kind, text, data) records, for `explain`.
-            errors: forecast errors of run times, for the guard after a restart.
+            errors: (model, forecast error of a run time), for the guard after a restart.
         """
         with self._transaction() as run:
             for entry in entries:
@@ -150,8 +150,8 @@ class Journal:
                     "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
                     (key, time, cycle, kind, text, json.dumps(data) if data else None),
                 )
-            for ratio in errors:
-                run("INSERT INTO errors (ratio) VALUES (?)", (ratio,))
+            for model, ratio in errors:
+                run("INSERT INTO errors (model, ratio) VALUES (?, ?)", (model, ratio))
 
     def intend(
         self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float
@@ -230,10 +230,10 @@ class Journal:
         names = ("time", "cycle", "kind", "text", "data")
         return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
 
-    def last_errors(self, count: int) -> list[float]:
-        """The last `count` forecast errors of run times, the oldest first."""
-        rows = self._read("SELECT ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [row[0] for row in reversed(rows)]
+    def last_errors(self, count: int) -> list[tuple[str, float]]:
+        """The last `count` forecast errors of run times, each after its model, the oldest first."""
+        rows = self._read("SELECT model, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        return [(row[0], row[1]) for row in reversed(rows)]
 
     def foretold(self, most: int) -> list[Foretold]:
         """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs)."""

@@ -30,6 +30,7 @@ class Measurement:
         node_type: the cluster file's name for this kind of node, where somebody told it.
         method: what read the threads: schedstat (ns), psutil (10 ms), or given where nobody did.
         bandwidth: bytes/s of one thread, where the user gave it; it is not measured without counters.
+        aged: when it ceased to count, because forecasts that rest on it had come to miss, ISO 8601; "" = it counts.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -47,6 +48,7 @@ class Measurement:
     node_type: str | None = None
     method: str = "given"
     bandwidth: float | None = None
+    aged: str = ""
 
     @property
     def threads(self) -> int:
