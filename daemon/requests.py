@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Capabilities
+from ..profiles.classes import classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.fits import never_fits
 from ..simulate.job import Workflow
 from ..simulate.platform import Cluster
-from .accuracy import LATEST
+from .accuracy import LATEST, profile_of
 from .codec import decode
 from .cycle import Cycle
 from .journal import Journal
@@ -177,7 +178,7 @@ class Requests:
         }
 
     def _job(self, entry: Entry) -> dict[str, Any]:
-        forecast = entry.forecast
+        forecast, classed = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
         files = self._output(entry.key) if entry.start_time is not None else None
         return {
             "id": entry.job.id,
@@ -192,6 +193,9 @@ class Requests:
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_finish_time": entry.expected,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
+            "profile": profile_of(entry.job),
+            "class": str(classed.kind) if classed.kind else None,
+            "class_why": classed.why,
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }

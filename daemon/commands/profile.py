@@ -16,6 +16,7 @@ from ...simulate.errors import ConfigError
 from . import inputs
 
 if TYPE_CHECKING:
+    from ...profiles.classes import Classed
     from ...profiles.store import ProfileStore
     from ...simulate.job import Profile
 
@@ -119,21 +120,32 @@ def list_(store: Store = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(name: ProfileName, store: Store = None, as_json: AsJson = False) -> None:
-    """Show what is known of one profile, and how its runs scatter."""
+def show(
+    name: ProfileName,
+    cluster: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The cluster file whose nodes it is classed for.")
+    ] = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is known of one profile, how its runs scatter, and its class: what it would spend its time on.
+
+    The class is for the type of node on which it was measured, where that is in --cluster or shipped with pilotfish.
+    """
     keep = _store(store)
     profile = keep.get(name)
     if profile is None:
         from ...simulate.formats.shape import nearest
 
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
-    history = keep.history(name)
+    history, classed = keep.history(name), _classed(profile, cluster)
     if as_json:
-        _print_json("profiles", profiles={name: _entry(profile)}, runs=[run.to_dict() for run in history])
+        about = {"class": classed.kind and str(classed.kind), "class_why": classed.why}
+        _print_json("profiles", profiles={name: _entry(profile)}, **about, runs=[run.to_dict() for run in history])
         return
     from ..render.profiles import show_profile
 
-    show_profile(profile, keep.statistics(name))
+    show_profile(profile, keep.statistics(name), classed)
 
 
 @app.command("import")
@@ -164,6 +176,15 @@ def export(
         print(text, end="")
     else:
         file.write_text(text, encoding="utf-8")
+
+
+def _classed(profile: Profile, cluster: Path | None) -> Classed:
+    from ...profiles import library
+    from ...profiles.classes import classify, classify_on
+
+    if cluster is not None:
+        return classify_on(profile, inputs.read_cluster(cluster))
+    return classify(profile, library.node_types().get(profile.measured_on or ""))
 
 
 def _store(path: Path | None) -> ProfileStore:

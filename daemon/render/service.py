@@ -133,6 +133,8 @@ def show_story(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
     told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    if "class" in job:
+        told.insert(0, ("profile", f"{job['profile']}; {job['class'] or 'class unknown'}: {job['class_why']}"))
     ages = [f"{record['time'] - begin:+.1f}" for record in reply["story"]]
     widest = max(map(len, ages), default=0)
     for age, record in zip(ages, reply["story"], strict=True):

@@ -106,6 +106,15 @@ def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
     assert chosen.rindex("chosen") == end.rindex("ended")
 
 
+def test_a_story_begins_with_the_class_of_the_job(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20% of its time"}
+    for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
+        show_story({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
+        shown = capsys.readouterr().out.splitlines()[1]
+        assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20% of its time"]
+
+
 def test_the_closing_lines_name_what_failed_by_itself():
     jobs = [job("good", "completed"), job("bad", "failed", exit_code=3, stderr="/s/err"), job("next", "cancelled")]
     jobs.append(job("late", "timeout", signal=15, exit_code=143, reason="reached its walltime of 2 s"))

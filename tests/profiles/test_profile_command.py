@@ -83,7 +83,10 @@ def test_list_and_show(store, capfd):
     assert "cg.C" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert main(["profile", "show", "cg.C"]) == 0
-    assert "slow there even alone" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "slow there even alone" in out and "class: bandwidth-bound: a thread moves 4.7 times" in out
+    assert main(["profile", "show", "ep.C", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["class"] == "cpu-bound"
     assert main(["profile", "show", "nap", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["profiles"]["nap"]["source"] == "measured"
     assert main(["profile", "show", "nab"]) == 1
