@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,10 @@ class ProfileStore:
 
     def import_file(self, path: str | Path) -> list[str]:
         """Store the profiles of a YAML or JSON file, all or none; return their names. Raises ConfigError."""
-        profiles = read_profiles(path)
+        return self.put_all(read_profiles(path))
+
+    def put_all(self, profiles: Mapping[str, Profile]) -> list[str]:
+        """Store profiles, all or none; return their names."""
         with self._writing():
             for profile in profiles.values():
                 self.put(profile)

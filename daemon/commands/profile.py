@@ -150,11 +150,43 @@ def show(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON), or see --from.")],
+    origin: Annotated[
+        str | None, typer.Option("--from", metavar="SOURCE", help="What wrote it: sacct, likwid, perf or jobstats.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --from: the profile's name (default: the file's); sacct's have the jobs'.")
+    ] = None,
+    node_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="With --from: the node's type in your cluster file.")
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="With --from: when, if the file does not tell.")
+    ] = None,
     store: Store = None,
 ) -> None:
-    """Take the profiles of a file into the store, all or none."""
-    names = _store(store).import_file(file)
+    """Take the profiles of a file into the store, all or none, in place of earlier ones of the same names.
+
+    \b
+    --from sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,NNodes,MaxRSS,ConsumedEnergyRaw
+    --from likwid    likwid-perfctr -O -g MEM ...
+    --from perf      perf stat -x, -e task-clock,duration_time,instructions,cycles ...
+    --from jobstats  jobstats --json JOBID, or what it keeps in AdminComment (JS1:...)
+
+    \b
+    Examples:
+      pilotfish profile import profiles.yaml
+      pilotfish profile import jobs.txt --from sacct --node-type xeon56
+      pilotfish profile import align.csv --from likwid --name align --date 2026-02-03
+    """
+    keep = _store(store)
+    if origin is None:
+        for option, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+            if value is not None:
+                raise inputs.bad(option, "it goes with --from")
+        names = keep.import_file(file)
+    else:
+        names = keep.put_all(_imported(origin, file, name, node_type, date))
     from ..render.profiles import lines
     from ..render.text import count
 
@@ -176,6 +208,25 @@ def export(
         print(text, end="")
     else:
         file.write_text(text, encoding="utf-8")
+
+
+def _imported(
+    origin: str, file: Path, name: str | None, node_type: str | None, date: str | None
+) -> dict[str, Profile]:
+    """Return the profiles of another program's file. Raises ConfigError and typer.BadParameter."""
+    from datetime import date as day
+
+    from ...profiles import imports
+
+    if origin not in imports.SOURCES:
+        raise inputs.not_among("--from", origin, "a source", imports.SOURCES)
+    if date is not None:
+        try:
+            day.fromisoformat(date)
+        except ValueError:
+            raise inputs.bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
+    chosen = file.name.partition(".")[0] if name is None else _checked(name)
+    return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
 
 
 def _classed(profile: Profile, cluster: Path | None) -> Classed:
