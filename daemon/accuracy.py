@@ -69,10 +69,13 @@ class Accuracy:
 
 
 def profile_of(job: Job) -> str:
-    """The name under which a job's forecasts are judged: its profile's, else one made of its command."""
+    """The name under which a job's forecasts are judged: its profile's, else one made of its command.
+
+    A profile that a user gave without a name is not what was learned of that command.
+    """
     if rests_on_default(job):
         return DEFAULT_PROFILE.name
-    return job.profile.name or signature(job) or "unnamed"
+    return job.profile.name or f"{signature(job) or 'no command'} (given)"
 
 
 def model_of(nodes: Iterable[str], cluster: Cluster) -> str:

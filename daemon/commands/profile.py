@@ -168,16 +168,17 @@ def import_(
     """Take the profiles of a file into the store, all or none, in place of earlier ones of the same names.
 
     \b
-    --from sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,NNodes,MaxRSS,ConsumedEnergyRaw
-    --from likwid    likwid-perfctr -O -g MEM ...
-    --from perf      perf stat -x, -e task-clock,duration_time,instructions,cycles ...
-    --from jobstats  jobstats --json JOBID, or what it keeps in AdminComment (JS1:...)
+    sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,
+              NNodes,MaxRSS,ConsumedEnergyRaw
+    likwid    likwid-perfctr -O -g MEM ...
+    perf      perf stat -x, -e task-clock,duration_time,instructions,cycles ...
+    jobstats  jobstats --json JOBID, or JS1:... from Slurm's AdminComment
 
     \b
     Examples:
       pilotfish profile import profiles.yaml
       pilotfish profile import jobs.txt --from sacct --node-type xeon56
-      pilotfish profile import align.csv --from likwid --name align --date 2026-02-03
+      pilotfish profile import mem.csv --from likwid --name align
     """
     keep = _store(store)
     if origin is None:

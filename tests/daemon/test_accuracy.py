@@ -58,8 +58,8 @@ def test_what_was_only_assumed_is_no_error_of_a_model():
 def test_the_name_of_a_jobs_profile():
     profile = Profile((ThreadGroup(1, 1.0),))
     assert profile_of(Job("a", DEFAULT_PROFILE, command=("x",))) == "default"
-    assert profile_of(Job("a", profile, command=("/bin/x", "1"))) == "cmd: x 1"
-    assert profile_of(Job("a", profile)) == "unnamed"
+    assert profile_of(Job("a", profile, command=("/bin/x", "1"))) == "cmd: x 1 (given)"
+    assert profile_of(Job("a", profile)) == "no command (given)"
     assert profile_of(Job("a", Profile(profile.groups, name="align"))) == "align"
 
 
@@ -79,7 +79,7 @@ def test_the_journal_tells_of_every_job_that_completed(ran, kit):
     found = ran.journal.foretold(100)
     assert {one.key.partition("/")[2] for one in found} == {*(f"j{i}" for i in range(6)), "late"}
     assert [one.time for one in found] == sorted(one.time for one in found)
-    assert {(one.profile, one.model, one.policy) for one in found} == {("cmd: true", "max-min", "mom")}
+    assert {(one.profile, one.model, one.policy) for one in found} == {("cmd: true (given)", "max-min", "mom")}
     assert max(found, key=lambda one: one.error).error == pytest.approx(0.5)
     assert ran.journal.foretold(2) == found[-2:]
 
