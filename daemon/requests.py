@@ -108,13 +108,14 @@ class Requests:
             active = self._cycle.queue.submissions
             ended = [s for s in self._journal.recent(RECENT) if s.id not in active]
             found = [*ended, *active.values()]
+        guard = self._cycle.guard
         return {
             "mode": self._cycle.mode,
-            "policy": self._cycle.guard.policy(self._cycle.options.policy),
+            "policy": guard.policy(self._cycle.options.policy),
             "cluster": self._cluster.name,
             "time": self._cycle.now,
             "blocked": self._cycle.blocked,
-            "guard": {"median_error": self._cycle.guard.median, "bound": self._cycle.guard.bound},
+            "guard": {"median_error": guard.median, "bound": guard.bound, "model": guard.model},
             "workflows": [self._workflow(submission) for submission in found],
         }
 

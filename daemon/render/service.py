@@ -66,9 +66,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
 
 
-def _why_fallback(median_error: float, bound: float) -> str:
+def _why_fallback(median_error: float, bound: float, model: str) -> str:
     missed = percent(median_error) if median_error < 1 else times(1 + median_error)
-    return f"fallback: forecasts missed by {missed} in the median; the bound is {percent(bound)}"
+    return f"fallback: forecasts by {model} missed by {missed} in the median; the bound is {percent(bound)}"
 
 
 @dataclass

@@ -69,8 +69,8 @@ def test_a_long_list_is_cut_and_says_so(shown):
 
 @pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
 def test_a_fallback_says_why(shown, error, missed):
-    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5}})
-    assert lines[1] == f"fallback: forecasts missed by {missed} in the median; the bound is 50 %"
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5, "model": "max-min"}})
+    assert lines[1] == f"fallback: forecasts by max-min missed by {missed} in the median; the bound is 50 %"
 
 
 def test_nothing_to_show_is_one_line(shown):
