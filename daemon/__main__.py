@@ -56,6 +56,7 @@ class Pilotfish(LazyGroup):
         "explain": Lazy(
             ".commands.service", "explain", "Tell a job's story: candidates, forecasts, choice, outcome."
         ),
+        "accuracy": Lazy(".commands.accuracy", "accuracy", "Compare what was foretold of jobs with what came true."),
         "doctor": Lazy(".commands.doctor", "doctor", "Examine a site: can pilotfish work beside it, and how?"),
         "cluster": Lazy(".commands.cluster", "cluster", "Print a cluster file of the nodes that are there."),
         "reap": Lazy(".commands.reap", "reap", "Take back pins that have not become a start (for a timer)."),

@@ -27,6 +27,7 @@ RELOADABLE = frozenset(
         "seed",
         "cycle_seconds",
         "guard",
+        "relearn",
         "log",
         "keep_days",
     }
@@ -70,6 +71,14 @@ class GuardConfig(_Section):
     policy: PolicyName = "slf"
 
 
+class RelearnConfig(_Section):
+    """When what is known of a profile has aged."""
+
+    enabled: bool = True
+    window: int = Field(default=5, ge=1, le=1000)
+    max_median_error: float = Field(default=0.25, gt=0)
+
+
 class PowerConfig(_Section):
     """Whether idle nodes are powered down; the resource manager wakes them."""
 
@@ -103,6 +112,7 @@ class DaemonConfig(_Section):
     socket: SocketConfig = SocketConfig()
     metrics: MetricsConfig = MetricsConfig()
     guard: GuardConfig = GuardConfig()
+    relearn: RelearnConfig = RelearnConfig()
     power: PowerConfig = PowerConfig()
     log: LogConfig = LogConfig()
 

@@ -10,20 +10,22 @@ import dataclasses
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..adapters.base import Adapter
 from ..simulate.errors import PilotfishError
-from ..simulate.job import Job
+from ..simulate.job import Job, Profile
 from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from .accuracy import model_of, profile_of
 from .apply import Applied, Applier, carry_out
 from .check import check, holds_nodes
 from .collector import collected_after
 from .exporter import Metrics
 from .guard import Guard
 from .journal import Journal
+from .learned import learnable
 from .ledger import Ledger
 from .neighbours import Neighbours
 from .offers import take_in
@@ -32,6 +34,7 @@ from .power import PowerSaver
 from .queue import Entry, Event, Queue, Submission, busy
 from .reap import lapsed, overdue
 from .recall import Recall
+from .relearning import Missed, renewed
 from .shadow import Seen, Shadow
 from .standing import Standing
 from .story import Story, sentence
@@ -91,6 +94,7 @@ class Cycle:
         self.power: PowerSaver | None = None
         self.stopping: Callable[[], bool] = lambda: False
         self.learn: Callable[[list[JobView]], None] = lambda views: None
+        self.relearn: Callable[[Mapping[str, Missed]], Mapping[str, Profile]] = lambda missed: {}
         self.know: Callable[[Job], Job] = lambda job: job
         self.recheck_s = self._gap = recheck_s
         self._recheck_at = math.inf
@@ -182,14 +186,28 @@ class Cycle:
         for entry in open_intents:
             if entry.handed or entry.state is not JobState.UNKNOWN:
                 self.story.settle(entry)
-        self.story.happened(events)
+        self.story.happened(events, snapshot.cluster)
         if events:
             self._follow(snapshot, events)
         done = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
         if done:
             self.learn([view for view in snapshot.jobs if view.key in done])
+        if self.story.missed:
+            self._relearn(snapshot)
         self.ledger.save()
         return events
+
+    def _relearn(self, snapshot: Snapshot) -> None:
+        """Learn anew what has come to miss; jobs that wait are planned with that from now on."""
+        found = self.relearn(self.story.missed)
+        self.story.missed.clear()
+        self.metrics.errors.relearned.inc(len(found))
+        for entry in self.queue.active() if found else ():
+            profile = found.get(profile_of(entry.job)) if entry.waiting and learnable(entry.job) else None
+            if profile and (job := renewed(entry.job, profile, snapshot.cluster)):
+                entry.change(job)
+                self.story.relearned(entry)
+                self._renew()
 
     def _due(self, snapshot: Snapshot, events: list[Event]) -> bool:
         """Whether to plan: something changed, or the last plan has drifted; and there is something to
@@ -291,7 +309,7 @@ class Cycle:
                     self.queue.dirty[entry.key] = entry
         actions: list[Action] = []
         for start, planned in starts(plan, problem):
-            self.story.chose(problem.startable[start.key], planned, plan)
+            self.story.chose(problem.startable[start.key], planned, plan, model_of(planned.nodes, snapshot.cluster))
             actions.append(start)
         return actions
 

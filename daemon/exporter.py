@@ -1,7 +1,7 @@
 """What the outside may watch: metrics and health over HTTP, read from memory.
 
 Rule: a scrape never reaches the resource manager, and no label holds a job or a user, so that the number
-of time series depends on nodes and configuration alone.
+of time series depends on nodes and configuration alone; few profiles have a label of their own (see `error_metrics`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..simulate.plan import Plan
 from ..simulate.platform import Node
 from ..simulate.snapshot import JobState, Snapshot
 from .check import occupancy
+from .error_metrics import ErrorMetrics
 from .load import LoadMetrics
 
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -91,6 +92,7 @@ class Metrics:
         )
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
+        self.errors = ErrorMetrics(make, _RATIOS)
         self._last: Snapshot | None = None
         self._watts: float | None = None
         self._threads: list[int] = []

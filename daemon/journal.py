@@ -18,6 +18,7 @@ from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.job import DEFAULT_PROFILE, Job
 from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
+from .accuracy import Foretold
 from .codec import decode, encode
 from .journal_file import identity, open_copy, open_file, unusable
 from .offers import offers_of
@@ -35,6 +36,13 @@ _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 
 _OFFERS = ""
 _OLD_OFFERS = (
     "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
+)
+#: with what was said of each job at its last choice
+_FORETOLD = (
+    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time,"
+    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
+    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time IS NOT NULL"
+    " ORDER BY finish_time DESC LIMIT ?"
 )
 
 
@@ -116,7 +124,7 @@ class Journal:
         ended: Iterable[Submission] = (),
         outcomes: Iterable[tuple[int, str]] = (),
         story: Iterable[tuple[Any, ...]] = (),
-        errors: Iterable[float] = (),
+        errors: Iterable[tuple[str, float]] = (),
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
 
@@ -124,7 +132,7 @@ class Journal:
             ended: workflows whose last job has ended.
             outcomes: (intent, outcome) of intents that came to one.
             story: (key, time, cycle, kind, text, data) records, for `explain`.
-            errors: forecast errors of run times, for the guard after a restart.
+            errors: (model, forecast error of a run time), for the guard after a restart.
         """
         with self._transaction() as run:
             for entry in entries:
@@ -142,8 +150,8 @@ class Journal:
                     "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
                     (key, time, cycle, kind, text, json.dumps(data) if data else None),
                 )
-            for ratio in errors:
-                run("INSERT INTO errors (ratio) VALUES (?)", (ratio,))
+            for model, ratio in errors:
+                run("INSERT INTO errors (model, ratio) VALUES (?, ?)", (model, ratio))
 
     def intend(
         self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float
@@ -222,10 +230,15 @@ class Journal:
         names = ("time", "cycle", "kind", "text", "data")
         return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
 
-    def last_errors(self, count: int) -> list[float]:
-        """The last `count` forecast errors of run times, the oldest first."""
-        rows = self._read("SELECT ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [row[0] for row in reversed(rows)]
+    def last_errors(self, count: int) -> list[tuple[str, float]]:
+        """The last `count` forecast errors of run times, each after its model, the oldest first."""
+        rows = self._read("SELECT model, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        return [(row[0], row[1]) for row in reversed(rows)]
+
+    def foretold(self, most: int) -> list[Foretold]:
+        """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs)."""
+        rows = self._read(_FORETOLD, (str(JobState.COMPLETED), most))
+        return [_foretold(*row) for row in reversed(rows)]
 
     def expired(self, before: float) -> list[str]:
         """Keys of the jobs whose workflows ended before that time."""
@@ -295,3 +308,8 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
         bool(row[17]),
         *row[18:21],
     )
+
+
+def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
+    told = json.loads(data or "{}")
+    return Foretold(key, time, forecast_s, actual_s, *(told.get(name) for name in ("profile", "model", "policy")))

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..simulate.errors import ConfigError
 from .copies import copy_whole
 
-VERSION = 2
+VERSION = 3
 _SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
@@ -35,8 +35,13 @@ CREATE TABLE story (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
     text TEXT NOT NULL, data TEXT);
 CREATE INDEX story_of ON story (key);
-CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL);
+CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '');
 """
+#: What each earlier version lacks.
+_ADDED = {
+    1: "ALTER TABLE jobs ADD COLUMN since REAL",
+    2: "ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+}
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -126,8 +131,9 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
         for statement in filter(str.strip, _SCHEMA.split(";")):
             run(statement)
         run(f"PRAGMA user_version={VERSION}")
-    elif version == 1:
-        run("ALTER TABLE jobs ADD COLUMN since REAL")
+    elif version in _ADDED:
+        for number in range(version, VERSION):
+            run(_ADDED[number])
         run(f"PRAGMA user_version={VERSION}")
     elif version != VERSION:
         raise ConfigError(

@@ -35,6 +35,11 @@ def rests_on_default(job: Job) -> bool:
     return job.profile.provenance.source == "default"
 
 
+def learnable(job: Job) -> bool:
+    """Whether what is known of a job was measured, so that later runs may replace it."""
+    return job.profile.provenance.source == "measured"
+
+
 def widened(profile: Profile, cores: int) -> Profile:
     """The profile of a program that is given `cores` cores and uses some of them: threads that end as they begin take
     the others.

@@ -1,24 +1,30 @@
 """What the daemon learns from the jobs that it runs, and remembers for the next ones.
 
-Rule: only jobs that came without a profile of their own are given one and teach; a store that cannot be
-used costs a warning, never a job.
+Rule: only jobs that came without a profile of their own are given one and teach; a profile that was measured is
+replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from ..profiles.estimate import LATEST
 from ..simulate.errors import ConfigError
-from ..simulate.job import Job, Workflow
+from ..simulate.job import Job, Profile, Workflow
 from ..simulate.snapshot import JobView
-from .learned import learn, rests_on_default, widened, with_learned
+from .learned import learn, learnable, measurement_of, rests_on_default, widened, with_learned
+from .relearning import MOST, Missed
+from .render.text import count, percent, times
 
 if TYPE_CHECKING:
+    from ..profiles.measurement import Measurement
     from ..profiles.store import ProfileStore
 
 log = logging.getLogger("pilotfish.profiles")
@@ -30,6 +36,7 @@ class Memory:
 
     def __init__(self, path: Path) -> None:
         self._path, self._warned = path, False
+        self._watched: dict[str, deque[Measurement]] = {}
 
     @cached_property
     def _store(self) -> ProfileStore:
@@ -52,9 +59,43 @@ class Memory:
         """Keep what completed jobs used."""
         from ..profiles.watch import cpu_model
 
+        views = list(views)
         mine = [view for view in views if _teaches(view.job)]
         if mine:
             self._try(lambda: learn(mine, self._store, cpu_model()), 0)
+        for view in views:
+            if view.job.profile.name and learnable(view.job) and not _teaches(view.job):
+                self._watch(view.job.profile.name, measurement_of(view, cpu_model()))
+
+    def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
+        """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""
+        found = {}
+        for name, what in missed.items():
+            error = f"profile {name} missed by {_error(what.median)} in the median of its last {count(latest, 'job')}"
+            if not learnable(what.job):
+                log.warning("%s; it was not measured, and stays: `pilotfish profile run` measures", error)
+            elif profile := self._try(partial(self._relearn, name, what.job, latest), None):
+                log.warning("%s: learned anew from %s", error, count(profile.provenance.runs, "run"))
+                found[name] = profile
+            else:
+                log.warning("%s; nothing was measured of them to learn from", error)
+        return found
+
+    def _relearn(self, name: str, job: Job, latest: int) -> Profile | None:
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        if _teaches(job):
+            return self._store.relearn(name, latest, today)
+        runs = list(self._watched.pop(name, ()))[-latest:]
+        return self._store.relearn(name, len(runs), today, runs) if runs else None
+
+    def _watch(self, name: str, measured: Measurement | None) -> None:
+        """Keep a run of a measured profile, which does not count unless that is learned anew."""
+        if measured is None:
+            return
+        self._watched[name] = runs = self._watched.pop(name, None) or deque(maxlen=LATEST)
+        runs.append(measured)
+        if len(self._watched) > MOST:
+            del self._watched[next(iter(self._watched))]
 
     def _try(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
         try:
@@ -72,3 +113,7 @@ def _teaches(job: Job) -> bool:
     from ..profiles.signature import signature
 
     return rests_on_default(job) or job.profile.name == signature(job)
+
+
+def _error(ratio: float) -> str:
+    return percent(ratio) if ratio < 1 else times(1 + ratio)

@@ -1,4 +1,4 @@
-"""What clients may ask of the daemon: submit, status, cancel, explain.
+"""What clients may ask of the daemon: submit, status, cancel, explain, accuracy.
 
 Rule: every request is answered; one that is wrong changes nothing and gets one sentence back. A workflow
 is taken whole or not at all.
@@ -10,14 +10,17 @@ import difflib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Capabilities
+from ..profiles.classes import classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.fits import never_fits
 from ..simulate.job import Workflow
 from ..simulate.platform import Cluster
+from .accuracy import LATEST, profile_of
 from .codec import decode
 from .cycle import Cycle
 from .journal import Journal
@@ -55,6 +58,7 @@ class Requests:
             "status": self._status,
             "cancel": self._cancel,
             "explain": self._explain,
+            "accuracy": self._accuracy,
         }
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -104,13 +108,14 @@ class Requests:
             active = self._cycle.queue.submissions
             ended = [s for s in self._journal.recent(RECENT) if s.id not in active]
             found = [*ended, *active.values()]
+        guard = self._cycle.guard
         return {
             "mode": self._cycle.mode,
-            "policy": self._cycle.guard.policy(self._cycle.options.policy),
+            "policy": guard.policy(self._cycle.options.policy),
             "cluster": self._cluster.name,
             "time": self._cycle.now,
             "blocked": self._cycle.blocked,
-            "guard": {"median_error": self._cycle.guard.median, "bound": self._cycle.guard.bound},
+            "guard": {"median_error": guard.median, "bound": guard.bound, "model": guard.model},
             "workflows": [self._workflow(submission) for submission in found],
         }
 
@@ -143,6 +148,9 @@ class Requests:
             "story": self._journal.story(entry.key),
         }
 
+    def _accuracy(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"jobs": [list(astuple(job)) for job in self._journal.foretold(LATEST)]}
+
     def _find(self, workflow: str) -> Submission:
         found = self._cycle.queue.submissions.get(workflow) or self._journal.find(workflow)
         if found is None:
@@ -171,7 +179,7 @@ class Requests:
         }
 
     def _job(self, entry: Entry) -> dict[str, Any]:
-        forecast = entry.forecast
+        forecast, classed = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
         files = self._output(entry.key) if entry.start_time is not None else None
         return {
             "id": entry.job.id,
@@ -186,6 +194,9 @@ class Requests:
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_finish_time": entry.expected,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
+            "profile": profile_of(entry.job),
+            "class": str(classed.kind) if classed.kind else None,
+            "class_why": classed.why,
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }

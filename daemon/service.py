@@ -33,13 +33,14 @@ from .copies import copy_whole
 from .counted import Counted
 from .cycle import Cycle
 from .exporter import Exporter, Health, Metrics
-from .guard import Guard
+from .guard import FORGOTTEN, Guard
 from .journal import Journal, JournalError
 from .logs import set_up
 from .memory import Memory
 from .notify import notify, reloading
 from .planning import Options, Planner, simulate_plan
 from .power import PowerSaver
+from .relearning import Relearning
 from .render.text import count
 from .requests import Requests
 from .window import WINDOW
@@ -132,8 +133,10 @@ class Service:
         self._cycle.power = self._power_saver()
         self._cycle.stopping = lambda: self._stop
         memory = Memory(self._profile_store(stack))
+        self._cycle.story.relearning = self._relearning()
         if not self._dry:
             self._cycle.learn = memory.keep
+            self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
         self._cycle.know = memory.named
         requests = Requests(
             self._cycle,
@@ -208,8 +211,12 @@ class Service:
             window=guard.window,
             fallback=guard.policy,
             enabled=guard.enabled,
-            errors=self._journal.last_errors(guard.window),
+            errors=self._journal.last_errors(FORGOTTEN * guard.window),
         )
+
+    def _relearning(self) -> Relearning:
+        relearn = self.config.relearn
+        return Relearning(bound=relearn.max_median_error, window=relearn.window, enabled=relearn.enabled)
 
     def _loop(self) -> None:
         ready = False
@@ -291,6 +298,7 @@ class Service:
             set_up(self.config.log.level, self.config.log.format)
             self._cycle.options = _options(self.config)
             self._cycle.replace_guard(self._guard())
+            self._cycle.story.relearning = self._relearning()
             self._health.patience_s = max(10.0, 5 * self.config.cycle_seconds)
             names = ", ".join(sorted(changed & RELOADABLE)) or "nothing changed"
             log.info("the configuration was reloaded: %s", names)

@@ -13,13 +13,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection, Start
+from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState
+from .accuracy import model_of, profile_of
 from .apply import Applied, describe
 from .endings import ending
 from .exporter import Metrics
 from .guard import Guard, forecast_error
 from .learned import rests_on_default
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
+from .relearning import Missed, Relearning
 from .render.text import count, seconds
 
 if TYPE_CHECKING:
@@ -29,8 +32,8 @@ log = logging.getLogger("pilotfish.job")
 
 
 class Story:
-    """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of
-    forecasts.
+    """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of forecasts by
+    model; and `missed`: the profiles, by name, that are to be learned anew.
     """
 
     def __init__(self, queue: Queue, metrics: Metrics, guard: Guard) -> None:
@@ -41,7 +44,9 @@ class Story:
         self._complaint = ""  # what the last action failed of; many that fail alike are one line
         self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
-        self.errors: list[float] = []
+        self.errors: list[tuple[str, float]] = []
+        self.relearning: Relearning | None = None
+        self.missed: dict[str, Missed] = {}
 
     @property
     def pending(self) -> bool:
@@ -54,16 +59,21 @@ class Story:
         self.outcomes.clear()
         self.errors.clear()
 
-    def happened(self, events: Iterable[Event]) -> None:
-        """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed."""
+    def happened(self, events: Iterable[Event], cluster: Cluster | None = None) -> None:
+        """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed on a cluster."""
         for event in events:
             entry = event.entry
             text = _ending(entry) if entry.state.ended else event.text
             self._tell(entry.key, event.kind, text)
             if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
                 log.warning("%s %s", entry.key, text, extra={"job": entry.key, "cycle": self.cycle})
-            if entry.state is JobState.COMPLETED:
-                self._measure(entry)
+            if entry.state is JobState.COMPLETED and cluster is not None:
+                self._measure(entry, cluster)
+
+    def relearned(self, entry: Entry) -> None:
+        """Note that what is known of a waiting job has been learned anew."""
+        about = entry.job.profile.provenance
+        self._tell(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
     def settle(self, entry: Entry) -> None:
         """Close the entry's open intent by what the snapshot has shown."""
@@ -71,8 +81,8 @@ class Story:
             self.outcomes[entry.intent] = "started" if entry.handed else "not started"
             entry.intent = None
 
-    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan) -> None:
-        """Note that the plan starts a job now, with its forecast and the runner-up."""
+    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, model: str) -> None:
+        """Note that the plan starts a job now, with its forecast by a contention model, and the runner-up."""
         entry.forecast = Forecast(
             self.now + planned.start_time,
             self.now + planned.finish_time,
@@ -84,6 +94,8 @@ class Story:
         where = ", ".join(planned.nodes)
         data: dict[str, Any] = {
             "policy": plan.policy,
+            "profile": profile_of(entry.job),
+            "model": model,
             "nodes": planned.nodes,
             "run_time": entry.forecast.run_time,
             "isolated_run_time": planned.isolated_run_time,
@@ -139,7 +151,7 @@ class Story:
         self.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
 
-    def _measure(self, entry: Entry) -> None:
+    def _measure(self, entry: Entry, cluster: Cluster) -> None:
         if entry.start_time is None or entry.finish_time is None:
             return
         run_time = entry.finish_time - entry.start_time
@@ -148,19 +160,28 @@ class Story:
             self._metrics.forecast_error.labels("run_time").observe(error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not rests_on_default(entry.job):  # what nobody knew was not foretold
-                self.errors.append(error)
-                if self.guard.add(error):
-                    self._say_guard()
+                self._judge(entry, model_of(entry.nodes, cluster), error)
         if entry.promised is not None:
             taken = self._queue.submissions[entry.workflow].submit_time
             submitted = taken if entry.since is None else entry.since
             error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
             self._metrics.forecast_error.labels("finish_time").observe(error)
 
+    def _judge(self, entry: Entry, model: str, error: float) -> None:
+        profile = profile_of(entry.job)
+        self._metrics.errors.observe(model, profile, error)
+        self.errors.append((model, error))
+        if self.guard.add(error, model):
+            self._say_guard()
+        if self.relearning and (median := self.relearning.add(profile, error)) is not None:
+            self.missed[profile] = Missed(entry.job, median)
+
     def _say_guard(self) -> None:
         if self.guard.tripped and self.guard.enabled:
             log.warning(
-                "the median forecast error is %.0f %%, over the bound of %.0f %%: policy %s decides for now",
+                "the median forecast error of model %s is %.0f %%,"
+                " over the bound of %.0f %%: policy %s decides for now",
+                self.guard.model,
                 100 * (self.guard.median or 0),
                 100 * self.guard.bound,
                 self.guard.fallback,

@@ -40,11 +40,11 @@ class Statistics:
 
 
 def usable(runs: Sequence[Measurement]) -> list[Measurement]:
-    """Return the runs that a profile rests on, oldest first: ended well, newest node type, usual shape.
+    """Return the runs that a profile rests on, oldest first: ended well, not aged, newest node type, usual shape.
 
     A run whose exit code is not known counts as one that ended well.
     """
-    good = [run for run in runs if not run.exit_code]
+    good = [run for run in runs if not run.exit_code and not run.aged]
     good = [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
     good = good[-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))

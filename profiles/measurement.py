@@ -36,6 +36,7 @@ class Measurement:
         instructions, ipc, power_watts: by counters (see `counters`).
         sources: field -> what counted it; a bandwidth without one was given by the user.
         notes: why counters that are there did not say more.
+        aged: when it ceased to count, because forecasts that rest on it had come to miss, ISO 8601; "" = it counts.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -59,6 +60,7 @@ class Measurement:
     power_watts: float | None = None
     sources: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    aged: str = ""
 
     @property
     def threads(self) -> int:

@@ -1,8 +1,8 @@
 """The store of profiles: named profiles and every run that was measured, in one SQLite file.
 
 Rule: nothing is lost. A file that is not a sound store is left as it is and named in the error; runs are
-only ever added; a write is one transaction. Processes may read and write at once (WAL); in one process,
-threads may share it.
+only ever added, or marked as aged; a write is one transaction. Processes may read and write at once (WAL); in
+one process, threads may share it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,38 @@ class ProfileStore:
         """Add a run and return the profile that all runs make; one that failed is only kept."""
         check_name(name)
         with self._writing() as connection:
-            run = json.dumps(measurement.to_dict())
-            connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, run))
+            self._add(connection, name, measurement)
             row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
             given = row[0] if row else None
             known = self._profile(name, given) if given else None
             profile = estimate(name, self._runs(connection, name), known)
             if profile is not None:
                 values = (name, json.dumps(dump_entry(profile)), given)
+                connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
+        return profile
+
+    def relearn(self, name: str, latest: int, date: str, runs: Sequence[Measurement] = ()) -> Profile | None:
+        """Let all runs but the latest cease to count, and return the profile that those make; None if none ended well.
+
+        Args:
+            latest: how many runs still count, >= 1.
+            date: of the day, ISO 8601.
+            runs: more of them, the oldest first, which are added before.
+        """
+        check_name(name)
+        known = self.get(name)
+        with self._writing() as connection:
+            for run in runs:
+                self._add(connection, name, run)
+            row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
+            old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
+            for number, document in connection.execute(old, (name, latest)).fetchall():
+                run_then = json.loads(document)
+                run_then["aged"] = run_then.get("aged") or date
+                connection.execute("UPDATE run SET document = ? WHERE id = ?", (json.dumps(run_then), number))
+            profile = estimate(name, self._runs(connection, name), known)
+            if profile is not None:
+                values = (name, json.dumps(dump_entry(profile)), row[0] if row else None)
                 connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
         return profile
 
@@ -147,7 +171,10 @@ class ProfileStore:
 
     def import_file(self, path: str | Path) -> list[str]:
         """Store the profiles of a YAML or JSON file, all or none; return their names. Raises ConfigError."""
-        profiles = read_profiles(path)
+        return self.put_all(read_profiles(path))
+
+    def put_all(self, profiles: Mapping[str, Profile]) -> list[str]:
+        """Store profiles, all or none; return their names."""
         with self._writing():
             for profile in profiles.values():
                 self.put(profile)
@@ -175,6 +202,11 @@ class ProfileStore:
                 found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
                 self._ran[shape] = relatives.chosen(name, [other for (other,) in found])
             return self._ran[shape]
+
+    @staticmethod
+    def _add(connection: sqlite3.Connection, name: str, measurement: Measurement) -> None:
+        document = json.dumps(measurement.to_dict())
+        connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, document))
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()

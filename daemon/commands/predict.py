@@ -126,9 +126,10 @@ def command(
         document = {"schema": "pilotfish/profiles/v1", "profiles": {found.name: dump_entry(found)}}
         print(json.dumps(document, indent=2, allow_nan=False))
         return
+    from ...profiles.classes import classify
     from ..render.profiles import show_profile
 
-    show_profile(found, keep.statistics(found.name))
+    show_profile(found, keep.statistics(found.name), classify(found))
 
 
 def _tell(found: Evaluation) -> None:

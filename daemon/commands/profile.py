@@ -17,6 +17,7 @@ from . import inputs
 from .corun import corun, pairs
 
 if TYPE_CHECKING:
+    from ...profiles.classes import Classed
     from ...profiles.measurement import Measurement
     from ...profiles.store import ProfileStore
     from ...simulate.job import Profile
@@ -129,30 +130,74 @@ def list_(store: Store = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(name: ProfileName, store: Store = None, as_json: AsJson = False) -> None:
-    """Show what is known of one profile, and how its runs scatter."""
+def show(
+    name: ProfileName,
+    cluster: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The cluster file whose nodes it is classed for.")
+    ] = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is known of one profile, how its runs scatter, and its class: what it would spend its time on.
+
+    The class is for the type of node on which it was measured, where that is in --cluster or shipped with pilotfish.
+    """
     keep = _store(store)
     profile = keep.get(name)
     if profile is None:
         from ...simulate.formats.shape import nearest
 
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
-    history = keep.history(name)
+    history, classed = keep.history(name), _classed(profile, cluster)
     if as_json:
-        print_json("profiles", profiles={name: _entry(profile)}, runs=[run.to_dict() for run in history])
+        about = {"class": classed.kind and str(classed.kind), "class_why": classed.why}
+        print_json("profiles", profiles={name: _entry(profile)}, **about, runs=[run.to_dict() for run in history])
         return
     from ..render.profiles import show_profile
 
-    show_profile(profile, keep.statistics(name))
+    show_profile(profile, keep.statistics(name), classed)
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON), or see --from.")],
+    origin: Annotated[
+        str | None, typer.Option("--from", metavar="SOURCE", help="What wrote it: sacct, likwid, perf or jobstats.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --from: the profile's name (default: the file's); sacct's have the jobs'.")
+    ] = None,
+    node_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="With --from: the node's type in your cluster file.")
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="With --from: when, if the file does not tell.")
+    ] = None,
     store: Store = None,
 ) -> None:
-    """Take the profiles of a file into the store, all or none."""
-    names = _store(store).import_file(file)
+    """Take the profiles of a file into the store, all or none, in place of earlier ones of the same names.
+
+    \b
+    sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,
+              NNodes,MaxRSS,ConsumedEnergyRaw
+    likwid    likwid-perfctr -O -g MEM ...
+    perf      perf stat -x, -e task-clock,duration_time,instructions,cycles ...
+    jobstats  jobstats --json JOBID, or JS1:... from Slurm's AdminComment
+
+    \b
+    Examples:
+      pilotfish profile import profiles.yaml
+      pilotfish profile import jobs.txt --from sacct --node-type xeon56
+      pilotfish profile import mem.csv --from likwid --name align
+    """
+    keep = _store(store)
+    if origin is None:
+        for option, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+            if value is not None:
+                raise inputs.bad(option, "it goes with --from")
+        names = keep.import_file(file)
+    else:
+        names = keep.put_all(_imported(origin, file, name, node_type, date))
     from ..render.profiles import lines
     from ..render.text import count
 
@@ -180,6 +225,34 @@ def _given(measured: Measurement, rate: float) -> Measurement:
     """What the user says of the bandwidth, bytes/s, comes before what was counted."""
     sources = {name: source for name, source in measured.sources.items() if name != "bandwidth"}
     return replace(measured, bandwidth=rate, sources=sources)
+
+
+def _imported(
+    origin: str, file: Path, name: str | None, node_type: str | None, date: str | None
+) -> dict[str, Profile]:
+    """Return the profiles of another program's file. Raises ConfigError and typer.BadParameter."""
+    from datetime import date as day
+
+    from ...profiles import imports
+
+    if origin not in imports.SOURCES:
+        raise inputs.not_among("--from", origin, "a source", imports.SOURCES)
+    if date is not None:
+        try:
+            day.fromisoformat(date)
+        except ValueError:
+            raise inputs.bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
+    chosen = file.name.partition(".")[0] if name is None else chosen_name([], name)
+    return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
+
+
+def _classed(profile: Profile, cluster: Path | None) -> Classed:
+    from ...profiles import library
+    from ...profiles.classes import classify, classify_on
+
+    if cluster is not None:
+        return classify_on(profile, inputs.read_cluster(cluster))
+    return classify(profile, library.node_types().get(profile.measured_on or ""))
 
 
 def _store(path: Path | None) -> ProfileStore:

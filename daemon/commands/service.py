@@ -98,7 +98,7 @@ def submit(
     for warning in flow.warnings:
         inputs.warn(warning)
     text, directory = encode(flow), str(inputs.working_directory())
-    reply = _ask(socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+    reply = ask_daemon(socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
     print(reply["id"], flush=True)
     if not wait:
         return 0
@@ -133,7 +133,7 @@ def status(
         from . import login
 
         return login.status(to, workflow, everything=everything, as_json=as_json)
-    reply = _ask(socket, "status", workflow=workflow)
+    reply = ask_daemon(socket, "status", workflow=workflow)
     if as_json:
         print(json.dumps(reply, indent=1))
     else:
@@ -159,7 +159,7 @@ def cancel(
         from . import login
 
         return login.cancel(to, target)
-    reply = _ask(socket, "cancel", target=target)
+    reply = ask_daemon(socket, "cancel", target=target)
     print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
     if reply["warning"]:
         inputs.warn(f"the running ones are ended later: {reply['warning']}")
@@ -183,7 +183,7 @@ def explain(
         from . import login
 
         return login.explain(to, job, as_json=as_json)
-    reply = _ask(socket, "explain", job=job)
+    reply = ask_daemon(socket, "explain", job=job)
     if as_json:
         print(json.dumps(reply, indent=1))
     else:
@@ -202,7 +202,7 @@ def _over(adapter: str | None, socket: str | None) -> Settings | None:
     return chosen(adapter, socket)
 
 
-def _ask(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
+def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
     from ..paths import runtime_socket
     from ..wire import ask
 
@@ -214,7 +214,7 @@ def _tell_failures(socket: str | None, workflow: str) -> None:
     """Name the jobs that failed, and the files of what they said."""
     from ..render.service import failure_lines
 
-    (found,) = _ask(socket, "status", workflow=workflow)["workflows"]
+    (found,) = ask_daemon(socket, "status", workflow=workflow)["workflows"]
     for line in failure_lines(found):
         inputs.note(line)
 
@@ -246,7 +246,7 @@ def _wait_for(socket: str | None, workflow: str, patience_s: float) -> int:
 
 def _exit_code(socket: str | None, workflow: str, timeout_s: float) -> int | None:
     """None while the workflow goes on. Raises WireError as `ask`, and where it goes on for ever."""
-    reply = _ask(socket, "status", timeout_s=timeout_s, workflow=workflow)
+    reply = ask_daemon(socket, "status", timeout_s=timeout_s, workflow=workflow)
     (found,) = reply["workflows"]
     if reply.get("mode") == "dry-run" and found["exit_code"] is None:
         from ..wire import WireError

@@ -12,6 +12,7 @@ from ...simulate.formats.units import format_size
 from .text import clean
 
 if TYPE_CHECKING:
+    from ...profiles.classes import Classed
     from ...profiles.estimate import Statistics
     from ...profiles.measurement import Measurement
     from ...simulate.job import Profile, ThreadGroup
@@ -56,11 +57,12 @@ def _counted(measured: Measurement) -> list[str]:
     return said + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
 
 
-def show_profile(profile: Profile, known: Statistics | None) -> None:
+def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -> None:
     """Print all that is known of one profile."""
     _print_groups(profile)
     about = profile.provenance
     facts = {
+        "class": str(classed),
         "memory": size(profile.memory or None),
         "storage": size(profile.io_bytes),
         "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",

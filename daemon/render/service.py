@@ -66,9 +66,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
 
 
-def _why_fallback(median_error: float, bound: float) -> str:
+def _why_fallback(median_error: float, bound: float, model: str) -> str:
     missed = percent(median_error) if median_error < 1 else times(1 + median_error)
-    return f"fallback: forecasts missed by {missed} in the median; the bound is {percent(bound)}"
+    return f"fallback: forecasts by {model} missed by {missed} in the median; the bound is {percent(bound)}"
 
 
 @dataclass
@@ -133,6 +133,8 @@ def show_story(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
     told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    if "class" in job:
+        told.insert(0, ("profile", f"{job['profile']}; {job['class'] or 'class unknown'}: {job['class_why']}"))
     ages = [f"{record['time'] - begin:+.1f}" for record in reply["story"]]
     widest = max(map(len, ages), default=0)
     for age, record in zip(ages, reply["story"], strict=True):

@@ -21,5 +21,5 @@ def test_it_trips_on_a_full_window_only_and_returns_under_half_the_bound():
 
 
 def test_disabled_it_measures_and_never_acts():
-    guard = Guard(bound=0.1, window=1, fallback="slf", enabled=False, errors=[9.0])
+    guard = Guard(bound=0.1, window=1, fallback="slf", enabled=False, errors=[("max-min", 9.0)])
     assert guard.tripped and guard.median == 9.0 and guard.policy("let") == "let"

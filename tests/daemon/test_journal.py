@@ -25,7 +25,7 @@ def filled(tmp_path, kit):
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
     entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25), 111.0, 112.5
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
-    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=[0.25, 0.5])
+    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=[("max-min", 0.25), ("", 0.5)])
     yield path, journal, submission
     journal.close()
 
@@ -40,7 +40,7 @@ def test_a_restart_finds_every_field_again(filled):
     assert again.story("w.1/a") == [
         {"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}
     ]
-    assert again.last_errors(1) == [0.5] and again.last_errors(9) == [0.25, 0.5]
+    assert again.last_errors(1) == [("", 0.5)] and again.last_errors(9) == [("max-min", 0.25), ("", 0.5)]
     again.close()
 
 
@@ -110,11 +110,13 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(filled):
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("ALTER TABLE jobs DROP COLUMN since")
+        database.execute("ALTER TABLE errors DROP COLUMN model")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:
             entry = again.load().find("w.1/a")
             assert entry is not None and entry.state is JobState.RUNNING and entry.since is None
+            assert again.last_errors(9) == [("", 0.25), ("", 0.5)]
 
 
 def test_another_version_is_refused(filled):

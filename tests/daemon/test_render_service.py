@@ -69,8 +69,8 @@ def test_a_long_list_is_cut_and_says_so(shown):
 
 @pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
 def test_a_fallback_says_why(shown, error, missed):
-    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5}})
-    assert lines[1] == f"fallback: forecasts missed by {missed} in the median; the bound is 50 %"
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5, "model": "max-min"}})
+    assert lines[1] == f"fallback: forecasts by max-min missed by {missed} in the median; the bound is 50 %"
 
 
 def test_nothing_to_show_is_one_line(shown):
@@ -104,6 +104,15 @@ def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
     chosen, end = capsys.readouterr().out.splitlines()[1:3]
     assert chosen.startswith("    +5.5 s  chosen") and end.startswith("  +114.6 s  ended")
     assert chosen.rindex("chosen") == end.rindex("ended")
+
+
+def test_a_story_begins_with_the_class_of_the_job(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20% of its time"}
+    for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
+        show_story({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
+        shown = capsys.readouterr().out.splitlines()[1]
+        assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20% of its time"]
 
 
 def test_the_closing_lines_name_what_failed_by_itself():

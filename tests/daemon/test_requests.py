@@ -38,6 +38,8 @@ def test_submit_run_and_status(asked, kit):
     first, second = workflow["jobs"]
     assert (first["state"], second["state"]) == ("running", "pending")
     assert first["forecast_run_time"] == pytest.approx(10.0)
+    assert (first["profile"], first["class"]) == ("cmd: true (given)", None)
+    assert "bandwidth is not known" in first["class_why"]
     views = bench.manager.views
     assert views[first["key"]].job.directory == "/home/me"
     bench.run(25)

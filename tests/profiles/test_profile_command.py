@@ -83,7 +83,10 @@ def test_list_and_show(store, capfd):
     assert "cg.C" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert main(["profile", "show", "cg.C"]) == 0
-    assert "slow there even alone" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "slow there even alone" in out and "class: bandwidth-bound: a thread moves 4.7 times" in out
+    assert main(["profile", "show", "ep.C", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["class"] == "cpu-bound"
     assert main(["profile", "show", "nap", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["profiles"]["nap"]["source"] == "measured"
     assert main(["profile", "show", "nab"]) == 1
@@ -120,3 +123,30 @@ def test_demo_prints_what_to_type_next(store, tmp_path, capfd):
     (tmp_path / "try it" / "cluster.yaml").write_text("mine")
     assert main(["demo", str(tmp_path / "try it")]) == 1
     assert "--force" in capfd.readouterr().err
+
+
+def test_import_of_what_other_programs_measured(store, tmp_path, capfd):
+    (tmp_path / "align.csv").write_text("2000,msec,task-clock,1,100\n1,,x\n2000000000,ns,duration_time,1,100\n")
+    assert main(["profile", "import", str(tmp_path / "align.csv"), "--from", "perf", "--date", "2026-02-03"]) == 0
+    assert capfd.readouterr().out == "1 profile: align\n"
+    about = store.get("align").provenance
+    assert (about.source, about.date, about.runs) == ("measured", "2026-02-03", 1) and "perf stat" in about.note
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--from", "prf"], 64, "did you mean 'perf'"),
+        (["--name", "x"], 64, "it goes with --from"),
+        (["--from", "perf", "--date", "yesterday"], 64, "YYYY-MM-DD"),
+        (["--from", "perf"], 1, "line 1"),
+        (["--from", "jobstats"], 1, "it is no JSON"),
+        (["--from", "sacct"], 1, "no column JobID"),
+        (["--from", "likwid"], 1, "no table of metrics"),
+    ],
+)
+def test_a_bad_import_stores_nothing(store, tmp_path, capfd, options, code, said):
+    (tmp_path / "x").write_text("nonsense\n")
+    assert main(["profile", "import", str(tmp_path / "x"), *options]) == code
+    err = capfd.readouterr().err
+    assert said in err and "Traceback" not in err and not store.path.exists()

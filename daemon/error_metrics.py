@@ -1,0 +1,53 @@
+"""Metrics of forecast errors by contention model and by profile.
+
+Rule: the first MOST profiles have a label each, all others share one; words of a command are in no label, because they
+may say who runs what: a program's name and a checksum stand for them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from .accuracy import NOT_TOLD
+
+MOST = 50
+OTHERS = "others"
+_COMMAND = "cmd: "
+
+
+class ErrorMetrics:
+    """Errors as they come in.
+
+    Args:
+        make: makes a metric of a kind with name, text and labels, see `exporter.Metrics`.
+        buckets: of the histogram by model, ratios.
+    """
+
+    def __init__(self, make: Any, buckets: tuple[float, ...]) -> None:
+        from prometheus_client import Counter, Histogram, Summary
+
+        text = "|forecast - actual| / actual of run times, by {}."
+        self._by_model = make(
+            Histogram, "model_forecast_error_ratio", text.format("contention model"), ("model",), buckets=buckets
+        )
+        self._by_profile = make(Summary, "profile_forecast_error_ratio", text.format("profile"), ("profile",))
+        self.relearned = make(Counter, "profiles_relearned_total", "Profiles that were learned anew.")
+        self._labels: dict[str, str] = {}
+
+    def observe(self, model: str, profile: str, error: float) -> None:
+        """Count one error."""
+        self._by_model.labels(model or NOT_TOLD).observe(error)
+        self._by_profile.labels(self._label(profile)).observe(error)
+
+    def _label(self, profile: str) -> str:
+        if profile not in self._labels and len(self._labels) < MOST:
+            self._labels[profile] = _unspoken(profile)
+        return self._labels.get(profile, OTHERS)
+
+
+def _unspoken(profile: str) -> str:
+    if not profile.startswith(_COMMAND):
+        return profile
+    program = profile.removeprefix(_COMMAND).split(" ", 1)[0]
+    return f"{_COMMAND}{program} #{zlib.crc32(profile.encode(errors='surrogateescape')):08x}"

@@ -1,0 +1,141 @@
+"""Forecast against actual: what is told of groups of jobs, as table, JSON and picture, with the daemon and without."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.daemon.accuracy import NOT_TOLD, Foretold, accuracy, by, known, profile_of, quantile, to_dict
+from pilotfish.daemon.plot.accuracy import picture
+from pilotfish.daemon.requests import Requests
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+
+SPANS = st.floats(0.01, 1e6)
+
+
+def job(actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: str) -> Foretold:
+    return Foretold(f"w/{at:g}", at, forecast, actual, profile, **{"model": "max-min", "policy": "mom", **told})
+
+
+def test_the_figures_of_a_group():
+    found = accuracy("x", [job(10.0), job(12.5), job(8.0), job(20.0)])
+    assert (found.jobs, found.median, found.high) == (4, pytest.approx(0.225), 0.5)
+    assert found.bias == pytest.approx(0.1) and found.trend is None
+
+
+def test_a_trend_is_below_zero_where_forecasts_get_better():
+    worse, better = [job(20.0)] * 5, [job(10.0)] * 5
+    assert accuracy("x", worse + better).trend == -0.5 and accuracy("x", better + worse).trend == 0.5
+
+
+@given(st.lists(SPANS, min_size=1, max_size=60), st.sampled_from([0.5, 0.9, 1.0]))
+def test_a_quantile_is_a_value_that_enough_do_not_pass(values, share):
+    found = quantile(values, share)
+    assert found in values
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+    assert sum(value < found for value in values) < share * len(values)
+
+
+@given(st.lists(st.builds(job, SPANS, SPANS, st.sampled_from(["a", "b", None, "default"])), max_size=40))
+def test_every_job_is_in_one_group_of_each_kind(jobs):
+    assert sum(group.jobs for group in by("profile", jobs)) == len(jobs)
+    for kind in ("model", "policy"):
+        assert sum(group.jobs for group in by(kind, jobs)) == len(known(jobs))
+    assert all(group.median <= group.high for group in by("profile", jobs))
+    json.dumps(to_dict(jobs), allow_nan=False)
+
+
+def test_what_was_only_assumed_is_no_error_of_a_model():
+    jobs = [job(10.0), job(99.0, profile=DEFAULT_PROFILE.name), job(10.0, model=None)]
+    assert [(group.name, group.median) for group in by("model", jobs)] == [("max-min", 0.0), (NOT_TOLD, 0.0)]
+
+
+def test_the_name_of_a_jobs_profile():
+    profile = Profile((ThreadGroup(1, 1.0),))
+    assert profile_of(Job("a", DEFAULT_PROFILE, command=("x",))) == "default"
+    assert profile_of(Job("a", profile, command=("/bin/x", "1"))) == "cmd: x 1 (given)"
+    assert profile_of(Job("a", profile)) == "no command (given)"
+    assert profile_of(Job("a", Profile(profile.groups, name="align"))) == "align"
+
+
+@pytest.fixture
+def ran(bench, kit):
+    """Six jobs that take as long as foretold, and one that takes twice as long."""
+    bench.manager.takes["late"] = 20.0
+    bench.submit(*(kit.job(f"j{i}") for i in range(6)), kit.job("late"))
+    bench.run(60)
+    return bench
+
+
+def test_the_journal_tells_of_every_job_that_completed(ran, kit):
+    ran.manager.exits["bad"] = 1
+    ran.submit(kit.job("bad"))
+    ran.run(15)
+    found = ran.journal.foretold(100)
+    assert {one.key.partition("/")[2] for one in found} == {*(f"j{i}" for i in range(6)), "late"}
+    assert [one.time for one in found] == sorted(one.time for one in found)
+    assert {(one.profile, one.model, one.policy) for one in found} == {("cmd: true (given)", "max-min", "mom")}
+    assert max(found, key=lambda one: one.error).error == pytest.approx(0.5)
+    assert ran.journal.foretold(2) == found[-2:]
+
+
+def test_it_reads_a_journal_that_a_daemon_holds(ran, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["accuracy", "--journal", str(ran.path)]) == 0
+    out = capsys.readouterr().out
+    assert "7 jobs foretold and completed" in out and "max-min" in out and "cmd: true" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert main(["accuracy", "--journal", str(ran.path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "pilotfish/accuracy/v1" and len(told["jobs"]) == 7
+    assert told["all"]["jobs"] == 7 and told["profile"][0]["high"] == pytest.approx(0.5)
+
+
+def test_the_daemon_answers_the_same(ran, kit):
+    requests = Requests(ran.cycle, ran.journal, ran.manager.cluster, ran.manager.capabilities)
+    answer = json.loads(json.dumps(requests.handle({"do": "accuracy"})))
+    assert [Foretold(*one) for one in answer["jobs"]] == ran.journal.foretold(100)
+
+
+def test_nothing_foretold_is_said(bench, capsys, tmp_path):
+    assert main(["accuracy", "--journal", str(bench.path), "--out", str(tmp_path / "a.svg")]) == 0
+    assert "No job has completed" in capsys.readouterr().out
+    ElementTree.parse(tmp_path / "a.svg")
+
+
+def test_the_picture_has_every_profile_and_says_what_is_beyond_it(tmp_path):
+    from pilotfish.daemon.plot import sheet
+
+    jobs = [job(10.0 + i % 3, profile=f"p{i % 4}\x1b", at=60.0 * i) for i in range(50)] + [job(1.0, at=3000.0)]
+    made = picture(jobs)
+    assert "1 job beyond 200 %" in made.notes
+    sheet.draw(made, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert all(f"p{i}\\x1b" in text for i in range(4)) and "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--out", "x.gif"], 64, "no known ending"),
+        (["--journal", "x", "--socket", "y"], 64, "without --journal"),
+        (["--journal", "/no/such"], 1, "no such file"),
+        (["--out", "/no/such/a.svg"], 1, "no such folder"),
+        (["--socket", "/no/such"], 1, "/no/such"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(capsys, argv, code, said):
+    assert main(["accuracy", *argv]) == code
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err
+
+
+def test_a_file_that_is_no_journal_is_one_line(capsys, tmp_path):
+    (tmp_path / "j").write_text("no journal at all, but long enough to be taken for one" * 10)
+    assert main(["accuracy", "--journal", str(tmp_path / "j")]) == 1
+    assert "damaged" in capsys.readouterr().err

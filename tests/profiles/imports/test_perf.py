@@ -1,0 +1,82 @@
+"""Output of `perf stat -x` of several generations becomes a profile."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.profiles.imports import perf
+from pilotfish.simulate.errors import ConfigError
+
+#: perf 6: a unit for the duration, modifiers, a metric on a line of its own, a counter that the machine does not have.
+NEW = """# started on Tue Feb  3 04:05:06 2026
+
+3801.50,msec,task-clock:u,3801500000,100.00,1.900,CPUs utilized
+2000000000,ns,duration_time,2000000000,100.00,,
+22809000000,,instructions:u,3801500000,83.30,2.00,insn per cycle
+11404500000,,cycles:u,3801500000,83.30,3.000,GHz
+,,,,,0.10,stalled cycles per insn
+<not supported>,,LLC-load-misses:u,0,100.00,,
+<not counted>,,branches:u,0,0.00,,
+"""
+CONTROLLERS = "".join(
+    f"{mib},MiB,uncore_imc_{i}/cas_count_{way}/,2000000000,100.00,,\n"
+    for i, (way, mib) in enumerate([("read", 1000.5), ("write", 499.5), ("read", 0)])
+)
+
+
+def one(text):
+    (found,) = perf.parse(text, "x")
+    return found
+
+
+def test_a_whole_run():
+    found = one(NEW)
+    (group,) = found.run.groups
+    assert (group.count, group.demand) == (2, pytest.approx(1.90075)) and found.run.wall_s == 2.0
+    assert (found.ipc, found.instructions, found.run.date) == (2.0, 22809000000, "2026-02-03T04:05:06")
+    assert found.run.bandwidth is None and "bandwidth unknown" in found.note
+
+
+def test_memory_controllers_give_the_bandwidth_of_a_running_thread():
+    found = one(NEW + CONTROLLERS)
+    assert found.run.bandwidth == pytest.approx(1500 * 2**20 / 3.8015)
+    assert "whole machine" in found.note
+
+
+def test_without_a_duration_the_cpus_utilised_tell():
+    found = one("3801.50;msec;task-clock;1;100.00;1.900;CPUs utilized\n")
+    assert found.run.wall_s == pytest.approx(3.8015 / 1.9) and found.ipc is None
+
+
+def test_intervals_and_cpus_add_up():
+    text = "".join(f"{t}.000{t},S0,4,500.0,msec,task-clock,1,100\n" for t in (1, 2))
+    text += "1.0,1000000000,,duration_time,1,100\n"
+    assert (one(text).run.cpu_s, one(text).run.wall_s) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# started on Tue Feb  3 04:05:06 2026\n", "task-clock was not counted"),
+        ("<not counted>,msec,task-clock,0,100.00,,\n", "task-clock was not counted"),
+        ("100.0,msec,task-clock,1,100.00,,\n", "how long it took"),
+        ("perf: command not found\n", "line 1: found 'perf: command"),
+        (NEW[: NEW.index(",msec") + 5] + "\n", "line 3: 2 fields"),
+        ("-5.0,msec,task-clock,1,100\n", "line 1: found '-5.0'"),
+        ("100.0,msec,task-clock,1,100.00,many,CPUs utilized\n", "line 1: found 'many'"),
+    ],
+)
+def test_what_is_malformed_names_the_line(text, said):
+    with pytest.raises(ConfigError) as error:
+        one(text)
+    assert said in str(error.value)
+
+
+@given(st.integers(0, len(NEW)), st.text(max_size=20))
+def test_a_file_cut_anywhere_is_a_run_or_one_clear_error(cut, more):
+    try:
+        assert one(NEW[:cut] + more).run.cpu_s > 0
+    except ConfigError as error:
+        assert error.problem
