@@ -29,10 +29,11 @@ def corun(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
-    """Run COMMAND alone and beside a streamer of memory, and score what they do to each other.
+    """Score how COMMAND and memory traffic slow each other.
 
-    For machines without counters. Each round runs it six times. The standard output of COMMAND goes to standard
-    error. The scores are relative to that streamer on this machine; the last lines are for a node type.
+    COMMAND is run alone, and beside a streamer of memory at three pressures: six times in each round. It is
+    for machines without counters. Its standard output goes to standard error. The scores are relative to that
+    streamer on this machine; the last lines are for a node type.
 
     \b
     Example:
@@ -65,7 +66,7 @@ def pairs(
         list[Path], typer.Argument(metavar="SCORES...", help="What `profile corun --json` printed, a file each.")
     ],
 ) -> None:
-    """Say what each pair of scored programs costs, as co_run_inflation for a node type.
+    """Say what scored programs cost each other, for a node type.
 
     A program beside another one is taken to fare as beside a streamer of memory that presses as much.
 
