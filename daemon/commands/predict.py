@@ -129,7 +129,7 @@ def command(
     from ...profiles.classes import classify
     from ..render.profiles import show_profile
 
-    show_profile(found, keep.statistics(found.name), classify(found))
+    show_profile(found, keep.statistics(found.name), classify(found, None))
 
 
 def _tell(found: Evaluation) -> None:
