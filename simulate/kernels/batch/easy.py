@@ -62,24 +62,20 @@ register(Replay, ReplayType)
 
 @inner
 def _start(replay, job, now):
-    """A job starts, or will when the decision is carried out."""
+    """A job starts, or will when the decision is carried out (which has these lines, too: shared with it, they cost all
+    other replays 5 %)."""
     row, count = replay.jobs[job], replay.count
     row.start, row.state = now, RUNS
-    count[FREE] -= row.size
     if not thinks(replay):
-        _run(replay, job, now)
+        row.finish = now + row.run
+        take(replay, row.size, job)
+        count[FREE] -= row.size
+        add(replay, job, row.finish, now + row.wall)
         return
+    count[FREE] -= row.size
     promise(replay, job, now + row.wall)
     replay.decided[count[DECIDED]] = job
     count[DECIDED] += 1
-
-
-@inner
-def _run(replay, job, now):
-    row = replay.jobs[job]
-    row.start, row.finish = now, now + row.run
-    take(replay, row.size, job)
-    add(replay, job, row.finish, now + row.wall)
 
 
 @inner
@@ -88,9 +84,13 @@ def _carry_out(replay, now):
     count = replay.count
     many = count[DECIDED]
     for i in range(many):
-        forget(replay, replay.decided[i])
+        job = replay.decided[i]
+        row = replay.jobs[job]
+        forget(replay, job)
         count[DECIDED] -= 1
-        _run(replay, replay.decided[i], now)
+        row.start, row.finish = now, now + row.run
+        take(replay, row.size, job)
+        add(replay, job, row.finish, now + row.wall)
     replay.clock[BUSY] = math.inf
 
 

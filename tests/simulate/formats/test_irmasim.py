@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 from pathlib import Path
@@ -175,9 +174,11 @@ def keys_of(value: Any, before: str = "") -> list[str]:
 def test_what_chance_makes_is_read_or_one_clear_error(data: st.DataObject, machine: bool) -> None:
     whole = PLATFORM if machine else WORKLOAD
     document = changed(whole, data.draw(st.sampled_from(keys_of(whole))), data.draw(JUNK))
-    with contextlib.suppress(ConfigError):
+    try:
         if machine:
             parse_platform(document, "p.json")
         elif is_irmasim(document):
             jobs = parse_irmasim(document, Path("w.json"), speeds=(1e9,))
             replay_contended(jobs, Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),)), Pairs())
+    except ConfigError as error:
+        assert error.source and error.problem and "\n" not in str(error)
