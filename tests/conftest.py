@@ -8,10 +8,11 @@ ones. What meets real servers, processes and clocks may be tried again, and what
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("same", deadline=None, derandomize=True)
-settings.register_profile("hunt", deadline=None, max_examples=1000)
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **UNTIMED)
+settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
 #: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on.
