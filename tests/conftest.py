@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("same", derandomize=True, **UNTIMED)
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_world import CLUSTER, LocalWorld, gone, python, sh
 
@@ -226,7 +226,7 @@ def test_a_garbled_spec_that_never_began_is_written_anew(world: LocalWorld) -> N
     assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None)
 @given(name=st.sampled_from(["spec.json", "begin.json", "end.json"]), data=st.data())
 def test_no_cut_or_changed_record_is_an_error(world: LocalWorld, name: str, data: st.DataObject) -> None:
     """A record is cut anywhere, or one byte of it is changed: there is a view of the job all the same."""

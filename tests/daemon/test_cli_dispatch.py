@@ -6,7 +6,7 @@ import dataclasses
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
@@ -122,7 +122,7 @@ def test_a_resource_manager_that_is_gone_for_good_ends_the_run(kit, follow):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None)
 def test_any_drift_keeps_dependencies_mapping_and_capacity(follow, kit, seed):
     draw = random.Random(seed)
     jobs, places, free = [], {}, {"n1": 0.0, "n2": 0.0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -93,7 +93,7 @@ def test_killed_once_at_every_call_in_turn(tmp_path, kit, after):
 
 
 @given(kills=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=2, max_size=6))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None)
 def test_killed_again_and_again(tmp_path_factory, kit, kills):
     run_with_kills(tmp_path_factory.mktemp("kills"), kit, kills)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
@@ -121,7 +121,7 @@ fields = st.sampled_from(["workflow", "directory", "key", "target", "job"])
 
 
 @given(st.sampled_from(["submit", "status", "cancel", "explain", "nothing"]), st.dictionaries(fields, values))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None)
 def test_nonsense_gets_one_sentence_and_changes_nothing(asked, do, arguments):
     bench, ask = asked
     reply = ask(do, **arguments)

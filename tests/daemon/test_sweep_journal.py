@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.sweep.journal import Journal, read_journal
@@ -28,7 +28,7 @@ def test_what_is_added_is_there_again_to_the_last_bit(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 400))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None)
 def test_a_journal_cut_anywhere_goes_on(tmp_path: Path, length: int) -> None:
     path = tmp_path / "journal.jsonl"
     path.unlink(missing_ok=True)

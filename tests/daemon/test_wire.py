@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.wire import AbsentError, Server, WireError, ask, socket_path
@@ -73,7 +73,7 @@ def test_a_refusal_is_an_error_with_the_daemons_words(tmp_path):
 
 
 @given(body=st.binary(max_size=60) | st.text().map(lambda t: json.dumps({"v": t}).encode()))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None)
 def test_malformed_bodies_are_answered_with_an_error(endpoint, body):
     with raw(endpoint, zmq.REQ) as channel:
         channel.send(body)
@@ -83,7 +83,7 @@ def test_malformed_bodies_are_answered_with_an_error(endpoint, body):
 
 
 @given(frames=st.lists(st.binary(max_size=20), min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None)
 def test_malformed_frames_never_hurt(endpoint, frames):
     with raw(endpoint) as channel:
         channel.send_multipart(frames)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from malformed_inputs import (
     CLUSTER,
@@ -199,7 +199,7 @@ def spoilt(draw: Callable[..., Any], document: dict[str, Any]) -> str:
 
 
 def examples(count: int) -> Callable[..., Any]:
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    return settings(max_examples=count, deadline=None)
 
 
 def survives(arena: Arena, line: str, data: bytes, allowed: tuple[int, ...]) -> int:

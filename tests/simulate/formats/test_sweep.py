@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.batch.select import Select
@@ -151,7 +151,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(["workloads", "machines", "policies", "seeds"]), values)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None)
 def test_whatever_it_says_is_a_sweep_or_one_error(folder: Path, key: str, value: Any) -> None:
     try:
         assert len(read(folder, **{key: value})) > 0
