@@ -92,6 +92,7 @@ def conservative(
         {
             "pieces": _pieces(size, machine),
             "slices": np.zeros(2 * FEW, tables.SLICE),
+            "blocks": np.zeros(2 * FEW // tables.SPAN, tables.EXTENT),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
@@ -131,7 +132,7 @@ def grown(world: Block) -> Any:
         fixed["courses"]["program"][len(world.courses) :] = NONE
     if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
-        for name in ("slices", "sets", "free_sets"):
+        for name in ("slices", "blocks", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])
         free = int(world.count[tables.FREE_SETS])
         fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)

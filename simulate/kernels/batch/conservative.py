@@ -15,6 +15,7 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ..jit import inner
 from ..native import BlockType, register
+from .blocks import room, shortage, survey
 from .dependents import next_submitted, release_followers
 from .ends import begin, end_first, next_end
 from .free import give_back, take
@@ -101,25 +102,18 @@ def _take_out(world, job):
 def _may_move(world, job, freed):
     """Whether counts allow a job an earlier start, in a hole that reaches into what was freed: before `freed`.
 
-    Nothing is taken out for the question: where the job has its own place, its own resources count as free.
+    Nothing is taken out for the question: where the job has its own place, its own resources are enough.
     """
-    slices, total = world.slices, world.count[SLICES]
-    row = world.jobs[job]
-    size, wall, start = row.size, row.wall, row.start
-    latest, first = min(start, freed), 0
+    row, total = world.jobs[job], world.count[SLICES]
+    latest = min(row.start, freed)
+    survey(world)
+    first = room(world, 0, row.size, latest)
     while first < total:
-        begin = max(world.clock[NOW], slices[first].time)
-        if begin >= latest:
-            return False
-        end, last, short = until(begin, wall), first, False
-        while last < total and slices[last].time < end:
-            if slices[last].free + (size if slices[last].time >= start else 0) < size:
-                short = True
-                break
-            last += 1
-        if not short:
+        begin = max(world.clock[NOW], world.slices[first].time)
+        short = shortage(world, first, row.size, min(until(begin, row.wall), row.start))
+        if short < 0:
             return True
-        first = last + 1
+        first = room(world, short + 1, row.size, latest)
     return False
 
 

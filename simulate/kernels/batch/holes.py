@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from ..jit import inner
+from .blocks import room, shortage, survey
 from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, RUNNING, SLICES, STRICT, WAITING
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
@@ -129,19 +130,15 @@ def find(world, job):
     """The earliest start for a job, its set filled; inf: it fits into no hole, however late."""
     slices, total = world.slices, world.count[SLICES]
     size, wall, now = world.jobs[job].size, world.jobs[job].wall, world.clock[NOW]
-    first = 0
+    survey(world)
+    first = room(world, 0, size, math.inf)
     while first < total:
         begin = max(now, slices[first].time)
-        end, last, short = until(begin, wall), first, False
-        while last < total and slices[last].time < end:
-            if slices[last].free < size:
-                short = True
-                break
-            last += 1
-        if short:
-            first = last + 1
-            continue
-        if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, end):
-            return begin
-        first += 1
+        end = until(begin, wall)
+        short = shortage(world, first, size, end)
+        if short < 0:
+            if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, end):
+                return begin
+            short = first
+        first = room(world, short + 1, size, math.inf)
     return math.inf

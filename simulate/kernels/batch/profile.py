@@ -6,6 +6,7 @@ Rule: slices of time, ascending; the last is without end. A boundary is there as
 from __future__ import annotations
 
 from ..jit import inner
+from .blocks import changed
 from .tables import SLICES
 
 
@@ -32,6 +33,7 @@ def _split(world, time):
             slices[i] = slices[i - 1]
         k += 1
         count[SLICES] += 1
+        changed(world, k)
         slices[k].time, slices[k].free, slices[k].users = time, slices[k - 1].free, 0
     slices[k].users += 1
     return k
@@ -50,12 +52,14 @@ def leave(world, time):
     for i in range(k, count[SLICES] - 1):
         slices[i] = slices[i + 1]
     count[SLICES] -= 1
+    changed(world, k)
 
 
 @inner
 def occupy(world, begin, end, size):
     """Take resources from `begin` to `end`, and make boundaries there. O(slices)."""
     first = _split(world, begin)
+    changed(world, first)
     for k in range(first, _split(world, end)):
         world.slices[k].free -= size
 
@@ -64,6 +68,7 @@ def occupy(world, begin, end, size):
 def release(world, begin, end, size):
     """Give them back between two boundaries. O(slices)."""
     k = slice_of(world, begin)
+    changed(world, k)
     while k < world.count[SLICES] and world.slices[k].time < end:
         world.slices[k].free += size
         k += 1
@@ -78,4 +83,5 @@ def trim(world, now):
         for k in range(count[SLICES] - passed):
             slices[k] = slices[k + passed]
         count[SLICES] -= passed
+        changed(world, 0)
     slices[0].time = now

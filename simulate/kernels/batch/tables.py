@@ -68,8 +68,9 @@ NOBODY = np.iinfo(np.int64).max
     NEWS,
     CELLS,
 ) = range(18)
-# Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen.
-SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 5)
+# Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen; slices
+# that have been counted in their blocks.
+SLICES, FREE_SETS, ALLOCATION, STRICT, SURVEYED, ALL_CELLS = range(CELLS, CELLS + 6)
 BASIC, CONTIGUOUS, LOCAL = range(3)
 # Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass;
 # BEGAN: the first submission; TAKES: seconds that a decision does; BUSY: when the one that is being taken is carried
@@ -83,6 +84,9 @@ PLACED = np.dtype(
     + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
     align=True,
 )
+#: How few and how many are free in a block of slices, and how many slices that is.
+EXTENT = np.dtype([("least", INT), ("most", INT)], align=True)
+SPAN = 16
 #: From `time` on so many resources are free; `users`: jobs that begin or end there.
 SLICE = np.dtype([("time", FLOAT), ("free", INT), ("users", INT)], align=True)
 
@@ -125,6 +129,7 @@ class Reserving(Block):
         "heap_job": (INT, 1),
         "queue": (INT, 1),
         "slices": (SLICE, 1),
+        "blocks": (EXTENT, 1),  # of so many slices each
         "sets": (np.dtype("u8"), 2),  # [rows, words]: what a job has
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # a bit a resource: what is free in a hole; with BASIC: what is free now
