@@ -138,7 +138,8 @@ def _set_limit(world: PoweredWorld, workload: Workload, limit: PowerCap | Energy
         count[Count.LIMIT] = powered.CAP
         count[Count.ALLOWED] = machine if above >= extra * machine else max(0, math.floor(above / extra))
         return
-    clock[Clock.RATE] = limit.budget.of(full * (end - begin)) / (end - begin)
+    budget = limit.budget.of(full * (end - begin))
+    clock[Clock.RATE], clock[Clock.TIE] = budget / (end - begin), powered.TIE * budget
     clock[Clock.STAGE_S] = limit.stage
     count[Count.LIMIT] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
 

@@ -60,6 +60,19 @@ TIGHT = st.builds(
     st.sampled_from(["fcfs", *CHANGING]), st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
 )  # fmt: skip
 DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
+#: Numbers of which sums depend on the order of adding.
+THIRDS = st.integers(0, 36).map(lambda n: n / 3)
+THIRD = st.tuples(st.sampled_from([0.0, 1 / 3, 0.5]), THIRDS, THIRDS, st.integers(1, 4))
+#: Machines that are off nearly always, and boot for as long as a job runs: many more jobs can be paid than are idle.
+BOOTING = st.builds(
+    lambda idle, more, on_s: Powers(idle, idle + more, idle, idle + more, 0.0, idle + more, on_s, idle, 0.5),
+    st.integers(1, 8).map(float), st.integers(1, 24).map(lambda n: n / 3), st.sampled_from([1 / 3, 1.0, 2.5]),
+)  # fmt: skip
+TIGHT_THIRDS = st.builds(
+    lambda kind, share, off: Saving(Easy(), off, kind(budget=Amount(share / 36, share=True), stage=1.0)),
+    st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 34),
+    st.sampled_from([None, Opportunistic(0.0), Opportunistic(1.0)]),
+)  # fmt: skip
 
 
 def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
@@ -105,6 +118,23 @@ def test_so_it_is_where_jobs_have_no_walltime(rows: list[Any], machine: int, pol
 @given(st.lists(DENSE, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT, POWERS)
 @settings(max_examples=600, deadline=None)
 def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+    same(rows, machine, policy, powers, 0)
+
+
+#: Who comes first can be paid exactly, in thirds of a joule: the order of a sum once decided when it starts.
+EXACT = [
+    (0.5, 4.0, 4.0, 3), (0.5, 2.0, 6.0, 3), (0.0, 4 / 3, 4.0, 3), (1 / 3, 8 / 3, 8.0, 2), (1 / 3, 7 / 3, 7.0, 1),
+    (0.5, 5 / 3, 5 / 3, 1), (0.0, 1.0, 3.0, 2), (0.5, 12.0, 12.0, 1), (1 / 3, 4 / 3, 4.0, 1),
+]  # fmt: skip
+PAYS = Saving(Easy(), Opportunistic(1.0), ReducePC(budget=Amount(11 / 12, share=True), stage=1.0))
+
+
+@given(st.lists(THIRD, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT_THIRDS, BOOTING)
+@example(EXACT, 3, PAYS, Powers(6.0, 8.0, 6.0, 8.0, 0.0, 7.0, 2.5, 3.0, 0.5))
+@settings(max_examples=600, deadline=None)
+def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
     same(rows, machine, policy, powers, 0)
 
 

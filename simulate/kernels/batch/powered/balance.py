@@ -30,7 +30,7 @@ def lay_out(world, now):
     clock[Clock.LASTS] = ends[last - 1].time if last > first else now
     count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = 1, used, first
     row = world.ahead[0]
-    row.time, row.balance = now, clock[Clock.CREDIT]
+    row.time, row.balance = now, clock[Clock.CREDIT] + clock[Clock.TIE]
     row.rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
     clock[Clock.EVEN] = _rises(world, 0.0)
 

@@ -23,6 +23,8 @@ TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
 NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
 NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
+#: Of a budget: what is owed by rounding alone is no debt, so that the order of a sum decides nothing.
+TIE = 1e-12
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -94,6 +96,7 @@ class Clock(IntEnum):
     RATE = auto()  #: joules a second that are made available
     BASE = auto()  #: estimated watts of all machines when idle
     EXTRA = auto()  #: estimated watts that a machine takes more when it computes
+    TIE = auto()  #: joules that count as none
     STAGE_S = auto()
     CREDIT = auto()  #: joules available
     CREDITED = auto()  #: when that was so
