@@ -43,7 +43,7 @@ def powered_world(
     refuse_endless(workload, policy)
     powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
-    levels, most, sizes = tables.tree_levels(max(size, 1)), machine + 4, np.unique(workload.size)
+    levels, most = tables.tree_levels(max(size, 1)), machine + 4
     sorts = told_later(workload, policy.base.order)
     rows = 2 * size + FEW
     kind: type[PoweredWorld] = Powered if network is None else NetworkedPowered
@@ -53,7 +53,6 @@ def powered_world(
             "jobs": np.zeros(rows, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
-            "classes": np.searchsorted(sizes, np.arange(machine + 1)),
             **held(workload),
         },
         {
@@ -66,9 +65,6 @@ def powered_world(
             "heap_time": (most,),
             "heap_job": (most,),
             "ends": (2 * most + 2,),
-            "ahead": (most + 4,),
-            "refused": (len(sizes),),
-            "granted": (len(sizes),),
             "least": (levels[-1],),
             "areas": (levels[-1],),
             "queue": (size if sorts else 1,),
@@ -138,7 +134,8 @@ def _set_limit(world: PoweredWorld, workload: Workload, limit: PowerCap | Energy
         count[Count.LIMIT] = powered.CAP
         count[Count.ALLOWED] = machine if above >= extra * machine else max(0, math.floor(above / extra))
         return
-    clock[Clock.RATE] = limit.budget.of(full * (end - begin)) / (end - begin)
+    budget = limit.budget.of(full * (end - begin))
+    clock[Clock.RATE], clock[Clock.TIE] = budget / (end - begin), powered.TIE * budget
     clock[Clock.STAGE_S] = limit.stage
     count[Count.LIMIT] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
 

@@ -17,6 +17,9 @@ from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, PowerCap, Pr
 from pilotfish.simulate.batch.spec import Saving
 from pilotfish.simulate.workload import Workload
 
+#: What rounding alone owes is no debt: of a budget.
+TIE = 1e-12
+
 
 @dataclass
 class Row:
@@ -76,7 +79,8 @@ class Machine:
         self.base = self.machine * self.powers.budget_idle
         self.extra = self.powers.budget_computing - self.powers.budget_idle
         if isinstance(limit, EnergyBudget) and self.end > self.begin:
-            self.rate = limit.budget.of(full * (self.end - self.begin)) / (self.end - self.begin)
+            budget = limit.budget.of(full * (self.end - self.begin))
+            self.rate, self.tie = budget / (self.end - self.begin), TIE * budget
         return limit if self.end > self.begin else None
 
     def _stage(self, number: int) -> float:
@@ -243,7 +247,7 @@ class Machine:
         times = [t for t in times if now <= t <= end]
         balance = self.credit
         for time, then in zip(times, [*times[1:], times[-1]], strict=True):
-            if time >= since and balance < 0:
+            if time >= since and balance < -self.tie:
                 return False
             rise = self.rate - (self.base + self.extra * sum(s for s, b, e in users if b <= time < e))
             balance += (rise - (less if time < until else 0.0)) * (then - time)

@@ -60,6 +60,19 @@ TIGHT = st.builds(
     st.sampled_from(["fcfs", *CHANGING]), st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
 )  # fmt: skip
 DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
+#: Numbers of which sums depend on the order of adding.
+THIRDS = st.integers(0, 36).map(lambda n: n / 3)
+THIRD = st.tuples(st.sampled_from([0.0, 1 / 3, 0.5]), THIRDS, THIRDS, st.integers(1, 4))
+#: Machines that boot for as long as a job runs.
+BOOTING = st.builds(
+    lambda idle, more, on_s: Powers(idle, idle + more, idle, idle + more, 0.0, idle + more, on_s, idle, 0.5),
+    st.integers(1, 8).map(float), st.integers(1, 24).map(lambda n: n / 3), st.sampled_from([1 / 3, 1.0, 2.5]),
+)  # fmt: skip
+TIGHT_THIRDS = st.builds(
+    lambda kind, share, stage, off: Saving(Easy(), off, kind(budget=Amount(share / 36, share=True), stage=stage)),
+    st.sampled_from([EnergyBudget, ReducePC]), st.integers(9, 34), st.sampled_from([1.0, 4.0, 16.0]),
+    st.sampled_from([None, Opportunistic(0.0), Opportunistic(1.0)]),
+)  # fmt: skip
 
 
 def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
@@ -105,6 +118,30 @@ def test_so_it_is_where_jobs_have_no_walltime(rows: list[Any], machine: int, pol
 @given(st.lists(DENSE, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT, POWERS)
 @settings(max_examples=600, deadline=None)
 def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+    same(rows, machine, policy, powers, 0)
+
+
+#: Who comes first can be paid exactly, in thirds of a joule: the order of a sum once decided when it starts.
+EXACT = [
+    (0.5, 4.0, 4.0, 3), (0.5, 2.0, 6.0, 3), (0.0, 4 / 3, 4.0, 3), (1 / 3, 8 / 3, 8.0, 2), (1 / 3, 7 / 3, 7.0, 1),
+    (0.5, 5 / 3, 5 / 3, 1), (0.0, 1.0, 3.0, 2), (0.5, 12.0, 12.0, 1), (1 / 3, 4 / 3, 4.0, 1),
+]  # fmt: skip
+PAYS = Saving(Easy(), Opportunistic(1.0), ReducePC(budget=Amount(11 / 12, share=True), stage=1.0))
+#: Who comes first could be paid but for its boot: it reserves the instant, and others may no longer go before it.
+BUT_FOR_ITS_BOOT = [
+    (1.0, 1.0, 1.0, 4), (1.0, 2.0, 2.0, 3), (0.25, 0.5, 1.0, 2), (0.5, 3.0, 3.0, 4), (0.5, 1.0, 7.0, 3),
+    (0.25, 1.0, 2.0, 2), (0.25, 1.0, 7.0, 5), (0.5, 1.0, 8.0, 1), (1.0, 1.0, 5.0, 4),
+]  # fmt: skip
+HALF = Saving(Easy(), Opportunistic(1.0), EnergyBudget(budget=Amount(0.5, share=True), stage=4.0))
+
+
+@given(st.lists(THIRD, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT_THIRDS, BOOTING)
+@example(EXACT, 3, PAYS, Powers(6.0, 8.0, 6.0, 8.0, 0.0, 7.0, 2.5, 3.0, 0.5))
+@example(BUT_FOR_ITS_BOOT, 5, HALF, Powers(2.0, 10.0, 2.0, 10.0, 0.0, 10.0, 1.0, 0.0, 0.0))
+@settings(max_examples=600, deadline=None)
+def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
     same(rows, machine, policy, powers, 0)
 
 

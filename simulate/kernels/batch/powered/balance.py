@@ -1,8 +1,9 @@
 """The balance of energy in the time to come, by over-estimates of power and by walltimes, and who can be paid from it.
 
-Rule: laid out from what runs, a row from each end on, and only as far as it is asked about; it stands until a job
-starts or ends, or energy is measured. What runs lets the slope only ever rise, and who is asked about takes from it
-for a time: the least balance is where the slope has made up for that, which is found by bisection: O(log rows).
+Rule: each row of `ends` knows what all that end later use from it on; that is summed from the last row backwards, and
+stands for all rows behind the last that was added or taken away. What runs lets the slope of the balance only ever
+rise, and who is asked about takes from it for a time: the least balance is where the slope has made up for that, which
+is found by bisection: O(log rows).
 """
 
 from __future__ import annotations
@@ -11,109 +12,102 @@ import math
 
 from ...jit import inner
 from ..tables import FIRST_END, RUNNING
-from .tables import Clock, Count
+from .tables import BUDGET, Clock, Count
+
+
+@inner
+def moved(world, until):
+    """A row of `ends` was added or taken away: what was summed before it is wrong."""
+    if world.count[Count.LIMIT] >= BUDGET:
+        world.clock[Clock.WRONG] = max(world.clock[Clock.WRONG], until)
+        world.count[Count.AHEAD] = -1
 
 
 @inner
 def lay_out(world, now):
-    """Begin to lay out the balance from now on, where none stands."""
+    """Make the balance from now on stand, where it does not. O(rows that end before the last that was moved)."""
     count, clock, ends = world.count, world.clock, world.ends
-    if count[Count.AHEAD] > 0:
+    if count[Count.AHEAD] >= 0:
         return
-    first, last, used = count[FIRST_END], count[FIRST_END] + count[RUNNING], count[Count.ALLOCATED]
-    while first < last and ends[first].time <= now:
-        if ends[first].job < count[Count.TOTAL]:
-            used -= ends[first].size
-        first += 1
-    while last > first and ends[last - 1].job >= count[Count.TOTAL]:
+    first, last = count[FIRST_END], count[FIRST_END] + count[RUNNING]
+    i, time, used, later = _row_at(world, first, clock[Clock.WRONG]), clock[Clock.END], 0, 0.0
+    if i < last:
+        time, used, later = min(ends[i].time, time), ends[i].used, ends[i].later
+    while i > first:
+        i -= 1
+        then = min(ends[i].time, time)
+        later += used * (time - then)
+        time = then
+        if ends[i].job < count[Count.TOTAL]:
+            used += ends[i].size
+        ends[i].used, ends[i].later = used, later
+    clock[Clock.WRONG] = -math.inf
+    while i < last and ends[i].time <= now:
+        i += 1
+    count[Count.AHEAD], clock[Clock.LAID], clock[Clock.GROUND] = i, now, 0.0
+    clock[Clock.GROUND] = clock[Clock.CREDIT] + clock[Clock.TIE] - balance_at(world, now, i)
+    while last > i and ends[last - 1].used == 0:
         last -= 1
-    clock[Clock.LASTS] = ends[last - 1].time if last > first else now
-    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = 1, used, first
-    row = world.ahead[0]
-    row.time, row.balance = now, clock[Clock.CREDIT]
-    row.rise = clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
-    clock[Clock.EVEN] = _rises(world, 0.0)
+    clock[Clock.LASTS] = ends[last - 1].time if last > i else now
 
 
 @inner
-def look_again(world):
-    """Rows of `ends` may have moved, but none of a job was added or taken away."""
-    count, ends = world.count, world.ends
-    if count[Count.AHEAD] == 0:
-        return
-    low, high, time = count[FIRST_END], count[FIRST_END] + count[RUNNING], world.ahead[count[Count.AHEAD] - 1].time
+def _row_at(world, low, time):
+    """The first row from `low` on that ends after that time."""
+    high = world.count[FIRST_END] + world.count[RUNNING]
     while low < high:
         middle = (low + high) >> 1
-        if ends[middle].time <= time:
+        if world.ends[middle].time <= time:
             low = middle + 1
         else:
             high = middle
-    count[Count.SEEN] = low
-
-
-@inner
-def _go_on(world, watts, until):
-    """Lay out rows, in the window, until the slope is at least that, and time; all that end at the last are in it."""
-    count, clock, ends, ahead = world.count, world.clock, world.ends, world.ahead
-    i, last, rows, used = count[Count.SEEN], count[FIRST_END] + count[RUNNING], count[Count.AHEAD], count[Count.USED]
-    time, balance, rise = ahead[rows - 1].time, ahead[rows - 1].balance, ahead[rows - 1].rise
-    while i < last:
-        then = ends[i].time
-        if then >= clock[Clock.END] or (rise >= watts and time >= until and then > time):
-            break
-        if ends[i].job < count[Count.TOTAL]:
-            used -= ends[i].size
-            balance += rise * (then - time)
-            time, rise = then, clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * used)
-            ahead[rows].time, ahead[rows].balance, ahead[rows].rise = time, balance, rise
-            rows += 1
-        i += 1
-    count[Count.AHEAD], count[Count.USED], count[Count.SEEN] = rows, used, i
+    return low
 
 
 @inner
 def _rises(world, watts):
-    """When the slope is first at least that; infinite: not in the window."""
-    ahead, last = world.ahead, world.count[Count.AHEAD] - 1
-    if ahead[last].rise < watts:
-        _go_on(world, watts, -math.inf)
-        last = world.count[Count.AHEAD] - 1
-        return ahead[last].time if ahead[last].rise >= watts else math.inf
-    low, high = 0, last
+    """From which row on the slope is at least that, and when it is; infinite: never."""
+    count, clock, ends = world.count, world.clock, world.ends
+    low, last = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
+    high = last
     while low < high:
         middle = (low + high) >> 1
-        if ahead[middle].rise >= watts:
+        if clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * ends[middle].used) >= watts:
             high = middle
         else:
             low = middle + 1
-    return ahead[low].time
+    if low == last and clock[Clock.RATE] - clock[Clock.BASE] < watts:
+        return low, math.inf
+    return low, ends[low - 1].time if low > count[Count.AHEAD] else clock[Clock.LAID]
 
 
 @inner
-def balance_at(world, time):
-    """What is there at that time."""
-    ahead = world.ahead
-    if ahead[world.count[Count.AHEAD] - 1].time < time:
-        _go_on(world, -math.inf, time)
-    low, high = 0, world.count[Count.AHEAD]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if ahead[middle].time <= time:
-            low = middle
-        else:
-            high = middle
-    return ahead[low].balance + ahead[low].rise * (time - ahead[low].time)
+def balance_at(world, time, row):
+    """What is there at that time, in the window. `row`: where that may be, it is looked for if it is not."""
+    count, clock, ends = world.count, world.clock, world.ends
+    first, last = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
+    if (row > first and ends[row - 1].time > time) or (row < last and ends[row].time < time):
+        row = _row_at(world, first, time)
+    joules = clock[Clock.GROUND] + (clock[Clock.RATE] - clock[Clock.BASE]) * (time - clock[Clock.LAID])
+    if row < last:
+        later = ends[row].later + ends[row].used * (min(ends[row].time, clock[Clock.END]) - time)
+        joules += clock[Clock.EXTRA] * later
+    return joules
 
 
 @inner
 def least_at(world, low, end, watts, ends, others, until):
-    """When the balance is least, from `low` to `end`: `watts` are taken from it until `ends`, `others` until then."""
-    time = max(low, _rises(world, watts + others))
+    """When the balance is least, from `low` to `end`: `watts` are taken from it until `ends`, `others` until then; and
+    the row where that may be."""
+    row, time = _rises(world, watts + others)
+    time = max(low, time)
     if time >= min(ends, until):
-        time = max(low, min(ends, until), _rises(world, others if ends <= until else watts))
+        row, then = _rises(world, others if ends <= until else watts)
+        time = max(low, min(ends, until), then)
         if time >= max(ends, until):
-            time = max(low, max(ends, until), world.clock[Clock.EVEN])
-    return min(time, end)
+            row, then = _rises(world, 0.0)
+            time = max(low, max(ends, until), then)
+    return min(time, end), row
 
 
 @inner
@@ -126,5 +120,5 @@ def affords(world, begins, size, ends):
     end, watts = min(clock[Clock.END], max(clock[Clock.LASTS], ends)), clock[Clock.EXTRA] * size
     if begins > end:
         return True
-    time = least_at(world, begins, end, watts, ends, 0.0, ends)
-    return balance_at(world, time) - watts * (min(time, ends) - begins) >= 0.0
+    time, row = least_at(world, begins, end, watts, ends, 0.0, ends)
+    return balance_at(world, time, row) - watts * (min(time, ends) - begins) >= 0.0

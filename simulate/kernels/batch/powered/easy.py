@@ -41,7 +41,7 @@ from ..tables import (
 )
 from ..waiting import nothing, remove, search
 from .areas import insert_area, lay_areas, remove_area
-from .balance import lay_out, look_again
+from .balance import lay_out
 from .budget import account, hold, in_window, may_begin, next_stage, still_held
 from .horizon import decide, next_period, see, watch
 from .machines import at_first, begin, boot_time, finish, is_wide, usable
@@ -76,7 +76,6 @@ def _begin(world, rank, now):
     if world.count[Count.LIMIT] >= BUDGET:
         remove_area(world, rank)
     world.count[WAITING] -= 1
-    world.count[Count.AHEAD] = 0
     world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
 
 
@@ -132,9 +131,7 @@ def _wide_waits(world):
 def _pass(world, now):
     """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
     count, limited = world.count, in_window(world, now)
-    if limited:
-        look_again(world)
-    stands = _stands(world) and (count[Count.AHEAD] > 0 or not limited)
+    stands = _stands(world) and (count[Count.AHEAD] >= 0 or not limited)
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
@@ -149,7 +146,7 @@ def _pass(world, now):
     if count[FILLS] == 0:
         return
     if limited:
-        count[Count.LEFT], world.refused[:] = 0, math.inf
+        count[Count.LEFT] = 0
     rank = head
     while count[FREE] > 0 and count[WAITING] > 1:
         reservation = world.clock[RESERVATION]
@@ -211,16 +208,14 @@ def _instant(world, now, some):
     clock[NOW] = now
     unsettled = account(world, now)
     if unsettled:
-        count[RESERVED] = count[Count.AHEAD] = 0
+        count[RESERVED], count[Count.AHEAD] = 0, -1
     if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
         block(world, now, clock[Clock.END])
         unsettled = True
     while next_end(world, now) == now:
         job = pop(world)
-        if finish(world, job):
-            count[Count.AHEAD] = 0
-            if some:
-                release_followers(world, job)
+        if finish(world, job) and some:
+            release_followers(world, job)
         count[RESERVED], unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now

@@ -13,6 +13,7 @@ from ...jit import inner
 from ..free import popcount, put_into, take_from, take_out, word_mask
 from ..running import add
 from ..tables import FREE, MACHINE, PIECES, RESERVATION, RESERVED, SPARE, WAITING
+from .balance import moved
 from .machines import used_again
 from .tables import BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
@@ -30,6 +31,7 @@ def change(world, kind, now, lasts, first_piece, size):
     row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
     row.booted = count[PIECES]
     add(world, job, row.finish, now + lasts)
+    moved(world, now + lasts)
 
 
 @inner

@@ -23,6 +23,8 @@ TO_OFF, TO_KEPT, TO_IDLE, BLOCKED, AT_FIRST = range(4, 9)
 NO_LIMIT, CAP, BUDGET, REDUCED = range(4)
 NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
+#: Of a budget: what is owed by rounding alone is no debt, so that the order of a sum decides nothing.
+TIE = 1e-12
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -31,8 +33,11 @@ ROW = np.dtype(
     align=True,
 )
 
-#: From `time` on the balance to come changes by `rise` joules a second.
-AHEAD = np.dtype([(name, FLOAT) for name in ("time", "balance", "rise")], align=True)
+#: A row of those that end; machines that jobs use until then, and what they use from then on, in machine-seconds.
+END = np.dtype(
+    [(name, tables.END.fields[name][0]) for name in tables.END.names or ()] + [("used", INT), ("later", FLOAT)],
+    align=True,
+)
 
 
 class Count(IntEnum):
@@ -61,9 +66,7 @@ class Count(IntEnum):
     LIMIT = auto()
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
-    AHEAD = auto()  #: rows of the balance to come, 0: none stands
-    USED = auto()  #: machines that jobs have from its last row on
-    SEEN = auto()  #: the first of `ends` behind its last row
+    AHEAD = auto()  #: the first of `ends` in the balance to come, -1: none stands
     LEFT = auto()  #: 1: it is known what is left beside the first that waits
     STANDS = auto()  #: 1: the reservation is by this balance, and no machine was switched since
     KEEPER = auto()  #: who decides how many are kept off
@@ -94,14 +97,17 @@ class Clock(IntEnum):
     RATE = auto()  #: joules a second that are made available
     BASE = auto()  #: estimated watts of all machines when idle
     EXTRA = auto()  #: estimated watts that a machine takes more when it computes
+    TIE = auto()  #: joules that count as none
     STAGE_S = auto()
     CREDIT = auto()  #: joules available
     CREDITED = auto()  #: when that was so
     ENERGY = auto()  #: joules consumed in the window
     MEASURED = auto()  #: when that was so
     HELD = auto()  #: joules kept for the first that waits
-    LASTS = auto()  #: until when anybody runs in the balance to come
-    EVEN = auto()  #: from when on it goes down no more
+    WRONG = auto()  #: what was summed of `ends` until then is wrong
+    LAID = auto()  #: when the balance to come was laid out
+    GROUND = auto()  #: the balance then, had all that runs been paid
+    LASTS = auto()  #: until when anybody runs in it
     OTHERS = auto()  #: watts that are kept for the first that waits, from
     SINCE = auto()
     UNTIL = auto()
@@ -109,6 +115,9 @@ class Clock(IntEnum):
     LEFT_BEFORE = auto()
     LOW = auto()  #: the same from its beginning on
     LEFT = auto()
+    LAST = auto()  #: when there was too little for the last that was refused by an exact look, and what is left then
+    LEFT_LAST = auto()
+    LOOKED = auto()  #: until when, in the window, the balance is looked at
     FIRST = auto()  #: the first instant
     PERIOD_S = auto()
     BOUND = auto()  #: of the mean liquid load horizon
@@ -129,10 +138,7 @@ class Powered(Block):
         "off": (np.dtype("u8"), 1),  # a bit a machine
         "kept": (np.dtype("u8"), 1),
         "tired": (np.dtype("u8"), 1),
+        "ends": (END, 1),
         "since": (np.dtype("i4"), 1),  # the row by which an idle machine became so, where it may be so for long
-        "ahead": (AHEAD, 1),
         "areas": (FLOAT, 1),  # of each cell of the tree of those that wait: the least size x walltime below it
-        "classes": (INT, 1),  # [machine + 1]: which of the sizes there are
-        "refused": (FLOAT, 1),  # the least walltime that was refused to a size, or to a smaller one
-        "granted": (FLOAT, 1),  # the greatest that can be paid for a size, or for a larger one
     }
