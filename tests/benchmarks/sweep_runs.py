@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from pilotfish.daemon.sweep.conduct import conduct
 from pilotfish.daemon.sweep.crew import Processes
@@ -19,10 +18,11 @@ from pilotfish.daemon.sweep.journal import Journal
 from pilotfish.daemon.sweep.prepared import Prepared, check, prepare
 from pilotfish.daemon.sweep.table import Table
 from pilotfish.daemon.sweep.task import carry_out
+from pilotfish.simulate.formats.swf_write import dump_swf
 from pilotfish.simulate.kernels import load
 
 from .show import heading, number, table
-from .trace_replay import saturated
+from .trace_replay import made as workload_of
 
 STUDY = """
 schema: pilotfish/sweep/v1
@@ -53,15 +53,11 @@ def measure(quick: bool) -> None:
 
 
 def _trace(folder: Path, jobs: int) -> str:
-    made, machine = saturated(jobs)
-    columns = (made.id, made.submit_time, made.run_time, made.size, made.walltime)
-    lines = [
-        f"{number:.0f} {submit:.0f} -1 {run:.0f} {size:.0f} -1 -1 {size:.0f} {wall:.0f}" + " -1" * 9
-        for number, submit, run, size, wall in np.column_stack(columns).tolist()
-    ]
-    name = f"{jobs}.swf"
-    (folder / name).write_text(f"; MaxProcs: {machine}\n" + "\n".join(lines) + "\n")
-    return name
+    """The name of a trace that is written there."""
+    workload, machine = workload_of(jobs)
+    path = folder / f"{jobs}.swf"
+    path.write_text(dump_swf(replace(workload, machine=machine)))
+    return path.name
 
 
 def _loop(made: Prepared) -> tuple[float, float]:
