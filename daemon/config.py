@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from ..profiles.counters import KINDS
 from ..simulate.errors import ConfigError
 from ..simulate.formats.reading import check_schema, config_error, read_document
 from . import paths
@@ -114,6 +115,7 @@ class DaemonConfig(_Section):
     guard: GuardConfig = GuardConfig()
     relearn: RelearnConfig = RelearnConfig()
     power: PowerConfig = PowerConfig()
+    counters: str | list[str] = "auto"
     log: LogConfig = LogConfig()
 
     @field_validator("cluster", "state_dir", "profiles")
@@ -137,6 +139,14 @@ class DaemonConfig(_Section):
         except ConfigError as error:
             raise ValueError(error.allowed or error.problem) from None
         return value
+
+    @field_validator("counters", mode="before")
+    @classmethod
+    def _counters(cls, value: object) -> object:
+        names = value if isinstance(value, list) else []
+        if value in ("auto", "none") or (names and all(name in KINDS for name in names)):
+            return value
+        raise ValueError(f"auto, none, or a list of {', '.join(KINDS)}")
 
     @property
     def journal(self) -> Path:

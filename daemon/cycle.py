@@ -93,6 +93,7 @@ class Cycle:
         self.changed = True
         self.power: PowerSaver | None = None
         self.stopping: Callable[[], bool] = lambda: False
+        self.count: Callable[[Snapshot], None] = lambda snapshot: None
         self.learn: Callable[[list[JobView]], None] = lambda views: None
         self.relearn: Callable[[Mapping[str, Missed]], Mapping[str, Profile]] = lambda missed: {}
         self.know: Callable[[Job], Job] = lambda job: job
@@ -116,6 +117,7 @@ class Cycle:
         report = Report(self.number)
         # 1. Observe: one snapshot, the only picture of the world that this cycle decides on.
         snapshot = self.adapter.snapshot()
+        self.count(snapshot)
         # 2. Fold it in: what started, ended or failed, and which intents came true.
         report.events = self._fold(snapshot)
         # 3. Decide, if anything has changed since the last plan.

@@ -9,14 +9,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from ..profiles.measurement import Measurement
 from ..simulate.formats.workflow import default_warning
 from ..simulate.job import Job, Profile, ThreadGroup, Workflow
 from ..simulate.snapshot import JobState, JobView
 
+if TYPE_CHECKING:
+    from ..profiles.counters import Counted
+
+NOTHING: Mapping[str, Counted] = {}
 _LEAST_S = 1e-4
 #: Threads' worth of core time by which a measurement may exceed a whole number of threads.
 _SLACK = 0.15
@@ -72,15 +76,27 @@ def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
     return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
-def learn(views: Iterable[JobView], record: Recorder, cpu_model: str = "") -> int:
-    """Keep what completed jobs used, as the resource manager measured it; returns how many it kept."""
+def learn(
+    views: Iterable[JobView], record: Recorder, cpu_model: str = "", counted: Mapping[str, Counted] = NOTHING
+) -> int:
+    """Keep what completed jobs used, as the resource manager measured it; returns how many it kept.
+
+    Args:
+        counted: by key, what counters said of some.
+    """
     kept = 0
     for view in views:
-        measurement = measurement_of(view, cpu_model) if view.state is JobState.COMPLETED else None
+        measurement = measured(view, cpu_model, counted) if view.state is JobState.COMPLETED else None
         if measurement is not None and view.job.command:
             record.record_job(view.job, measurement)
             kept += 1
     return kept
+
+
+def measured(view: JobView, cpu_model: str, counted: Mapping[str, Counted] = NOTHING) -> Measurement | None:
+    """What a job's usage says of it on each of its nodes, and counters, where they did."""
+    found = measurement_of(view, cpu_model)
+    return counted[view.key].onto(found) if found and view.key in counted else found
 
 
 def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:

@@ -19,11 +19,12 @@ from ..profiles.estimate import LATEST
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Profile, Workflow
 from ..simulate.snapshot import JobView
-from .learned import learn, learnable, measurement_of, rests_on_default, widened, with_learned
+from .learned import NOTHING, learn, learnable, measured, rests_on_default, widened, with_learned
 from .relearning import MOST, Missed
 from .render.text import count, percent, times
 
 if TYPE_CHECKING:
+    from ..profiles.counters import Counted
     from ..profiles.measurement import Measurement
     from ..profiles.store import ProfileStore
 
@@ -55,17 +56,21 @@ class Memory:
         profile = self._try(lambda: self._store(name), None) if name and rests_on_default(job) else None
         return job if profile is None or profile.threads > cores else replace(job, profile=widened(profile, cores))
 
-    def keep(self, views: Iterable[JobView]) -> None:
-        """Keep what completed jobs used."""
+    def learns(self, job: Job) -> bool:
+        """Whether anything is kept of what a job uses."""
+        return _teaches(job) or bool(job.profile.name and learnable(job))
+
+    def keep(self, views: Iterable[JobView], counted: Mapping[str, Counted] = NOTHING) -> None:
+        """Keep what completed jobs used, and what counters said of some, by key."""
         from ..profiles.watch import cpu_model
 
         views = list(views)
         mine = [view for view in views if _teaches(view.job)]
         if mine:
-            self._try(lambda: learn(mine, self._store, cpu_model()), 0)
+            self._try(lambda: learn(mine, self._store, cpu_model(), counted), 0)
         for view in views:
-            if view.job.profile.name and learnable(view.job) and not _teaches(view.job):
-                self._watch(view.job.profile.name, measurement_of(view, cpu_model()))
+            if self.learns(view.job) and not _teaches(view.job):
+                self._watch(view.job.profile.name, measured(view, cpu_model(), counted))
 
     def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
         """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""

@@ -22,12 +22,14 @@ from types import FrameType
 from typing import Any
 
 from ..adapters.base import Adapter, AdapterError
+from ..profiles.alongside import Alongside
 from ..simulate.errors import ConfigError
 from ..simulate.formats.cluster import read_cluster
 from ..simulate.kernels import is_warm, load
 from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
+from .beside import Beside
 from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
 from .counted import Counted
@@ -135,7 +137,9 @@ class Service:
         memory = Memory(self._profile_store(stack))
         self._cycle.story.relearning = self._relearning()
         if not self._dry:
-            self._cycle.learn = memory.keep
+            beside = Beside(self._alongside(), memory)
+            stack.callback(beside.close)
+            self._cycle.count, self._cycle.learn = beside.look, beside.keep
             self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
         self._cycle.know = memory.named
         requests = Requests(
@@ -149,6 +153,20 @@ class Service:
         _compile()
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _alongside(self) -> Alongside:
+        """The counters that the configuration asks for, beside jobs that run on this node."""
+        asked, local = self.config.counters, self._adapter.name == "local"
+        if isinstance(asked, list) and not local:
+            problem = f"found {', '.join(asked)}, and jobs of {self._adapter.name!r} do not run on this node"
+            raise ConfigError(str(self._file), "counters", problem, "auto, none")
+        alongside = Alongside(asked if isinstance(asked, list) else None if local and asked == "auto" else ())
+        for name in asked if isinstance(asked, list) else ():
+            if name in alongside.missing:
+                log.warning("counters: there is no %s here: %s", name, alongside.missing[name])
+        if alongside.names:
+            log.info("counters beside jobs: %s", ", ".join(alongside.names))
+        return alongside
 
     def _power_saver(self) -> PowerSaver | None:
         power = self.config.power

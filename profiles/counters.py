@@ -6,12 +6,13 @@ node to itself; what several probes know is taken from the one that knows it bes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .measurement import Measurement
+from .probes.attached import Attaching
 from .probes.base import ROOT, Probe
 from .probes.hwmon import Hwmon
 from .probes.imc import MemoryControllers
@@ -60,24 +61,46 @@ class Counted:
         )
 
 
+#: All of them by the names that `pilotfish probes` shows, the one that knows best first.
+KINDS: Mapping[str, Callable[[Path], Probe[Any]]] = {
+    "resctrl": Resctrl,
+    "perf": Perf,
+    "perf-imc": MemoryControllers,
+    "likwid": Likwid,
+    "hwmon": Hwmon,
+    "powercap": Powercap,
+}
+#: Commands that count the whole node, whoever runs there.
+NODE_WIDE = frozenset(("perf-imc", "likwid"))
+
+
+def there(root: Path = ROOT, among: Iterable[str] = KINDS) -> tuple[list[str], dict[str, str]]:
+    """Return which counters can be read here, and why the others cannot.
+
+    Args:
+        root: where /proc and /sys are.
+        among: their names; the others are not looked for.
+    """
+    missing = {name: why for name in among if (why := KINDS[name](root).available())}
+    found = [name for name in KINDS if name in set(among) and name not in missing]
+    if "perf" in found and "likwid" in found:
+        found.remove("likwid")
+        missing["likwid"] = "not beside perf: both would want the same counters"
+    return found, missing
+
+
 class Counters:
     """The probes of hardware that are there, on one job; make it before the job begins, as it takes a look around.
 
     Args:
         root: where /proc and /sys are.
+        names: which, of those that are there (see `there`); None = all.
     """
 
-    def __init__(self, root: Path = ROOT) -> None:
-        probes: dict[str, Probe[Any]] = {
-            "resctrl": Resctrl(root),
-            "perf": Perf(root),
-            "imc": MemoryControllers(root),
-            "meter": Hwmon(root),
-            "rapl": Powercap(root),
-        }
-        self._probes = {name: probe for name, probe in probes.items() if probe.available() is None}
-        if "perf" not in self._probes and (likwid := Likwid(root)).available() is None:
-            self._probes["likwid"] = likwid  # not beside perf: both would want the same counters
+    def __init__(self, root: Path = ROOT, names: Iterable[str] | None = None) -> None:
+        names = there(root)[0] if names is None else names
+        self._probes = {name: KINDS[name](root) for name in names}
+        self._commands = [probe for probe in self._probes.values() if isinstance(probe, Attaching)]
         self._cpus = cpu_times().keys()
         self._others = Others(self._cpus)
 
@@ -92,30 +115,57 @@ class Counters:
         for probe in self._probes.values():
             probe.sample(now, last=last)
 
-    def stop(self, cpu_s: float, wall_s: float) -> Counted:
+    def ask(self) -> None:
+        """Tell the commands to stop, without waiting for them."""
+        for command in self._commands:
+            command.ask()
+
+    @property
+    def settled(self) -> bool:
+        """Whether `stop` would not have to wait."""
+        return all(command.settled for command in self._commands)
+
+    @property
+    def commands(self) -> int:
+        """How many commands count."""
+        return len(self._commands)
+
+    @property
+    def cost_s(self) -> float:
+        """CPU seconds that the commands took, those that have ended."""
+        return sum(command.cost_s for command in self._commands)
+
+    def stop(self, cpu_s: float, wall_s: float, whole_s: float | None = None) -> Counted:
         """Return what was counted.
 
         Args:
-            cpu_s: CPU seconds of the job; wall_s: how long it lasted, > 0.
+            cpu_s: CPU seconds of the job while it was counted; wall_s: for how long it was, > 0.
+            whole_s: CPU seconds of the whole job, where it was counted for a part of it.
         """
         others_s = self._others.share(cpu_s) * len(self._cpus) * wall_s
         readings = {name: probe.stop() for name, probe in self._probes.items()}
-        return conclude(readings, cpu_s, wall_s, alone=others_s <= ALONE * cpu_s)
+        return conclude(readings, cpu_s, wall_s, alone=others_s <= ALONE * cpu_s, whole_s=whole_s)
 
     def give_up(self) -> None:
         """End what was begun, whatever it said: no command goes on counting, no group stays."""
+        for command in self._commands:
+            command.kill()
         for probe in self._probes.values():
             probe.stop()
 
 
-def conclude(readings: Mapping[str, Any], cpu_s: float, wall_s: float, *, alone: bool) -> Counted:
+def conclude(
+    readings: Mapping[str, Any], cpu_s: float, wall_s: float, *, alone: bool, whole_s: float | None = None
+) -> Counted:
     """Return what the readings of probes say together.
 
     Args:
-        readings: by the names that `Counters` gives its probes; any may be missing.
-        cpu_s, wall_s: seconds of the job.
+        readings: by the names of `KINDS`; any may be missing.
+        cpu_s, wall_s: seconds of the job while it was counted.
         alone: whether the node did nothing else to speak of.
+        whole_s: CPU seconds of the whole job; None = it was counted from its beginning.
     """
+    whole_s = cpu_s if whole_s is None else whole_s
     perf, likwid = readings.get("perf"), readings.get("likwid") if alone else None
     found: dict[str, tuple[float, str]] = {}
 
@@ -127,20 +177,20 @@ def conclude(readings: Mapping[str, Any], cpu_s: float, wall_s: float, *, alone:
     if perf is not None:
         source = "perf, outside the kernel" if perf.user_only else "perf"
         tell("ipc", perf.ipc, source)
-        if perf.cpu_s is not None and perf.cpu_s >= ALL * cpu_s:
+        if perf.cpu_s is not None and perf.cpu_s >= ALL * whole_s:
             tell("instructions", perf.instructions, source)
         elif perf.instructions is not None:
-            seen = (perf.cpu_s or 0.0) / cpu_s if cpu_s > 0 else 0.0
+            seen = (perf.cpu_s or 0.0) / whole_s if whole_s > 0 else 0.0
             notes.append(f"perf: saw {seen:.0%} of the CPU time, too little for instructions")
     if likwid is not None:
         tell("ipc", likwid.ipc, "LIKWID, of the whole node")
     for rate, source in _rates(readings, cpu_s, alone):
         tell("bandwidth", rate, source)
     if alone:
-        energy = readings.get("rapl")
-        tell("power_watts", readings.get("meter"), "the node's meter, its idling included")
+        energy = readings.get("powercap")
+        tell("power_watts", readings.get("hwmon"), "the node's meter, its idling included")
         tell("power_watts", sum(energy.values()) / wall_s if energy else None, "RAPL, packages and memory")
-    elif {"imc", "likwid", "meter", "rapl"} & readings.keys():
+    elif {*NODE_WIDE, "hwmon", "powercap"} & readings.keys():
         notes.append("others ran too: what counts the whole node says nothing of this job")
     return Counted(
         **{name: value for name, (value, _) in found.items()},
@@ -153,7 +203,7 @@ def _rates(readings: Mapping[str, Any], cpu_s: float, alone: bool) -> list[tuple
     """Bytes for each CPU second and what counted them, the best first."""
     names = {
         "resctrl": "resctrl",
-        "imc": "perf, all memory controllers",
+        "perf-imc": "perf, all memory controllers",
         "likwid": "LIKWID, all memory controllers",
     }
     rates = []

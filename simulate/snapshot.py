@@ -60,6 +60,7 @@ class JobView:
         waits: why a waiting job must not be started now, "" if it may be.
         due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why (of
             one that is not offered though it was handed to us: why it is left alone).
+        pid: of its first process, while it runs on this very machine.
         pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
     """
 
@@ -80,6 +81,7 @@ class JobView:
     pinned_since: float | None = None
     due: float | None = None
     due_why: str = ""
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ class _Look:
             signal=end.signal if end else None,
             usage=end.usage if end else (),
             reason=reason or self.problems.get(SPEC, ""),
+            pid=begin.pid if begin and state is JobState.RUNNING else None,
         )
 
     def _load(self, kind: type[Record], name: str) -> Record | None:

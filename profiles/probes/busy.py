@@ -1,6 +1,7 @@
 """Who counts already: users' own counters win.
 
-Rule: a process counts if it holds a perf event, where that may be seen, or if it is a tool that does nothing else.
+Rule: a process counts if it holds a perf event, where that may be seen, or if it is a tool that does nothing else;
+commands that we started ourselves, for other jobs, are not others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def counting(pids: Iterable[int] | None = None, root: Path = ROOT) -> str | None
     for pid in pids:
         folder = root / "proc" / str(pid)
         name = read_text(folder / "comm")
-        if pid != os.getpid() and name and (name in TOOLS or _holds(folder / "fd")):
+        if pid != os.getpid() and name and (name in TOOLS or _holds(folder / "fd")) and not _ours(folder):
             return f"{name} (process {pid}) uses the counters"
     return None
 
@@ -37,3 +38,9 @@ def _holds(folder: Path) -> bool:
         return any(os.readlink(entry.path) == _HELD for entry in os.scandir(folder))
     except OSError:
         return False
+
+
+def _ours(folder: Path) -> bool:
+    """Whether we are the parent; from /proc/PID/stat, proc(5)."""
+    fields = (read_text(folder / "stat") or "").rpartition(")")[2].split()
+    return len(fields) > 1 and fields[1] == str(os.getpid())

@@ -64,9 +64,8 @@ class Cgroup:
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the group of the tree's root, if that is not ours too."""
-        ours = parse_membership(read_text(self._root / "proc/self/cgroup") or "")
         self._paths = parse_membership(read_text(self._root / f"proc/{tree.root}/cgroup") or "")
-        self._own = self._paths != ours
+        self._own = bool(own_groups(tree.root, self._root))
         self.sample(now)
         self._before = self._now
 
@@ -117,6 +116,13 @@ def parse_membership(text: str) -> dict[str, str]:
         if number.isdigit() and colon and path.startswith("/"):
             paths.update(dict.fromkeys(controllers.split(","), path))
     return paths
+
+
+def own_groups(pid: int, root: Path = ROOT) -> dict[str, str]:
+    """Return controller -> path of the groups of a process in which we are not; version 2's under ""."""
+    ours = parse_membership(read_text(root / "proc/self/cgroup") or "")
+    theirs = parse_membership(read_text(root / f"proc/{pid}/cgroup") or "")
+    return {controller: path for controller, path in theirs.items() if ours.get(controller) != path}
 
 
 def parse_v2(cpu_stat: str, memory_peak: float | None = None) -> CgroupUse:

@@ -1,9 +1,12 @@
 """What the memory controllers of the node moved, counted by the perf command.
 
-Rule: only controllers count of whose events the kernel knows the unit (MiB); it is the whole node's traffic, whoever
+Rule: only counters count of which it is published what one count is worth; it is the whole node's traffic, whoever
 caused it.
 
-Source: /sys/bus/event_source/devices/*/events, Documentation/ABI/testing/sysfs-bus-event_source-devices-events.
+Sources: Intel: Documentation/ABI/testing/sysfs-bus-event_source-devices-events of Linux. AMD:
+tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json (umc_cas_cmd: 64 bytes each, Linux 6.9) and
+amdzen1/data-fabric.json (dram_channel_data_controller: requests with 64 bytes of data). NVIDIA Grace: the kernel's
+nvidia-tegra241-pmu.rst, NVIDIA's Grace Performance Tuning Guide (cmem_rd_data: 32 bytes; cmem_wr_total_bytes: bytes).
 """
 
 from __future__ import annotations
@@ -12,14 +15,22 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from .attached import Attached, complaint
+from .attached import Attaching, complaint
 from .base import ROOT, read_text
 from .perf import WHOLE, refused
-from .perf_stat import parse
+from .perf_stat import Count, parse
 from .tree import ProcessTree
 
-#: Names over the generations: servers count column accesses, clients have free-running counters.
-READS, WRITES = ("cas_count_read", "data_reads", "data_read"), ("cas_count_write", "data_writes", "data_write")
+#: Names over the generations: servers count column accesses, clients have free-running counters; the kernel knows the
+#: unit (MiB), and perf multiplies.
+INTEL = (("cas_count_read", "data_reads", "data_read"), ("cas_count_write", "data_writes", "data_write"))
+#: Bytes for each count of the others.
+BYTES = {"umc_cas_cmd.rd": 64.0, "umc_cas_cmd.wr": 64.0, "cmem_rd_data": 32.0, "cmem_wr_total_bytes": 1.0}
+READS = {*INTEL[0], "umc_cas_cmd.rd", "cmem_rd_data"}
+WRITES = {*INTEL[1], "umc_cas_cmd.wr", "cmem_wr_total_bytes"}
+#: Zen 1 to 3 of the server: reads and writes of eight channels, for which the fabric has four counters.
+FABRIC = tuple(f"dram_channel_data_controller_{i}" for i in range(8))
+FABRIC_SHARE, LINE = 0.4, 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,60 +41,92 @@ class Traffic:
     problem: str = ""
 
 
-class MemoryControllers:
-    """Traffic of all memory controllers (uncore IMC of Intel) from start to stop."""
+class MemoryControllers(Attaching):
+    """Traffic of all memory controllers (Intel's IMC, AMD's UMC or data fabric, Grace's SCF) from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
+        super().__init__()
         self._root = root
-        self._attached: Attached | None = None
-        self._problem = ""
 
     def available(self) -> str | None:
         """Return why the controllers cannot be counted here, or None."""
         if shutil.which("perf") is None:
             return "there is no perf command (Debian: linux-perf)"
         if not events(self._root):
-            return "this machine shows no counters of its memory controllers (uncore_imc)"
+            return (
+                "this machine shows no counters of its memory controllers (uncore_imc, amd_umc, amd_df, nvidia_scf_pmu)"
+            )
         return refused(0, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin; it is the whole node's, whatever the tree."""
-        try:
-            self._attached = Attached(
-                ["perf", "stat", "-x,", "-a", "-e", ",".join(events(self._root)), "--"], tree
-            )
-        except OSError as problem:
-            self._problem = f"perf cannot be started: {problem.strerror}"
+        self._attach(["perf", "stat", "-x,", "-a", "-e", ",".join(events(self._root))], tree)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Nothing to read between start and stop."""
 
     def stop(self) -> Traffic:
         """Return what was moved."""
-        return conclude(self._attached.finish()) if self._attached else Traffic(problem=self._problem)
+        printed = self._printed()
+        return Traffic(problem=self._problem) if printed is None else conclude(printed)
 
 
 def events(root: Path = ROOT) -> list[str]:
     """Return the events that together count all reads and writes, as perf names them."""
+    devices = root / "sys/bus/event_source/devices"
+    return _intel(devices) or _amd(devices, root) or _grace(devices)
+
+
+def _intel(devices: Path) -> list[str]:
     found = []
-    for device in sorted((root / "sys/bus/event_source/devices").glob("uncore_imc*")):
-        both = [_first(device, names) for names in (READS, WRITES)]
+    for device in sorted(devices.glob("uncore_imc*")):
+        both = [_with_unit(device, names) for names in INTEL]
         if all(both):
             found += [f"{device.name}/{name}/" for name in both]
     return found
 
 
-def _first(device: Path, names: tuple[str, ...]) -> str | None:
+def _with_unit(device: Path, names: tuple[str, ...]) -> str | None:
     return next((name for name in names if read_text(device / f"events/{name}.unit") == "MiB"), None)
+
+
+def _amd(devices: Path, root: Path) -> list[str]:
+    """Of perf's own names, as the kernel gives these devices none; of desktops' data fabric nothing is published."""
+    controllers = sorted(devices.glob("amd_umc_*"))
+    if controllers:
+        return [f"{device.name}/umc_cas_cmd.{way}/" for device in controllers for way in ("rd", "wr")]
+    processor = (read_text(root / "proc/cpuinfo") or "").partition("model name")[2].partition("\n")[0]
+    there = (devices / "amd_df").is_dir() and "EPYC 7" in processor  # Zen 1 to 3
+    return [f"amd_df/{name}/" for name in FABRIC] if there else []
+
+
+def _grace(devices: Path) -> list[str]:
+    found = []
+    for device in sorted(devices.glob("nvidia_scf_pmu_*")):
+        names = ("cmem_rd_data", "cmem_wr_total_bytes")
+        if all((device / "events" / name).exists() for name in names):
+            found += [f"{device.name}/{name}/" for name in names]
+    return found
 
 
 def conclude(printed: str) -> Traffic:
     """Return what perf's output says; not known where an event is missing or was counted for a part of the time."""
-    counts = {name: count for name, count in parse(printed).items() if name in READS + WRITES}
+    counted = parse(printed)
+    if fabric := {name: count for name, count in counted.items() if name in FABRIC}:
+        return _together(fabric, dict.fromkeys(FABRIC, LINE), FABRIC_SHARE, whole=len(fabric) == len(FABRIC))
+    counts = {name: count for name, count in counted.items() if name in READS | WRITES}
     if not counts:
         return Traffic(problem=f"it did not count: {complaint(printed)}")
+    return _together(counts, BYTES, WHOLE, whole=bool(counts.keys() & READS and counts.keys() & WRITES))
+
+
+def _together(counts: dict[str, Count], worth: dict[str, float], least: float, *, whole: bool) -> Traffic:
     unknown = [f"{name} is {count.problem}" for name, count in counts.items() if count.value is None]
-    shared = [name for name, count in counts.items() if count.share is not None and count.share < WHOLE]
-    if unknown or shared or not (counts.keys() & set(READS) and counts.keys() & set(WRITES)):
-        return Traffic(problem="; ".join(unknown) or "stepped back: others use the memory controllers' counters")
-    return Traffic(sum(count.value or 0.0 for count in counts.values()))
+    shared = [name for name, count in counts.items() if count.share is not None and count.share < least]
+    if unknown:
+        return Traffic(problem="; ".join(unknown))
+    if not whole:
+        return Traffic(problem=f"it counted only {', '.join(sorted(counts))}")
+    if shared:
+        return Traffic(problem="stepped back: others use the memory controllers' counters")
+    return Traffic(sum((count.value or 0.0) * worth.get(name, 1.0) for name, count in counts.items()))

@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from .attached import Attached, complaint
+from .attached import Attaching, complaint
 from .base import ROOT, read_text
 from .busy import counting
 from .likwid_csv import parse
@@ -40,13 +40,12 @@ class LikwidCounts:
         return self.instructions / self.cycles if self.instructions and self.cycles else None
 
 
-class Likwid:
+class Likwid(Attaching):
     """Memory traffic and instructions of the node from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
+        super().__init__()
         self._root = root
-        self._attached: Attached | None = None
-        self._problem = ""
 
     def available(self) -> str | None:
         """Return why LIKWID cannot count here, or None."""
@@ -69,17 +68,15 @@ class Likwid:
             self._problem = f"stepped back: {who}"
             return
         cpus = read_text(self._root / "sys/devices/system/cpu/online") or "0"
-        try:
-            self._attached = Attached(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)
-        except OSError as problem:
-            self._problem = f"likwid-perfctr cannot be started: {problem.strerror}"
+        self._attach(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Nothing to read between start and stop."""
 
     def stop(self) -> LikwidCounts:
         """Return what was counted."""
-        return conclude(self._attached.finish()) if self._attached else LikwidCounts(problem=self._problem)
+        printed = self._printed()
+        return LikwidCounts(problem=self._problem) if printed is None else conclude(printed)
 
 
 def conclude(printed: str) -> LikwidCounts:

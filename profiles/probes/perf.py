@@ -1,7 +1,8 @@
 """Instructions, cycles and cache misses of a job, counted by the perf command.
 
-Rule: it steps back where others count: before it begins, when the job begins to count itself, and when the kernel had
-to share the counters out. What came before it was attached is not counted, and how much was is known (task-clock).
+Rule: a job that has a control group of its own is counted by that, else by its processes. It steps back where others
+count: before it begins, when the job begins to count itself, and when the kernel had to share the counters out. What
+came before it was attached is not counted, and how much was is known (task-clock).
 
 Source: perf-stat(1); kernel.perf_event_paranoid in Documentation/admin-guide/sysctl/kernel.rst of Linux.
 """
@@ -12,9 +13,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from .attached import Attached, complaint
+from .attached import Attaching, complaint
 from .base import ROOT, read_number, read_text
 from .busy import counting
+from .cgroup import own_groups
 from .perf_stat import parse
 from .tree import ProcessTree
 
@@ -53,15 +55,14 @@ class PerfCounts:
         return self.instructions / self.cycles if self.instructions and self.cycles else None
 
 
-class Perf:
-    """Counts of the whole tree from start to stop."""
+class Perf(Attaching):
+    """Counts of the whole tree, or of its control group, from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
+        super().__init__()
         self._root = root
-        self._attached: Attached | None = None
         self._tree: ProcessTree | None = None
         self._seen: set[int] = set()
-        self._problem = ""
 
     def available(self) -> str | None:
         """Return why perf cannot count here, or None."""
@@ -73,16 +74,12 @@ class Perf:
         return refused(2, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Attach to every process of the tree, if nobody counts; children that come later are counted with them."""
+        """Attach to the job's group or to every process of the tree, if nobody counts; what comes later is counted."""
         self._tree = tree
         if who := counting(root=self._root):
             self._problem = f"stepped back: {who}"
             return
-        argv = ["perf", "stat", "-x,", "-e", ",".join(EVENTS), "-p", ",".join(map(str, tree.threads)), "--"]
-        try:
-            self._attached = Attached(argv, tree)
-        except OSError as problem:
-            self._problem = f"perf cannot be started: {problem.strerror}"
+        self._attach(["perf", "stat", "-x,", *self._of(tree)], tree)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Step back if a new process of the job counts itself. O(new processes)."""
@@ -91,15 +88,30 @@ class Perf:
         new = self._tree.threads.keys() - self._seen
         self._seen |= new
         if who := counting(new, self._root):
-            self._problem = f"stepped back: {who}"
-            self._attached.finish()
-            self._attached = None
+            self.kill(f"stepped back: {who}")
 
     def stop(self) -> PerfCounts:
         """Return what was counted."""
-        if self._attached is None:
-            return PerfCounts(problem=self._problem)
-        return conclude(self._attached.finish())
+        printed = self._printed()
+        return PerfCounts(problem=self._problem) if printed is None else conclude(printed)
+
+    def _of(self, tree: ProcessTree) -> list[str]:
+        """What perf is told to count, and of whom."""
+        group = perf_group(own_groups(tree.root, self._root))
+        events = ["-e", ",".join(EVENTS)]
+        if group and refused(0, self._root) is None:
+            return ["-a", *events, "-G", group]
+        return [*events, "-p", ",".join(map(str, tree.threads))]
+
+
+def perf_group(groups: dict[str, str]) -> str:
+    """Return a job's control group as perf wants it, relative to where the hierarchy is mounted; "" without one.
+
+    Args:
+        groups: controller -> path of the job's own; perf goes by perf_event of version 1 where that is mounted, else by
+            version 2 (see `parse_membership`).
+    """
+    return groups.get("perf_event", groups.get("", "")).strip("/")
 
 
 def refused(most: int, root: Path = ROOT) -> str | None:

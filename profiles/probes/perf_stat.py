@@ -1,7 +1,8 @@
 """What `perf stat -x,` prints, as numbers.
 
 Rule: a line is read by its shape, as its fields changed over the years (no unit before Linux 3.14, later a share of
-the time, a variance with -r, and in front a time, a socket or a CPU); a line that has none of the shapes is no count.
+the time, a variance with -r, the control group with -G, and in front a time, a socket or a CPU); a line that has none
+of the shapes is no count.
 
 Source: perf-stat(1), "CSV FORMAT".
 """
@@ -67,8 +68,8 @@ def _line(line: str) -> tuple[str, str, Count] | None:
 
 
 def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str, str, Count]:
-    if rest and rest[0].endswith("%"):
-        rest = rest[1:]
+    if rest and (rest[0].endswith("%") or (rest[0] and not _NUMBER.fullmatch(rest[0]))):
+        rest = rest[1:]  # a variance, or a control group
     percent = rest[1] if len(rest) > 1 else ""
     share = min(1.0, float(percent) / 100) if _NUMBER.fullmatch(percent) else None
     pmu, slash, inner = event.partition("/")

@@ -68,9 +68,7 @@ class Resctrl:
         if monitored:
             self._problem = f"stepped back: the job is in the monitoring group {monitored} already"
             return
-        for stale in stale_groups(self._folder, self._root):
-            with contextlib.suppress(OSError):
-                os.rmdir(stale)
+        sweep(self._folder, self._root)
         group = self._folder / control / "mon_groups" / group_name(os.getpid(), self._root, tree.root)
         try:
             os.mkdir(group)
@@ -138,6 +136,13 @@ def read_group(group: Path) -> dict[str, float]:
 def group_name(owner: int, root: Path, job: int) -> str:
     """Return the name of a group: who made it (pid and when it began, in ticks), and for which process."""
     return f"{PREFIX}{owner}.{_began(owner, root)}.{job}"
+
+
+def sweep(folder: Path, root: Path = ROOT) -> None:
+    """Remove our groups whose maker is no more."""
+    for stale in stale_groups(folder, root):
+        with contextlib.suppress(OSError):
+            os.rmdir(stale)
 
 
 def stale_groups(folder: Path, root: Path = ROOT) -> list[Path]:

@@ -13,6 +13,7 @@ from pilotfish.profiles.counters import Counted, Counters, conclude
 from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measure import measure
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.probes.attached import Attached
 from pilotfish.profiles.probes.imc import Traffic
 from pilotfish.profiles.probes.likwid import LikwidCounts
 from pilotfish.profiles.probes.perf import PerfCounts
@@ -30,25 +31,26 @@ def test_nothing_was_there():
 def test_the_one_that_knows_best_is_believed():
     all_of_them = {
         "perf": PERF,
-        "imc": Traffic(200.0),
+        "perf-imc": Traffic(200.0),
         "resctrl": MonitoredTraffic(100.0),
         "likwid": LikwidCounts(300.0, 9.0, 3.0),
-        "meter": 250.0,
-        "rapl": {"package-0": 400.0, "package-0 dram": 100.0},
+        "hwmon": 250.0,
+        "powercap": {"package-0": 400.0, "package-0 dram": 100.0},
     }
     found = conclude(all_of_them, 10.0, 5.0, alone=True)
     assert (found.ipc, found.instructions, found.bandwidth, found.power_watts) == (1.5, 30.0, 10.0, 250.0)
     assert found.sources["bandwidth"] == "resctrl"
-    for gone, rate in (("resctrl", 20.0), ("imc", 30.0), ("likwid", 5.0), ("perf", None)):
+    for gone, rate in (("resctrl", 20.0), ("perf-imc", 30.0), ("likwid", 5.0), ("perf", None)):
         del all_of_them[gone]
         assert conclude(all_of_them, 10.0, 5.0, alone=True).bandwidth == rate
-    del all_of_them["meter"]
+    del all_of_them["hwmon"]
     found = conclude(all_of_them, 10.0, 5.0, alone=True)
     assert found.power_watts == 100.0 and "RAPL" in found.sources["power_watts"]
 
 
 def test_what_counts_the_node_says_nothing_of_a_job_in_company():
-    node = {"imc": Traffic(200.0), "likwid": LikwidCounts(300.0, 9.0, 3.0), "meter": 250.0, "rapl": {"package-0": 1.0}}
+    node = {"perf-imc": Traffic(200.0), "likwid": LikwidCounts(300.0, 9.0, 3.0), "hwmon": 250.0}
+    node["powercap"] = {"package-0": 1.0}
     found = conclude(node, 10.0, 5.0, alone=False)
     assert (found.ipc, found.bandwidth, found.power_watts) == (None, None, None)
     assert found.notes == ("others ran too: what counts the whole node says nothing of this job",)
@@ -80,7 +82,7 @@ NUMBER = st.none() | st.floats(0, 1e15)
     st.builds(PerfCounts, NUMBER, NUMBER, NUMBER, NUMBER), st.builds(Traffic, NUMBER), st.booleans(), st.floats(0, 1e6)
 )
 def test_every_number_has_a_source_and_no_source_is_without(perf, traffic, alone, cpu_s):
-    found = conclude({"perf": perf, "imc": traffic}, cpu_s, 1.0, alone=alone)
+    found = conclude({"perf": perf, "perf-imc": traffic}, cpu_s, 1.0, alone=alone)
     known = {name for name in ("instructions", "ipc", "bandwidth", "power_watts") if getattr(found, name) is not None}
     assert known == found.sources.keys()
 
@@ -151,12 +153,15 @@ def test_where_watching_fails_nothing_goes_on_counting(perf, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("we were wrong")
 
-    began = []
+    attached = []
     monkeypatch.setattr("pilotfish.profiles.watch.Watch.sample", fail)
-    monkeypatch.setattr("pilotfish.profiles.measure.Counters", lambda: began.append(Counters(perf)) or began[0])
+    monkeypatch.setattr("pilotfish.profiles.measure.Counters", lambda: Counters(perf))
+    monkeypatch.setattr(
+        "pilotfish.profiles.probes.attached.Attached", lambda *args: attached.append(Attached(*args)) or attached[0]
+    )
     with pytest.raises(RuntimeError):
         measure(["/bin/sleep", "30"], counters=True)
-    assert began[0]._probes["perf"]._attached._process.returncode is not None
+    assert attached and attached[0].settled
 
 
 def test_what_the_user_says_comes_before_what_was_counted(tmp_path, monkeypatch, capsys):

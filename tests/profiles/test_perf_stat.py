@@ -128,7 +128,7 @@ def test_memory_controllers_of_a_server_and_of_a_client():
     [
         (BOTH.replace("100.00", "50.00"), "stepped back"),
         (BOTH.replace("30,", "<not counted>,"), "cas_count_read is not counted"),
-        ("30,MiB,uncore_imc/data_reads/,9,100.00,,\n", "stepped back"),
+        ("30,MiB,uncore_imc/data_reads/,9,100.00,,\n", "counted only data_reads"),
         ("", "it did not count: it printed nothing"),
     ],
 )
