@@ -28,6 +28,7 @@ from ..simulate.kernels import is_warm, load
 from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
+from .calibrations import Calibrations
 from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
 from .counted import Counted
@@ -107,6 +108,7 @@ class Service:
         self._metrics = metrics = Metrics()
         self._health = Health(max(10.0, 5 * config.cycle_seconds), time.monotonic)
         if config.metrics.enabled:
+            self._watch_calibrations(stack)
             try:
                 exporter = Exporter(metrics, self._health, config.metrics.address, config.metrics.port)
                 stack.callback(exporter.close)
@@ -149,6 +151,12 @@ class Service:
         _compile()
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+
+    def _watch_calibrations(self, stack: ExitStack) -> None:
+        calibrations = Calibrations(self.config.calibrations, self._cluster, self.config.calibration.bound)
+        self._metrics.registry.register(calibrations)
+        calibrations.watch()
+        stack.callback(calibrations.close)
 
     def _power_saver(self) -> PowerSaver | None:
         power = self.config.power
