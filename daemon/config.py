@@ -40,6 +40,15 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+def _absolute(value: str | None, info: ValidationInfo, what: str) -> str | None:
+    """A path of the file, from its folder. Raises ValueError: it is none; `what` is allowed."""
+    if value is None:
+        return None
+    if not value or "\0" in value:
+        raise ValueError(what)
+    return str((info.context["base"] if info.context else Path.cwd()) / Path(value).expanduser())
+
+
 class AdapterConfig(_Section):
     """The resource manager: its name, and options that its adapter knows."""
 
@@ -88,6 +97,18 @@ class PowerConfig(_Section):
     spare_nodes: int = Field(default=1, ge=0)
 
 
+class CalibrationConfig(_Section):
+    """Where the nodes' calibrations are recorded, and when one differs from the one before."""
+
+    folder: str | None = None
+    bound: float = Field(default=0.1, ge=0.001, le=10)
+
+    @field_validator("folder")
+    @classmethod
+    def _folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return _absolute(value, info, "the path of a folder")
+
+
 class LogConfig(_Section):
     """What is said on stderr."""
 
@@ -116,18 +137,17 @@ class DaemonConfig(_Section):
     relearn: RelearnConfig = RelearnConfig()
     power: PowerConfig = PowerConfig()
     counters: str | list[str] = "auto"
+    calibration: CalibrationConfig = CalibrationConfig()
     log: LogConfig = LogConfig()
 
     @field_validator("cluster", "state_dir", "profiles")
     @classmethod
-    def _absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is None:
-            return None
-        base = info.context["base"] if info.context else Path.cwd()
-        path = base / Path(value).expanduser()
-        if not value or "\0" in value or (info.field_name == "cluster" and path.is_dir()):
-            raise ValueError("the path of a file" if info.field_name != "state_dir" else "the path of a folder")
-        return str(path)
+    def _paths(cls, value: str | None, info: ValidationInfo) -> str | None:
+        kind = "folder" if info.field_name == "state_dir" else "file"
+        path = _absolute(value, info, f"the path of a {kind}")
+        if path is not None and info.field_name == "cluster" and Path(path).is_dir():
+            raise ValueError("the path of a file")
+        return path
 
     @field_validator("objective")
     @classmethod
@@ -152,6 +172,11 @@ class DaemonConfig(_Section):
     def journal(self) -> Path:
         """The journal's file."""
         return Path(self.state_dir or paths.state_dir()) / "journal.sqlite"
+
+    @property
+    def calibrations(self) -> Path:
+        """The folder of recorded calibrations."""
+        return Path(self.calibration.folder or Path(self.state_dir or paths.state_dir()) / "calibrations")
 
     @property
     def endpoint(self) -> str:

@@ -30,6 +30,7 @@ from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
 from .beside import Beside
+from .calibrations import Calibrations
 from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
 from .counted import Counted
@@ -109,6 +110,7 @@ class Service:
         self._metrics = metrics = Metrics()
         self._health = Health(max(10.0, 5 * config.cycle_seconds), time.monotonic)
         if config.metrics.enabled:
+            self._watch_calibrations(stack)
             try:
                 exporter = Exporter(metrics, self._health, config.metrics.address, config.metrics.port)
                 stack.callback(exporter.close)
@@ -167,6 +169,12 @@ class Service:
         if alongside.names:
             log.info("counters beside jobs: %s", ", ".join(alongside.names))
         return alongside
+
+    def _watch_calibrations(self, stack: ExitStack) -> None:
+        calibrations = Calibrations(self.config.calibrations, self._cluster, self.config.calibration.bound)
+        self._metrics.registry.register(calibrations)
+        calibrations.watch()
+        stack.callback(calibrations.close)
 
     def _power_saver(self) -> PowerSaver | None:
         power = self.config.power

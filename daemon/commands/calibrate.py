@@ -1,4 +1,4 @@
-"""`pilotfish calibrate`: what this node can do, measured, as a node type for a cluster file.
+"""`pilotfish calibrate`: what this node can do, measured, as a node type for a cluster file; and what changed since.
 
 Rule: all that can be wrong with the command line is found before anything is measured.
 """
@@ -6,8 +6,10 @@ Rule: all that can be wrong with the command line is found before anything is me
 from __future__ import annotations
 
 import math
+import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,13 +19,16 @@ from ...simulate.errors import ConfigError, PilotfishError
 from . import inputs
 
 if TYPE_CHECKING:
-    from ...profiles.calibration.result import Calibration, Change
-    from ...simulate.platform import NodeType
+    from ...profiles.calibration.changes import Change, Known
+    from ...profiles.calibration.result import Calibration
 
 _PICTURES = (".svg", ".png")
 
 
 def calibrate(
+    other: Annotated[
+        Path | None, typer.Argument(metavar="B", help="With --compare A: measure nothing, compare A with B.")
+    ] = None,
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="N", min=0.1, max=86400, help="Time that measuring may take.")
     ] = 20.0,
@@ -31,19 +36,24 @@ def calibrate(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a cluster file (YAML) of this node.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Name of the node type (default: the host's name).")
+        str | None, typer.Option(metavar="TYPE", help="Name of the node and its type (default: the host's name).")
     ] = None,
     grid: Annotated[
-        bool, typer.Option("--grid", help="Fit the piecewise-linear model as well; takes twice as long.")
+        bool, typer.Option("--grid", help="Find the contention model that fits best; takes twice as long.")
     ] = False,
     picture: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw data and fits: FILE.svg or .png.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FOLDER", help="Keep it there; report what changed since the last one."),
+    ] = None,
     compare: Annotated[
-        Path | None, typer.Option("--compare", metavar="CLUSTER", help="Report what is not as this file says.")
+        Path | None,
+        typer.Option("--compare", metavar="A", help="Report what is not as this cluster file or record says."),
     ] = None,
     bound: Annotated[
-        float, typer.Option(metavar="SHARE", min=0.001, max=10, help="What --compare reports: 0.1 = over 10 %.")
+        float, typer.Option(metavar="SHARE", min=0.001, max=10, help="What is reported: 0.1 = changed by over 10 %.")
     ] = 0.1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
@@ -55,11 +65,21 @@ def calibrate(
     Examples:
       pilotfish calibrate
       pilotfish calibrate --seconds 60 --out node.yaml --plot node.svg
+      pilotfish calibrate --record /shared/calibrations
       pilotfish calibrate --compare cluster.yaml --name xeon56
+      pilotfish calibrate --compare monday.json friday.json
     """
-    chosen = _checked(name)
     _check(seconds, out, picture, bound)
-    old = None if compare is None else _known(compare, name)
+    if other is not None:
+        for option, value in (("--out", out), ("--plot", picture), ("--record", record), ("--grid", grid or None)):
+            if value is not None:
+                raise inputs.bad(option, "nothing is measured where two files are compared")
+        _compare(compare, other, name, bound, as_json)
+        return
+    chosen = _checked(name)
+    if record is not None:
+        _make(record)
+    references = {} if compare is None else {str(compare): _known(compare, name)}
     from ...profiles.calibration.measure import calibrate as measure
 
     try:
@@ -67,21 +87,46 @@ def calibrate(
     except MemoryError:
         raise PilotfishError("there is not enough free memory for the arrays") from None
     _write(found, chosen, out, picture)
-    if old is None:
-        _show(found, chosen, None, "", bound, as_json)
-    else:
-        from ...profiles.calibration.result import changes
+    if record is not None:
+        references |= _recorded(record, found, chosen)
+    _show(found, chosen, references, bound, as_json)
 
-        _show(found, chosen, changes(old, found, bound), str(compare), bound, as_json)
+
+def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
+    """Report what is not in one file as it is in another."""
+    if before is None:
+        raise inputs.bad("B", f"{after} is compared with what? (allowed: --compare A B)")
+    from ...profiles.calibration.changes import changes
+
+    changed = changes(_known(before, name), _known(after, name), bound)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps({"changes": [asdict(change) for change in changed]}, indent=2, allow_nan=False))
+        return
+    from ..render.calibration import show_changes
+
+    show_changes(changed, str(after), str(before), bound)
 
 
 def _checked(name: str | None) -> str:
-    from ...simulate.formats.shape import name as convert
+    from ...simulate.formats.hostlist import is_node_name
 
+    chosen = name if name is not None else platform.node() or "node"
+    if not is_node_name(chosen):
+        raise inputs.bad("--name", f"found {chosen[:100]!r} (allowed: letters, digits, '.', '_', '-')")
+    return chosen
+
+
+def _make(folder: Path) -> None:
+    """Make a folder where there is none. Raises ConfigError: nothing can be written there."""
     try:
-        return str(convert(name if name is not None else platform.node() or "node"))
-    except ConfigError as error:
-        raise inputs.bad_value("--name", error) from None
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(str(folder), "", f"it cannot be made: {error.strerror}", "a folder") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(str(folder), "", "it cannot be written to", "a folder of this user's")
 
 
 def _check(seconds: float, out: Path | None, picture: Path | None, bound: float) -> None:
@@ -101,18 +146,34 @@ def _check(seconds: float, out: Path | None, picture: Path | None, bound: float)
         demand("matplotlib", f"a {picture.suffix.lower()}")
 
 
-def _known(path: Path, name: str | None) -> NodeType:
-    """The node type of a cluster file that is to be compared with. Raises ConfigError."""
+def _known(path: Path, name: str | None) -> dict[str, Known]:
+    """What a recorded calibration, or a node type of a cluster file, says of a node. Raises ConfigError."""
+    from ...profiles.calibration.changes import given, measured
+    from ...profiles.calibration.records import read_known
     from ...simulate.formats.shape import nearest
 
+    if (record := read_known(path)) is not None:
+        return measured(record.found, record.name)
     types = {kind.name: kind for kind in inputs.read_cluster(path).types}
     if name is None and len(types) == 1:
-        return next(iter(types.values()))
+        return given(next(iter(types.values())))
     wanted = platform.node() if name is None else name
     if wanted not in types:
         hint = nearest(wanted, types) if name else "; --name says which"
         raise ConfigError(str(path), "node_types", f"none is named {wanted!r}{hint}", ", ".join(types))
-    return types[wanted]
+    return given(types[wanted])
+
+
+def _recorded(folder: Path, found: Calibration, name: str) -> dict[str, dict[str, Known]]:
+    """Keep a calibration in a folder; return what the last one there of the same node says, by its file."""
+    from ...profiles.calibration.changes import measured
+    from ...profiles.calibration.records import history, keep, newest
+
+    last = newest(history(folder).get(name, []), 1, lambda error: inputs.warn(f"no calibration: {error}"))
+    inputs.note(f"recorded in {keep(folder, found, name)}")
+    if not last:
+        inputs.note(f"it is the first of {name} there")
+    return {f"the calibration of {record.found.date}": measured(record.found, record.name) for record in last}
 
 
 def _write(found: Calibration, name: str, out: Path | None, picture: Path | None) -> None:
@@ -130,27 +191,29 @@ def _write(found: Calibration, name: str, out: Path | None, picture: Path | None
 
 
 def _show(
-    found: Calibration, name: str, changed: tuple[Change, ...] | None, old: str, bound: float, as_json: bool
+    found: Calibration, name: str, references: Mapping[str, Mapping[str, Known]], bound: float, as_json: bool
 ) -> None:
+    from ...profiles.calibration.changes import changes, measured
+
+    now = measured(found, name)
+    changed = {source: changes(known, now, bound) for source, known in references.items()}
     if as_json:
         print(_json(found, name, changed))
         return
     from ..render.calibration import show, show_changes
 
     show(found)
-    if changed is not None:
-        show_changes(changed, old, bound)
+    for source, each in changed.items():
+        show_changes(each, "it", source, bound)
 
 
-def _json(found: Calibration, name: str, changed: tuple[Change, ...] | None) -> str:
+def _json(found: Calibration, name: str, changed: Mapping[str, tuple[Change, ...]]) -> str:
     import json
     from dataclasses import asdict
 
-    from ...profiles.calibration.result import cluster
-    from ...simulate.formats.cluster import dump_cluster
+    from ...profiles.calibration.records import document
 
-    types = dump_cluster(cluster(found, name))["node_types"]
-    document = {"schema": "pilotfish/calibration/v1", **found.to_dict(), "node_types": types}
-    if changed is not None:
-        document["changes"] = [asdict(change) for change in changed]
-    return json.dumps(document, indent=2, allow_nan=False)
+    data = document(found, name)
+    if changed:
+        data["changes"] = [{"since": source, **asdict(change)} for source, each in changed.items() for change in each]
+    return json.dumps(data, indent=2, allow_nan=False)

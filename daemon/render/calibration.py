@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from .text import clean, count
 
 if TYPE_CHECKING:
-    from ...profiles.calibration.result import Calibration, Change
+    from ...profiles.calibration.changes import Change
+    from ...profiles.calibration.result import Calibration
 
 
 def show(found: Calibration) -> None:
@@ -31,19 +32,20 @@ def show(found: Calibration) -> None:
         screen.put("", *(f"note: {clean(text)}" for text in found.notes))
 
 
-def show_changes(changes: Sequence[Change], old: str, bound: float) -> None:
-    """Print what is no longer as it was in a file."""
+def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) -> None:
+    """Print what of something new is no longer as it was in something old."""
     from .screen import Screen
 
-    screen = Screen()
-    if not changes:
-        screen.put("", f"nothing differs from {clean(old)} by more than {bound:.0%}")
-        return
-    screen.put("", f"differs from {clean(old)} by more than {bound:.0%}:")
+    screen, differs = Screen(), "differs" if changes else "does not differ"
+    screen.put("", f"{clean(new)} {differs} from {clean(old)} by more than {bound:.0%}{':' if changes else ''}")
     for change in changes:
-        by = f" ({change.ratio - 1:+.0%})" if change.ratio is not None else ""
+        by = f" ({change.ratio - 1:+.0%}{_doubt(change)})" if change.ratio is not None else ""
         screen.put(f"  {change.key}: {_value(change.old)} -> {_value(change.new)}{by}")
 
 
+def _doubt(change: Change) -> str:
+    return "" if change.sure or change.noise is None else f", perhaps by chance: known to {change.noise:.0%}"
+
+
 def _value(value: float | str | None) -> str:
-    return "not given" if value is None else value if isinstance(value, str) else f"{value:.4g}"
+    return "not given" if value is None else clean(value) if isinstance(value, str) else f"{value:.4g}"

@@ -88,6 +88,14 @@ def intervals(values: Array, jacobian: Array, residual: Array) -> tuple[Constant
     )
 
 
+def half_width(known: Constant | Figure) -> float | None:
+    """Return half of the 95 % interval, in the number's unit; None = not known. Of a figure that of its median, whose
+    deviation is sqrt(pi / 2) of the mean's."""
+    if isinstance(known, Figure):
+        return student(known.runs - 1) * 1.2533 * known.spread / known.runs**0.5 if known.runs > 1 else None
+    return None if known.low is None or known.high is None else (known.high - known.low) / 2
+
+
 def student(free: int) -> float:
     """Return the 97.5 % quantile of Student's t with `free` >= 1 degrees of freedom (exact for 1 and 2).
 

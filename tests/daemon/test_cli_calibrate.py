@@ -11,6 +11,7 @@ import pytest
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.plot.calibration import draw
 from pilotfish.profiles.calibration import measure
+from pilotfish.profiles.calibration.records import keep
 from pilotfish.simulate.formats.cluster import read_cluster
 from tests.profiles.calibration.calibrations import BARE, FULL
 
@@ -50,7 +51,24 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     Path("old.yaml").write_text(OTHER)
     assert main(["calibrate", "--seconds", "0.1", "--compare", "old.yaml"]) == 0
     out = capsys.readouterr().out
-    assert "differs from old.yaml by more than 10%:" in out and "speed: not given ->" in out
+    assert "it differs from old.yaml by more than 10%:" in out and "speed: not given ->" in out
+
+
+def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
+    Path("kept").mkdir()
+    keep(Path("kept"), BARE, "n1")
+    assert main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001"]) == 0
+    said = capsys.readouterr()
+    assert "recorded in kept/n1@" in said.err and f"it differs from the calibration of {BARE.date}" in said.out
+    old, new = sorted(map(str, Path("kept").iterdir()))
+    assert main(["calibrate", "--compare", old, new]) == 0
+    out = capsys.readouterr().out
+    assert f"{new} differs from {old} by more than 10%:" in " ".join(out.split()) and "memory_bandwidth" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert main(["calibrate", "--compare", new, new, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"changes": []}
+    assert main(["calibrate", "--seconds", "0.1", "--name", "n2", "--record", "kept"]) == 0
+    assert "it is the first of n2 there" in capsys.readouterr().err
 
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,13 +91,18 @@ def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, mo
         (["--seconds", "nan"], 64, "--seconds"),
         (["--bound", "nan"], 64, "--bound"),
         (["--bound", "-1"], 64, "--bound"),
-        (["--name", ""], 64, "printable text"),
+        (["--name", ""], 64, "letters, digits"),
+        (["--name", "a b"], 64, "letters, digits"),
         (["--out", "x.txt"], 64, "no known ending (allowed: .yaml, .yml)"),
         (["--plot", "x.pdf"], 64, "no known ending (allowed: .svg, .png)"),
         (["--out", "nowhere/x.yaml"], 1, "no such folder"),
         (["--compare", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
         (["--compare", "old.yaml", "--name", "b"], 1, "none is named 'b'"),
-        (["more"], 64, "more"),
+        (["more"], 64, "(allowed: --compare A B)"),
+        (["--compare", "old.yaml", "old.yaml", "--grid"], 64, "--grid"),
+        (["--compare", "old.yaml", "old.yaml", "--record", "."], 64, "--record"),
+        (["--compare", "old.yaml", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
+        (["--record", "old.yaml"], 1, "it cannot be made"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_measured(

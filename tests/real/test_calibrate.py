@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.profiles.calibration import measure
-from pilotfish.profiles.calibration.result import Calibration, changes, node_type
+from pilotfish.profiles.calibration.changes import changes, measured
+from pilotfish.profiles.calibration.result import Calibration
 
 TRIES = 6
 
@@ -31,7 +32,7 @@ def test_cores_are_shared_in_one_of_the_two_ways(calibrated: Callable[[], Calibr
 
 def test_a_second_calibration_finds_the_same_speed(calibrated: Callable[[], Calibration]) -> None:
     def law() -> bool:
-        old, new = calibrated(), calibrated()
-        return "speed" not in {change.key for change in changes(node_type(old, "here"), new, 0.1)}
+        old, new = (measured(calibrated(), "here") for _ in range(2))
+        return "speed" not in {change.key for change in changes(old, new, 0.1)}
 
     assert holds_sooner_or_later(law)

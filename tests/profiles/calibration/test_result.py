@@ -1,4 +1,4 @@
-"""From a calibration to a node type, to a file that is read back, and what changed since."""
+"""From a calibration to a node type, and to a file that is read back."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.calibration.figures import Figure
 from pilotfish.profiles.calibration.file import cluster_text
-from pilotfish.profiles.calibration.result import Calibration, changes, node_type
+from pilotfish.profiles.calibration.result import Calibration, node_type
 from pilotfish.profiles.calibration.words import rows
 from pilotfish.simulate.formats.cluster import read_cluster
-from pilotfish.simulate.platform import Contention, CpuSharing, NodeType
+from pilotfish.simulate.platform import Contention, NodeType
 
 from .calibrations import BARE, FULL, GRID
 
@@ -56,21 +55,3 @@ def test_constants_that_the_grid_does_not_determine_are_not_used() -> None:
 def test_unknown_is_said() -> None:
     said = {row.key.strip(): row.value for row in rows(BARE)}
     assert said["power"] == said["cpu_sharing"] == "unknown"
-
-
-def test_what_changed_by_more_than_the_bound_is_found() -> None:
-    old = node_type(FULL, "fast")
-    assert changes(old, FULL, 0.01) == ()
-    slower = replace(FULL, speed=Figure(4e8, 1e6, 20), sharing=CpuSharing.PER_JOB)
-    assert [(c.key, c.ratio) for c in changes(old, slower, 0.1)] == [("speed", 0.8), ("cpu_sharing", None)]
-    assert [c.key for c in changes(old, slower, 0.3)] == ["cpu_sharing"]
-
-
-def test_what_was_not_measured_this_time_has_not_changed() -> None:
-    seen = {change.key for change in changes(node_type(FULL, "fast"), BARE, 0.01)}
-    assert seen == {"remote_access_penalty"}
-
-
-def test_what_was_not_known_before_has_changed() -> None:
-    seen = {change.key: change.old for change in changes(node_type(BARE, "fast"), FULL, 0.1)}
-    assert seen["power.per_core"] is None and seen["piecewise.dd"] is None

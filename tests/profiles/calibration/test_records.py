@@ -1,0 +1,101 @@
+"""Calibrations that are kept are read back; whatever else is among them is refused, in bounded time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotfish.profiles.calibration import records
+from pilotfish.profiles.calibration.records import Record, history, keep, newest, read_known, read_record
+from pilotfish.profiles.calibration.result import Calibration
+from pilotfish.simulate.errors import ConfigError
+
+from .calibrations import BARE, FULL
+
+NAME = "n1@2026-01-0{}T00-00-00.000000Z.json"
+
+
+@pytest.mark.parametrize("found", [BARE, FULL])
+def test_what_is_kept_is_read_back(found: Calibration, tmp_path: Path) -> None:
+    path = keep(tmp_path, found, "n1.site-a")
+    assert read_record(path) == read_known(path) == Record("n1.site-a", found)
+    assert read_record(path).time == 1772366400.0
+
+
+def test_a_cluster_file_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("schema: pilotfish/cluster/v1\n")
+    assert read_known(path) is None
+    with pytest.raises(ConfigError, match="schema"):
+        read_record(path)
+
+
+def test_the_newest_comes_first_and_other_names_do_not_count(tmp_path: Path) -> None:
+    paths = [keep(tmp_path, BARE, name) for name in ("n1", "n2", "n1")]
+    for name in ("README", "n1.json", "n1@today.json", ".tmp"):
+        (tmp_path / name).write_text("x")
+    assert history(tmp_path) == {"n1": [paths[2], paths[0]], "n2": [paths[1]]}
+
+
+def spoiled(**changed: Any) -> str:
+    return json.dumps(records.document(FULL, "n1") | changed)
+
+
+BROKEN = {
+    "nothing in it": "",
+    "half": spoiled()[:500],
+    "no mapping": "[1, 2]",
+    "another schema": spoiled(schema="pilotfish/cluster/v1"),
+    "no name": spoiled(name=None),
+    "a name that is none": spoiled(name="../x"),
+    "no curve": json.dumps({k: v for k, v in records.document(FULL, "n1").items() if k != "curve"}),
+    "text for a number": spoiled(speed={"value": "fast", "spread": 1, "runs": 5}),
+    "no number": spoiled(speed={"value": "NaN", "spread": 1, "runs": 5}),
+    "below zero": spoiled(speed={"value": -1, "spread": 1, "runs": 5}),
+    "no cores": spoiled(cpus=[]),
+    "no socket": spoiled(sockets=0),
+    "a date that is none": spoiled(date="yesterday"),
+    "binary": "\x00\x01",
+    "deep": '{"a":' * 5000,
+    "long digits": '{"schema": ' + "9" * 10000,
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_what_is_no_record_is_refused_with_the_file_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / NAME.format(1)
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=NAME.format(1)):
+        read_record(path)
+
+
+@pytest.mark.parametrize("at", range(0, len(spoiled()), 331))
+def test_a_record_that_was_cut_off_is_refused(at: int, tmp_path: Path) -> None:
+    path = tmp_path / NAME.format(1)
+    path.write_text(spoiled()[:at])
+    with pytest.raises(ConfigError):
+        read_record(path)
+
+
+def test_what_is_no_regular_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    with open(tmp_path / "giant", "wb") as file:
+        file.truncate(10 * records.LARGEST)
+    for name, why in (("pipe", "regular"), ("folder", "regular"), ("loop", "cannot be read"), ("giant", "too large")):
+        with pytest.raises(ConfigError, match=why):
+            read_record(tmp_path / name)
+
+
+def test_a_broken_file_is_passed_over_and_many_are_given_up(tmp_path: Path) -> None:
+    good = keep(tmp_path, BARE, "n1")
+    bad = [tmp_path / f"bad{i}" for i in range(20)]
+    refused: list[ConfigError] = []
+    assert [record.found for record in newest([bad[0], good, bad[1]], 1, refused.append)] == [BARE]
+    assert len(refused) == 1
+    assert newest([*bad, good], 1, refused.append) == [] and len(refused) < 20
