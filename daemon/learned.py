@@ -10,7 +10,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from ..profiles.measurement import Measurement
 from ..simulate.formats.workflow import default_warning
@@ -20,14 +19,6 @@ from ..simulate.snapshot import JobState, JobView
 _LEAST_S = 1e-4
 #: Threads' worth of core time by which a measurement may exceed a whole number of threads.
 _SLACK = 0.15
-
-
-class Recorder(Protocol):
-    """Where measurements of jobs are kept."""
-
-    def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
-        """Add a run of a job."""
-        ...
 
 
 def rests_on_default(job: Job) -> bool:
@@ -72,15 +63,10 @@ def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
     return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
-def learn(views: Iterable[JobView], record: Recorder, cpu_model: str = "") -> int:
-    """Keep what completed jobs used, as the resource manager measured it; returns how many it kept."""
-    kept = 0
-    for view in views:
-        measurement = measurement_of(view, cpu_model) if view.state is JobState.COMPLETED else None
-        if measurement is not None and view.job.command:
-            record.record_job(view.job, measurement)
-            kept += 1
-    return kept
+def taught(views: Iterable[JobView], cpu_model: str = "") -> list[tuple[Job, Measurement]]:
+    """What completed jobs that have a command used, as the resource manager measured it."""
+    found = ((view.job, measurement_of(view, cpu_model)) for view in views if view.state is JobState.COMPLETED)
+    return [(job, measured) for job, measured in found if measured is not None and job.command]
 
 
 def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:

@@ -136,8 +136,9 @@ class Service:
         self._cycle.story.relearning = self._relearning()
         if not self._dry:
             self._cycle.learn = memory.keep
+            stack.callback(memory.write)
             self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
-        self._cycle.know = memory.named
+        self._cycle.know, self._cycle.company = memory.named, memory.company
         requests = Requests(
             self._cycle,
             self._journal,
