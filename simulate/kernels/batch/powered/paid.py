@@ -1,8 +1,8 @@
 """Who can be paid to go before the first that waits, and leave it the energy for its reservation.
 
 Rule: what is left at some time must pay for what goes before has taken by then. Most are refused by three such times:
-when the least is left before the first that waits begins and behind, and when there was too little for the last that was
-looked at exactly: neighbours in the queue mostly fail where it did.
+when the least is left before the first that waits begins and behind, and when there was too little for the last that
+was looked at exactly: neighbours in the queue mostly fail where it did.
 """
 
 from __future__ import annotations
