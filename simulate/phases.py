@@ -1,14 +1,15 @@
 """What jobs do, phase by phase, where their run time depends on where they run.
 
 Rule: amounts are those of the job's own resources, in the order in which it has them; how long they take is found out
-in the replay. Source: Batsim's documentation, "Profile types overview".
+in the replay. Sequences may share their parts and be within each other as deep as they like: each different one is
+looked at once. Source: Batsim's documentation, "Profile types overview".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,11 @@ import numpy.typing as npt
 from .kernels.batch.network import tables
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 #: Phases that one job may have, after its sequences are laid out.
 MOST_PHASES = 1_000_000
+#: Times that a phase may be repeated by itself.
+MOST_TIMES = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,31 @@ Phase = Wait | Even | Matrix | Store | Stage
 Part = Phase | Steps
 
 
-def phases_of(part: Part) -> Iterator[Phase]:
-    """The kinds of phases in it, each sequence once. O(parts)."""
-    if isinstance(part, Steps):
-        for each in part.parts:
-            yield from phases_of(each)
-    else:
-        yield part
+def folded(part: Part, of_phase: Callable[[Phase], T], of_steps: Callable[[Steps, list[T]], T]) -> T:
+    """What a part comes to. O(different parts and their lengths).
+
+    Args:
+        of_phase, of_steps: what a phase comes to, and a sequence whose parts come to these.
+    """
+    found, left = dict[int, T](), [part]
+    while left:
+        each = left[-1]
+        if id(each) in found:
+            left.pop()
+        elif not isinstance(each, Steps):
+            found[id(each)] = of_phase(each)
+        elif missing := [inner for inner in each.parts if id(inner) not in found]:
+            left += missing
+        else:
+            found[id(each)] = of_steps(each, [found[id(inner)] for inner in each.parts])
+    return found[id(part)]
+
+
+def phases_of(part: Part) -> list[Phase]:
+    """The different phases in it. O(different parts)."""
+    phases = list[Phase]()
+    folded(part, phases.append, lambda steps, inner: None)
+    return phases
 
 
 def sends(phase: Phase, size: int) -> bool:
@@ -122,29 +144,29 @@ class Programs:
 
 
 class Laying:
-    """Lays out what jobs do, each different one once."""
+    """Lays out what jobs do."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Part, int], int] = {}
         self._programs: list[tuple[int, int, int]] = []
         self._phases: list[tuple[float, float, int, int, int]] = []
         self._amounts: list[float] = []
         self._storages: dict[str, int] = {}
 
     def add(self, part: Part, size: int) -> int | None:
-        """The number of what a job of that size does. O(phases). None: it has more than MOST_PHASES."""
-        if (part, size) not in self._known:
-            repeat, inner = (part.repeat, part.parts) if isinstance(part, Steps) else (1, (part,))
-            first = len(self._phases)
-            flat = list[tuple[Phase, int]]()
-            if not all(_flatten(each, 1, flat) for each in inner):
-                return None
-            if len(flat) == 1:
-                flat, repeat = [(flat[0][0], flat[0][1] * repeat)], 1
-            self._phases += [self._row(phase, times, size) for phase, times in flat]
-            self._programs.append((first, len(self._phases), repeat))
-            self._known[part, size] = len(self._programs) - 1
-        return self._known[part, size]
+        """The number of what a job of that size does. O(phases). None: it has more than MOST_PHASES, or one of them
+        more than MOST_TIMES."""
+        repeat, inner = (part.repeat, part.parts) if isinstance(part, Steps) else (1, (part,))
+        if sum(_length(each) for each in inner) > MOST_PHASES:
+            return None
+        flat = [row for each in inner for row in _laid_out(each)]
+        if len(flat) == 1:
+            flat, repeat = [(flat[0][0], flat[0][1] * repeat)], 1
+        if max(times for _, times in flat) > MOST_TIMES:
+            return None
+        first = len(self._phases)
+        self._phases += [self._row(phase, times, size) for phase, times in flat]
+        self._programs.append((first, len(self._phases), repeat))
+        return len(self._programs) - 1
 
     def _row(self, phase: Phase, times: int, size: int) -> tuple[float, float, int, int, int]:
         if isinstance(phase, Wait):
@@ -174,16 +196,29 @@ class Laying:
         )
 
 
-def _flatten(part: Part, times: int, into: list[tuple[Phase, int]]) -> bool:
-    """Write down its phases, one that repeats by itself once; False: they are too many."""
-    if not isinstance(part, Steps):
-        into.append((part, times))
-        return len(into) <= MOST_PHASES
-    if len(part.parts) == 1:
-        return _flatten(part.parts[0], times * part.repeat, into)
-    return part.repeat * times * len(part.parts) <= MOST_PHASES and all(
-        _flatten(each, 1, into) for _ in range(part.repeat * times) for each in part.parts
-    )
+def _length(part: Part) -> int:
+    """Rows that it takes to write a part down, those of a phase that repeats by itself being one; MOST_PHASES + 1: more
+    than that. O(different parts and their lengths)."""
+
+    def of_steps(steps: Steps, inner: list[tuple[int, bool]]) -> tuple[int, bool]:
+        alone = len(inner) == 1 and inner[0][1]
+        rows = 1 if alone else steps.repeat * sum(length for length, _ in inner)
+        return min(rows, MOST_PHASES + 1), alone
+
+    return folded(part, lambda phase: (1, True), of_steps)[0]
+
+
+def _laid_out(part: Part) -> Iterator[tuple[Phase, int]]:
+    """Its phases in turn, one that repeats by itself once, and how often. O(phases)."""
+    left = [(part, 1)]
+    while left:
+        each, times = left.pop()
+        if not isinstance(each, Steps):
+            yield each, times
+        elif len(each.parts) == 1:
+            left.append((each.parts[0], min(times * each.repeat, MOST_TIMES + 1)))
+        else:
+            left += [(inner, 1) for _ in range(each.repeat * times) for inner in reversed(each.parts)]
 
 
 def together(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:

@@ -1,10 +1,12 @@
 """A workload of rigid jobs: columns, one row a job, in the order of submission.
 
-Rule: what is in it can be replayed; what could not be is left out where it is read, and counted.
+Rule: what is in it can be replayed: its times are such that no sum of them is beyond what a number can say. What could
+not be replayed is left out where it is read, and counted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,9 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .dependencies import Dependencies, side_by_side
+from .errors import ConfigError
 from .phases import Programs, together
 
 Array = npt.NDArray[Any]
+#: Most seconds of a time, 30 million years: to here, times are exact to a fraction of a second.
+LONGEST = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,8 @@ class Workload:
     Args:
         name: of the file, say.
         id: numbers of the jobs, int64.
-        submit_time, run_time, walltime: seconds; submit times ascend, run times are not below 0, and nan where they
-            depend on where a job runs.
+        submit_time, run_time, walltime: seconds, LONGEST at most; submit times ascend, run times are not below 0, and
+            nan where they depend on where a job runs; a walltime may be infinite.
         size: resources that each job asks for, int64, 1 or more.
         more: other columns that a format knows, by name.
         machine: resources of the machine that the workload was made for; None = not said.
@@ -34,6 +39,9 @@ class Workload:
         programs: what jobs do whose run time is nan; the column `program` has their numbers, -1 for the others.
         dependencies: whose end jobs wait for; they are submitted then, at their submit time at the earliest; None:
             nobody's.
+
+    Raises:
+        ConfigError: a time is beyond LONGEST, or none.
     """
 
     name: str
@@ -47,6 +55,12 @@ class Workload:
     left_out: Mapping[str, int] = field(default_factory=dict)
     programs: Programs | None = None
     dependencies: Dependencies | None = None
+
+    def __post_init__(self) -> None:
+        for name in TIMES:
+            if (row := _beyond(self, name)) is not None:
+                job, found = self.more.get("name", self.id)[row], float(getattr(self, name)[row])
+                raise ConfigError(self.name, f"job {job}, {name}", f"{found:g} seconds", f"at most {LONGEST:g}")
 
     def __len__(self) -> int:
         return len(self.id)
@@ -119,7 +133,8 @@ def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
     return {**said, **{name: tasks[name] for name in tasks if name in known}, **workload.more}
 
 
-COLUMNS = ("id", "submit_time", "run_time", "walltime", "size")
+TIMES = ("submit_time", "run_time", "walltime")
+COLUMNS = ("id", *TIMES, "size")
 #: What is counted where a job stays that waited for one that does not.
 LOST = "dependencies on jobs that are left out"
 
@@ -130,3 +145,16 @@ def in_order(workload: Workload) -> Workload:
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
         return workload
     return workload.take(np.argsort(times, kind="stable"))
+
+
+def _beyond(workload: Workload, name: str) -> int | None:
+    """The first row whose time is none, or beyond LONGEST; None: all are as they may be. O(jobs)."""
+    times = getattr(workload, name)
+    if times.min(initial=0.0) >= -LONGEST and times.max(initial=0.0) <= LONGEST:
+        return None
+    known = np.abs(times) <= LONGEST
+    if name == "run_time":
+        known |= np.isnan(times)
+    elif name == "walltime":
+        known |= times == math.inf
+    return None if known.all() else int(known.argmin())

@@ -13,7 +13,7 @@ from .endless import refuse_endless, who_plans
 from .machine import Machine
 from .networked import network_for, takes_networks
 from .pairs import Contending
-from .powered import known_powers
+from .powered import known_powers, refuse_countless
 from .processors import processors_of
 from .spec import Conservative, Saving
 from .tasks import refuse_unpowered
@@ -37,10 +37,13 @@ def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
     """Raises ConfigError: the policy cannot take these jobs on this machine. O(jobs + places^2 of its network)."""
     refuse_endless(jobs, policy)
     network_for(jobs, machine.processors, policy, machine.network)
-    if isinstance(policy, Saving) and policy.limit:
-        policy.limit.window(jobs)
+    if isinstance(policy, Saving):
+        refuse_countless(jobs, policy)
+        if policy.limit:
+            policy.limit.window(jobs)
 
 
 def demanded(policy: object) -> Hashable:
     """What a policy demands of jobs: who demands the same takes the same."""
-    return who_plans(policy), takes_networks(policy), policy.limit if isinstance(policy, Saving) else None
+    added = (policy.limit, policy.keeper) if isinstance(policy, Saving) else ()
+    return who_plans(policy), takes_networks(policy), added

@@ -31,6 +31,8 @@ Array = npt.NDArray[Any]
 PoweredWorld = Powered | NetworkedPowered
 #: Rows for changes of machines at first, beside one for each job.
 FEW = 64
+#: Periods and stages of a replay; these take minutes.
+MOST_OFTEN = 1e10
 #: A change of machines: to what, when it began, how many.
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
 
@@ -41,6 +43,7 @@ def powered_world(
 ) -> PoweredWorld:  # fmt: skip
     """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
     refuse_endless(workload, policy)
+    refuse_countless(workload, policy)
     powers = known_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most = tables.tree_levels(max(size, 1)), machine + 4
@@ -94,6 +97,24 @@ def powered_world(
     _set_limit(world, workload, policy.limit, powers)
     _set_keeper(world, policy)
     return world
+
+
+def refuse_countless(workload: Workload, policy: Saving) -> None:
+    """Raises ConfigError: the policy is to act more often than can be waited for. O(jobs)."""
+    if not len(workload):
+        return
+    if policy.keeper:
+        longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
+        lasts = float(workload.submit_time[-1] - workload.submit_time[0] + longest)
+        _refuse_countless(workload, "period", policy.keeper.period, lasts)
+    if isinstance(policy.limit, EnergyBudget) and (window := policy.limit.window(workload)):
+        _refuse_countless(workload, "stage", policy.limit.stage, window[1] - window[0])
+
+
+def _refuse_countless(workload: Workload, key: str, every: float, lasts: float) -> None:
+    if lasts > every * MOST_OFTEN:
+        problem = f"{every:g} seconds, and {workload.name} lasts {lasts:.3g}"
+        raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
 
 
 def known_powers(policy: Saving, powers: Powers | Mixed | None) -> Powers:

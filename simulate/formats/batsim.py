@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..workload import LONGEST
 from .batsim_profiles import Profile
 from .batsim_types import parse_profile
 from .shape import from_source, inside, mapping, nearest, number, shown, text, whole
 from .units import bad, found
 
-#: Seconds, 30 million years.
-_LONGEST = 1e15
-_seconds = number(0, _LONGEST)
+_seconds = number(0, LONGEST)
 _resources = whole(0, 2**31 - 64)
 _JOB = ("id", "subtime", "res", "profile", "walltime")
 _KNOWN = ("nb_res", "jobs", "profiles")
@@ -123,8 +122,8 @@ def _identity(value: Any) -> int | str:
 
 
 def _walltime(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (value == -1 or 0 < value <= _LONGEST):
-        raise bad(found(value), "seconds above 0, or -1 for none")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value == -1 or 0 < value <= LONGEST):
+        raise bad(found(value), f"seconds above 0, at most {LONGEST:g}, or -1 for none")
     return None if value == -1 else float(value)
 
 

@@ -7,30 +7,30 @@ differ, is laid out, and needs a network for what it sends. All else is refused,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ..phases import (
     MOST_PHASES,
+    MOST_TIMES,
     Even,
     Laying,
     Matrix,
     Part,
     Phase,
-    Steps,
     Wait,
     flops_of,
+    folded,
     phases_of,
     sends,
     storages_of,
 )
-from .batsim_profiles import Done, Profile
+from ..workload import LONGEST
+from .batsim_profiles import Composed, Done, Profile
 from .shape import shown
 from .units import bad
 
-#: Most sequences within each other.
-DEEPEST = 64
 JOINED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
 
@@ -67,7 +67,6 @@ class Runs:
         self._profiles, self._folder, self._speeds, self._storages = profiles, folder, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
         self._runs: dict[tuple[str, int], Run] = {}
-        self._open: list[str] = []
 
     def run(self, profile: str, size: int) -> Run:
         """The run of a profile. Raises ConfigError."""
@@ -77,30 +76,45 @@ class Runs:
 
     def done(self, profile: str, size: int) -> Done:
         """See `Site`."""
-        if (profile, size) not in self._done:
-            self._done[profile, size] = self._look_up(profile, size)
+        path = {} if (profile, size) in self._done else {profile: self._unknown_parts(profile, size)}
+        while path:
+            name, parts = next(reversed(path.items()))
+            part = next(parts, None)
+            if part is None:
+                self._done[name, size] = self._look_up(name, size)
+                del path[name]
+            elif part in path:
+                chain = [*path][[*path].index(part) :]
+                shortened = [*chain[:2], "...", chain[-1]] if len(chain) > 4 else chain
+                raise bad(f"a sequence within itself: {' -> '.join(map(shown, [*shortened, part]))}", "one that ends")
+            else:
+                path[part] = self._unknown_parts(part, size)
         return self._done[profile, size]
+
+    def _unknown_parts(self, profile: str, size: int) -> Iterator[str]:
+        """Parts of a sequence that are to be looked up before it, up to one that fails."""
+        given = self._profiles.get(profile)
+        if given is None or not isinstance(given.work, Composed):
+            return
+        for part in given.work.sequence:
+            if (part, size) not in self._done:
+                yield part
+            if self._done[part, size].status:
+                return
 
     def file(self, path: str) -> Path:
         """See `Site`."""
         return self._folder / path
 
     def _look_up(self, profile: str, size: int) -> Done:
-        if profile in self._open or len(self._open) >= DEEPEST:
-            chain = " -> ".join(map(shown, [*self._open[:3], profile]))
-            raise bad(f"a sequence within itself, or more than {DEEPEST} of them: {chain}", "a sequence that ends")
         given = self._profiles.get(profile)
         if given is None:
             raise bad(f"its part {shown(profile)!r} is no profile of this file", "its profiles")
-        self._open.append(profile)
-        try:
-            part, status = given.work.on(size, self)
-        finally:
-            self._open.pop()
+        part, status = given.work.on(size, self)
         return Done(part, status or given.returns)
 
     def _run(self, part: Part, status: int, size: int) -> Run:
-        phases = list(phases_of(part))
+        phases = phases_of(part)
         computes = any(isinstance(phase, Even | Matrix) for phase in phases)
         flops = max(map(flops_of, phases))
         if flops > 0 and not self._speeds:
@@ -110,11 +124,11 @@ class Runs:
         if sending or (flops > 0 and len(self._speeds) > 1):
             program = self.laying.add(part, size)
             if program is None:
-                raise bad("its sequences are too long", f"{MOST_PHASES:,} phases")
+                raise bad("its sequences are too long", f"{MOST_PHASES:,} phases, each at most {MOST_TIMES:g} times")
             return Run(math.nan, computes, status, program)
         seconds = self._seconds(part)
-        if not math.isfinite(seconds):
-            raise bad(f"{seconds:g} seconds", "a finite time")
+        if seconds > LONGEST:
+            raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
         return Run(seconds, computes, status)
 
     def _check(self, sending: list[Phase]) -> None:
@@ -129,9 +143,10 @@ class Runs:
 
     def _seconds(self, part: Part) -> float:
         """How long it takes where nothing is sent, on resources of one speed."""
-        if isinstance(part, Steps):
-            return part.repeat * sum(map(self._seconds, part.parts))
-        if isinstance(part, Wait):
-            return part.seconds
-        flops = flops_of(part)
+        return folded(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
+
+    def _phase_seconds(self, phase: Phase) -> float:
+        if isinstance(phase, Wait):
+            return phase.seconds
+        flops = flops_of(phase)
         return flops / next(iter(self._speeds)) if flops > 0 else 0.0

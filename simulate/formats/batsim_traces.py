@@ -6,13 +6,14 @@ how many cores of a host share the power. Source: Batsim's documentation, "Fract
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from .reading import decode, read_bytes
 from .units import bad, found
 
-ALLOWED = "a line RANK m_usage USAGE FLOPS, with a usage from 0 to 1"
+#: Most flops of a line.
+MOST = 1e30
+ALLOWED = f"a line RANK m_usage USAGE FLOPS, with a usage from 0 to 1 and at most {MOST:g} flops"
 
 
 def rank_flops(path: Path) -> list[list[float]]:
@@ -41,6 +42,6 @@ def _flops(path: Path, line: str) -> float:
         share, amount = float(usage), float(flops)
     except ValueError:
         raise bad(f"{found(line)} in {path}", ALLOWED) from None
-    if action != "m_usage" or not 0 <= share <= 1 or not 0 <= amount < math.inf:
+    if action != "m_usage" or not 0 <= share <= 1 or not 0 <= amount <= MOST:
         raise bad(f"{found(line)} in {path}", ALLOWED)
     return amount

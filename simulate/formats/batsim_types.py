@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..workload import LONGEST
 from .batsim_profiles import (
     Composed,
     Delay,
@@ -25,7 +26,7 @@ from .batsim_profiles import (
 from .shape import Convert, inside, listed, mapping, nearest, number, text, whole
 from .units import bad, found
 
-_seconds = number(0, 1e15)
+_seconds = number(0, LONGEST)
 _amount = number(0, 1e30)
 _amounts = listed(_amount, least=1)
 _status = whole(-(2**31), 2**31 - 1)

@@ -11,6 +11,7 @@ import math
 
 from ..errors import ConfigError
 from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ..workload import LONGEST
 from .elements import Elements
 from .shape import from_source, inside, name, number
 from .tasks import Task, Tasks
@@ -19,7 +20,7 @@ from .wfcommons import TINY_S
 from .workflow import Interned, checked, default_warning
 
 _TRACE = Provenance("given", note="a DAX file")
-_seconds = number(0, 1e15)
+_seconds = number(0, LONGEST)
 _cores = number(1, 1e6)
 _megabytes = number(0, 1e12)
 #: Elements of a job that say something which no task has.

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import ConfigError
-from ..workload import Workload, in_order
+from ..workload import LONGEST, Workload, in_order
 from .shape import Convert, from_source, inside, listed, mapping, name, number, shown, whole
 from .units import bad, found
 
@@ -34,7 +34,7 @@ _TASK: dict[str, Convert[Any]] = {
 }
 _JOB: dict[str, Convert[Any]] = {
     "id": name,
-    "subtime": number(),
+    "subtime": number(0, LONGEST),
     "res": _COUNT,
     "nodes": _COUNT,
     "ntasks": _COUNT,
@@ -45,13 +45,13 @@ _JOB: dict[str, Convert[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Cycles, MB, MB and seconds are a task's."""
+    """Seconds, MB, MB and seconds are a task's."""
 
     called: str
     profile: str
     submit: float
     tasks: int
-    cycles: float
+    run: float
     memory: float
     volume: float
     asked: float
@@ -89,16 +89,16 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
         key: inside(f"profiles.{shown(key)}", _known, part, _TASK)
         for key, part in inside("profiles", mapping, data.get("profiles", {})).items()
     }
-    jobs, refused = list[_Job](), 0
+    jobs, refused, slowest = list[_Job](), 0, min(speeds)
     for i, part in enumerate(inside("jobs", listed(lambda each: each), data.get("jobs"))):
         try:
-            jobs.append(inside(f"jobs[{i}]", _job, part, i, profiles))
+            jobs.append(inside(f"jobs[{i}]", _job, part, i, profiles, slowest))
         except ConfigError:
             if not skip_invalid:
                 raise
             refused += 1
-    times = np.array([[job.submit, job.cycles, job.memory, job.volume, job.asked] for job in jobs], np.float64)
-    submit, cycles, memory, volume, asked = times.reshape(-1, 5).T.copy()
+    times = np.array([[job.submit, job.run, job.memory, job.volume, job.asked] for job in jobs], np.float64)
+    submit, run, memory, volume, asked = times.reshape(-1, 5).T.copy()
     more: dict[str, Any] = {
         "name": np.array([job.called for job in jobs], object),
         "profile": np.array([job.profile or job.called for job in jobs], object),
@@ -111,7 +111,7 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
     return in_order(
         Workload(
             path.name.removesuffix(".gz").removesuffix(".json"), np.arange(1, len(jobs) + 1), submit,
-            cycles / min(speeds), np.full(len(jobs), math.inf), np.array([job.tasks for job in jobs], np.int64),
+            run, np.full(len(jobs), math.inf), np.array([job.tasks for job in jobs], np.int64),
             more=more, machine=machine, left_out=left_out,
         )
     )  # fmt: skip
@@ -121,7 +121,7 @@ def _known(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
     return {key: inside(key, table[key], part) for key, part in mapping(value).items() if key in table}
 
 
-def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]]) -> _Job:
+def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: float) -> _Job:
     given = _known(value, _JOB)
     profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
     if profile:
@@ -132,9 +132,11 @@ def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]]) -> _Job:
     for key, part in (("subtime", given.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
         if part is None:
             raise bad("missing", "subtime, and of the job or its profile req_ops and ipc", key=key)
-    cycles = work / task["ipc"]
+    seconds = work / task["ipc"] / speed
+    if seconds > LONGEST:
+        raise bad(f"it takes {seconds:g} seconds", f"at most {LONGEST:g}", key="req_ops")
     asked, memory, volume = task.get("req_time", math.inf), task.get("mem", 0.0), task.get("mem_vol", 0.0)
-    return _Job(given.get("id", f"job{i}"), profile, given["subtime"], _tasks(given), cycles, memory, volume, asked)
+    return _Job(given.get("id", f"job{i}"), profile, given["subtime"], _tasks(given), seconds, memory, volume, asked)
 
 
 def _tasks(given: Mapping[str, Any]) -> int:

@@ -8,8 +8,9 @@ Source: Parallel Workloads Archive, "The Standard Workload Format" (version 2.2)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,10 @@ import numpy.typing as npt
 from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.batch import text as layout
-from ..workload import Workload, in_order
+from ..workload import LONGEST, Workload, in_order
 from .reading import unpacked
 
+Array = npt.NDArray[Any]
 #: Columns in the file's order.
 COLUMNS = (
     "job", "submit_time", "wait_time", "run_time", "allocated", "cpu_time", "used_memory", "requested",
@@ -30,7 +32,7 @@ ALLOWED = f"{layout.FIELDS} numbers: {', '.join(COLUMNS)}"
 _MACHINE = re.compile(rb"^\s*;\s*Max(Procs|Nodes)\s*:\s*(\d+)", re.MULTILINE)
 #: Most bytes of a trace that is packed.
 LARGEST = 16 * 2**30
-#: Most resources, jobs' numbers and seconds that are still exact.
+#: Numbers of jobs and of processors that are exact.
 _MOST = 2.0**53
 
 
@@ -91,7 +93,27 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[npt.NDArray[n
         line, fields = min(bad)
         what = f"{fields} numbers" if fields >= 0 else "something that is not a number"
         raise ConfigError(f"{name}:{line}", "", f"found {what}", f"{ALLOWED}; or --skip-invalid")
+    for key, column, odd, allowed in _odd(values):
+        if not skip_invalid and odd.any():
+            row = int(odd.argmax())
+            where = f"{name}:{int(block.lines[row])}"
+            raise ConfigError(where, key, f"found {column[row]:g}", f"{allowed}; or --skip-invalid")
+        keep &= ~odd
     return (values if keep.all() else values[keep]), invalid + int((~keep).sum())
+
+
+def _odd(rows: npt.NDArray[np.float64]) -> Iterator[tuple[str, Array, Array, str]]:
+    """Of what cannot be of a job: its name, its column, in which rows that is, and what may be. O(rows)."""
+    for name in ("submit_time", "run_time", "requested_time"):
+        column = rows[:, COLUMNS.index(name)]
+        yield name, column, np.abs(column) > LONGEST, f"seconds, at most {LONGEST:g}"
+    for name, column in (("job", rows[:, 0]), ("requested or allocated processors", _sizes(rows))):
+        yield name, column, (np.floor(column) != column) | (np.abs(column) > _MOST), "a whole number"
+
+
+def _sizes(rows: npt.NDArray[np.float64]) -> Array:
+    requested, allocated = rows[:, COLUMNS.index("requested")], rows[:, COLUMNS.index("allocated")]
+    return np.where(requested > 0, requested, allocated)
 
 
 def _numbers(words: Iterable[bytes]) -> list[float] | None:
@@ -104,13 +126,7 @@ def _numbers(words: Iterable[bytes]) -> list[float] | None:
 
 def _workload(path: Path, rows: npt.NDArray[np.float64]) -> Workload:
     columns = {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(COLUMNS)}
-    requested, allocated, run = columns["requested"], columns["allocated"], columns["run_time"]
-    size = np.where(requested > 0, requested, allocated)
-    wanted = columns["requested_time"]
-    for name, column in (("requested or allocated processors", size), ("job", columns["job"])):
-        odd = np.flatnonzero((np.floor(column) != column) | (np.abs(column) > _MOST))
-        if len(odd):
-            raise ConfigError(str(path), name, f"{column[odd[0]]:g} (job {odd[0] + 1} of the file)", "a whole number")
+    size, run, wanted = _sizes(rows), columns["run_time"], columns["requested_time"]
     more = {name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")}
     name = path.name.removesuffix(".gz").removesuffix(".swf")
     ids, sizes = columns["job"].astype(np.int64), size.astype(np.int64)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ..workload import LONGEST
 from .shape import from_source, inside, listed, mapping, name, number, shown
 from .tasks import Task, Tasks
 from .units import LARGEST, bad, found
@@ -26,6 +27,7 @@ TINY_S = 1e-6
 LEAST_UTILISATION = 1e-3
 _TRACE = Provenance("measured", note="a WfFormat trace")
 _positive = number(0, LARGEST)
+_seconds = number(0, LONGEST)
 _items = listed(mapping)
 
 
@@ -119,7 +121,7 @@ def _task(identity: str, said: dict[str, Any], run: dict[str, Any], after: tuple
     elif run.get("memory") is not None:
         memory = inside("memory", _positive, run["memory"]) * 1000
     key = "runtimeInSeconds" if run.get("runtimeInSeconds") is not None else "runtime"
-    time = None if run.get(key) is None else inside(key, _positive, run[key])
+    time = None if run.get(key) is None else inside(key, _seconds, run[key])
     key = "coreCount" if run.get("coreCount") is not None else "cores"
     cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
     busy = None if cores == math.ceil(cores) else cores * 100

@@ -7,6 +7,7 @@ which no run time is recorded is an error with its name, or left out and counted
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from ..dependencies import Dependencies
 from ..errors import ConfigError
 from ..workload import Workload
+from .shape import from_source
 from .tasks import Tasks
 from .workflow import Profiles, read_tasks
 
@@ -49,8 +51,7 @@ def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
     place = {task.id: row for row, task in enumerate(tasks)}
     pairs = [(place[before], row) for row, task in enumerate(tasks) for before in dict.fromkeys(task.after)]
     before, after = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
-    workload = Workload(
-        name, np.arange(1, len(tasks) + 1), np.zeros(len(tasks)), run, np.array(wall, np.float64),
-        np.array([task.cores for task in tasks], np.int64), more=more, dependencies=Dependencies(before, after),
-    )  # fmt: skip
+    make = partial(Workload, more=more, dependencies=Dependencies(before, after))
+    columns = np.zeros(len(tasks)), run, np.array(wall, np.float64), np.array([task.cores for task in tasks], np.int64)
+    workload = from_source(given.source, make, name, np.arange(1, len(tasks) + 1), *columns)
     return workload.take(known, "tasks without a run time")

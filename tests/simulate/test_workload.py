@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.workload import Workload, joined
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.workload import LONGEST, Workload, joined
 
 TIMES = st.lists(st.integers(0, 9), max_size=12).map(sorted)
 
@@ -45,3 +50,26 @@ def test_what_tasks_move_is_nothing_where_it_is_not_said() -> None:
 def test_one_workload_is_itself() -> None:
     own = made("a", [0, 2])
     assert joined([own]) is own
+
+
+@pytest.mark.parametrize(
+    ("column", "time"),
+    [
+        ("submit_time", 1.001e15), ("submit_time", math.inf), ("submit_time", math.nan),
+        ("run_time", 1e308), ("run_time", math.inf),
+        ("walltime", 1e16), ("walltime", math.nan), ("walltime", -math.inf),
+    ],
+)  # fmt: skip
+def test_a_time_that_no_sum_could_take_is_no_job_s(column: str, time: float) -> None:
+    own = made("a", [0, 2, 3])
+    times = np.array([0.0, time, 5.0])
+    with pytest.raises(ConfigError, match=f"a: job 2, {column}: .* seconds .allowed: at most 1e.15"):
+        replace(own, **{column: times})
+    with pytest.raises(ConfigError, match=f"a: job y, {column}: "):
+        replace(own, more={"name": np.array(["x", "y", "z"], object)}, **{column: times})
+
+
+def test_times_as_large_as_they_may_be_and_those_that_are_not_known() -> None:
+    longest, unknown, endless = np.array([[0.0, LONGEST], [math.nan, LONGEST], [math.inf, LONGEST]])
+    whole = replace(made("a", [0, 2]), submit_time=longest, run_time=unknown, walltime=endless)
+    assert len(whole.take(np.array([False, True]))) == 1 and len(made("b", [])) == 0

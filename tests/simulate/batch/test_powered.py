@@ -17,8 +17,9 @@ from pilotfish.simulate.batch.powers import TAURUS, Powers
 from pilotfish.simulate.batch.replay import Replayed, replay
 from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from pilotfish.simulate.batch.spec import Easy, Saving, Strict, parse
+from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.workload import LONGEST, Workload
 
 #: Numbers of which sums and products are exact, so that no order of adding matters.
 EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
@@ -175,3 +176,24 @@ def test_so_it_is_on_a_workload_with_the_figures_of_a_real_node(text: str) -> No
     start, _, where, changes = plain.run()
     assert np.array_equal(done.start_time, start, equal_nan=True) and len(done.changes) == len(changes)
     assert [places(done, i) for i in range(len(jobs))] == where
+
+
+@pytest.mark.parametrize(
+    ("policy", "key"),
+    [
+        ("easy+inertial:v_ub=5", "period"), ("easy+proportional", "period"), ("easy+energybud:budget=60%", "stage"),
+        ("easy+reducepc:budget=60%,begin=5", "stage"),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_done_more_often_than_can_be_waited_for_is_refused(policy: str, key: str) -> None:
+    jobs = workload([(0.0, 10.0, 20.0, 2), (1e14, 10.0, 20.0, 2)])
+    with pytest.raises(ConfigError, match=rf"policy: {key}: .* seconds, and w lasts 1e\+14 .allowed: 1e\+04 or more"):
+        replay(jobs, 4, parse(policy))
+    done = replay(jobs, 4, parse(policy.replace(":", f":{key}=1e13,") if ":" in policy else f"{policy}:{key}=1e13"))
+    assert not done.rejected.any()
+
+
+@pytest.mark.parametrize("policy", ["strict", "easy", "easy+opportunistic", "easy+powercap:cap=100%", "conservative"])
+def test_times_as_long_as_they_may_be(policy: str) -> None:
+    done = replay(workload([(0.0, LONGEST, LONGEST, 3)] * 9), 4, parse(policy))
+    assert done.start_time.tolist() == [i * LONGEST for i in range(9)]

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.batsim import dump_batsim, parse_batsim
 from pilotfish.simulate.formats.batsim_jobs import read_batsim
-from pilotfish.simulate.formats.batsim_runs import DEEPEST
 from pilotfish.simulate.formats.batsim_types import TYPES
 from pilotfish.simulate.kernels.batch.network import tables
 from pilotfish.simulate.workload import Workload
@@ -160,9 +159,56 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_sequences_within_each_other(tmp_path: Path) -> None:
-    assert read(tmp_path, nested(DEEPEST - 1)).run_time.tolist() == [1.0]
-    with pytest.raises(ConfigError, match="a sequence within itself, or more than"):
-        read(tmp_path, nested(DEEPEST))
+    for levels in (1, 63, 64, 20_000):
+        assert read(tmp_path, nested(levels)).run_time.tolist() == [1.0]
+
+
+def doubled(levels: int, inner: dict[str, Any], repeat: int = 1) -> dict[str, Any]:
+    """Each sequence has the next one twice."""
+    chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"] * 2, "repeat": repeat} for i in range(levels)}
+    return document(job(1, "s0"), profiles={**chain, f"s{levels}": inner})
+
+
+def test_parts_that_are_shared_are_looked_at_once(tmp_path: Path) -> None:
+    assert read(tmp_path, doubled(40, {"type": "delay", "delay": 1})).run_time.tolist() == [2.0**40]
+    sends = {"type": "parallel_homogeneous", "cpu": 0, "com": 1}
+    laid_out = read(tmp_path, doubled(10, sends), storages=[]).programs
+    assert laid_out is not None and laid_out.phases["kind"].tolist() == [tables.EVEN] * 2**10
+    for levels, repeat in ((200, 1), (19, 2), (200, 10**9)):
+        with pytest.raises(ConfigError, match=r"its sequences are too long \(allowed: 1,000,000 phases"):
+            read(tmp_path, doubled(levels, sends, repeat), storages=[])
+
+
+def test_what_is_repeated_more_often_than_can_be_counted(tmp_path: Path) -> None:
+    chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"], "repeat": 10**9} for i in range(40)}
+    sends = document(job(1, "s0"), profiles={**chain, "s40": {"type": "parallel_homogeneous", "cpu": 0, "com": 1}})
+    with pytest.raises(ConfigError, match=r"too long .*each at most 1e\+15 times"):
+        read(tmp_path, sends, storages=[])
+
+
+@pytest.mark.parametrize(
+    ("chain", "told"),
+    [
+        ({"a": ["a"]}, "a -> a"),
+        ({"a": ["end", "b"], "b": ["end", "c"], "c": ["b"]}, "b -> c -> b"),
+        ({"a": ["b"], **{f"{i}": [f"{i + 1}"] for i in range(9)}, "b": ["0"], "9": ["a"]}, "a -> b -> ... -> 9 -> a"),
+    ],
+)
+def test_a_sequence_within_itself(tmp_path: Path, chain: dict[str, list[str]], told: str) -> None:
+    profiles: dict[str, Any] = {name: {"type": "composed", "seq": parts} for name, parts in chain.items()}
+    profiles["end"] = {"type": "delay", "delay": 1}
+    with pytest.raises(ConfigError, match=rf"jobs\[0\]: job 1, .*a sequence within itself: {told} \(allowed: one"):
+        read(tmp_path, document(job(1, "a"), profiles=profiles))
+
+
+def test_what_takes_longer_than_can_be_counted(tmp_path: Path) -> None:
+    long = document(job(1, "p"), job(2, "q"), profiles={
+        "p": {"type": "composed", "repeat": 10**9, "seq": ["q"]}, "q": {"type": "delay", "delay": 1e7},
+    })  # fmt: skip
+    with pytest.raises(ConfigError, match=r"jobs\[0\]: job 1, .*: 1e\+16 seconds \(allowed: at most 1e\+15\)"):
+        read(tmp_path, long)
+    kept = read(tmp_path, long, skip_invalid=True)
+    assert kept.run_time.tolist() == [1e7] and kept.left_out == {"jobs that cannot be replayed": 1}
 
 
 def of(**profile: Any) -> dict[str, Any]:

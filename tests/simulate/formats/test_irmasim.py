@@ -182,3 +182,11 @@ def test_what_chance_makes_is_read_or_one_clear_error(data: st.DataObject, machi
             replay_contended(jobs, Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),)), Pairs())
     except ConfigError as error:
         assert error.source and error.problem and "\n" not in str(error)
+
+
+def test_tasks_that_take_longer_than_can_be_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "w.json", changed(WORKLOAD, "profiles.lu.req_ops", 1e18))
+    with pytest.raises(ConfigError, match=r"w.json: jobs\[0\].req_ops: it takes 5e.15 seconds .allowed: at most 1e.15"):
+        read_workload(path, speeds=[100.0])
+    jobs = read_workload(path, speeds=[100.0], skip_invalid=True)
+    assert jobs.more["name"].tolist() == ["a"] and jobs.left_out == {"jobs that cannot be replayed": 2}

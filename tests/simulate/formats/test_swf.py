@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ LINE = "{job} {submit} -1 {run} {allocated} -1 -1 {requested} {time} -1 1 7 -1 -
 
 
 def line(
-    job: int = 1, submit: object = 0, run: object = 5, allocated: int = 4, requested: int = -1, time: object = -1
+    job: int = 1, submit: object = 0, run: object = 5, allocated: object = 4, requested: object = -1, time: object = -1
 ) -> str:
     """A job."""
     return LINE.format(job=job, submit=submit, run=run, allocated=allocated, requested=requested, time=time)
@@ -63,9 +64,10 @@ NUMBERS = st.one_of(
 @given(st.lists(NUMBERS, min_size=1, max_size=20))
 @settings(deadline=None)
 def test_numbers_are_read_to_the_last_bit(tmp_path_factory: pytest.TempPathFactory, words: list[str]) -> None:
-    text = "\n".join(line(i + 1, run=word) for i, word in enumerate(words))
+    text = "\n".join(line(i + 1).replace(" -1", f" {word}", 2) for i, word in enumerate(words))
     jobs = read_swf(written(tmp_path_factory.mktemp("swf"), text))
-    assert jobs.run_time.tolist() == [float(word) for word in words]
+    for name in ("wait_time", "cpu_time"):
+        assert jobs.more[name].tolist() == [float(word) for word in words]
 
 
 @pytest.mark.parametrize("blank", [" ", "\t", "   ", " \t "])
@@ -97,6 +99,30 @@ def test_a_line_that_is_no_job_is_named_or_counted(tmp_path: Path, wrong: str, f
         read_swf(path)
     jobs = read_swf(path, skip_invalid=True)
     assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are no jobs": 1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "allowed"),
+    [
+        (line(submit="1.1e15"), "submit_time", "seconds, at most 1e+15"),
+        (line(submit="-1e308"), "submit_time", "seconds, at most 1e+15"),
+        (line(run="1e308"), "run_time", "seconds, at most 1e+15"),
+        (line(time="9e307"), "requested_time", "seconds, at most 1e+15"),
+        (line().replace("1 ", "1.5 ", 1), "job", "a whole number"),
+        (line(allocated="1e17"), "requested or allocated processors", "a whole number"),
+        (line(requested="2.5"), "requested or allocated processors", "a whole number"),
+    ],
+)
+def test_a_number_that_cannot_be_of_a_job_is_named_or_counted(
+    tmp_path: Path, wrong: str, key: str, allowed: str
+) -> None:
+    path = written(tmp_path, HEADER + line() + "\n" + wrong + "\n" + line(2, 4) + "\n")
+    with pytest.raises(ConfigError, match=f"trace.swf:5: {key}: found .*{re.escape(allowed)}; or --skip"):
+        read_swf(path)
+    jobs = read_swf(path, skip_invalid=True)
+    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are no jobs": 1}
+    with pytest.raises(ConfigError, match=r"trace\.swf:4: found 3 numbers"):
+        read_swf(written(tmp_path, HEADER + "1 2 3\n" + wrong))
 
 
 @given(st.binary(max_size=300))

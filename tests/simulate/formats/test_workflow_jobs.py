@@ -114,3 +114,10 @@ def test_a_task_without_a_run_time(tmp_path: Path) -> None:
 def test_graphs_that_cannot_be(tmp_path: Path, name: str, text: str, why: str) -> None:
     with pytest.raises(InvalidJobError, match=why):
         read_workload(written(tmp_path, name, text))
+
+
+def test_a_task_that_may_take_longer_than_can_be_counted_is_named_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text("schema: pilotfish/workflow/v1\njobs: {a: {walltime: 1e16, profile: {service_demand: 1}}}\n")
+    with pytest.raises(ConfigError, match=r"long.yaml: job a, walltime: 1e\+16 seconds .allowed: at most 1e.15"):
+        read_workload(path)
