@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..profiles.measurement import Measurement
+from ..profiles.strain import strain
 from ..simulate.formats.workflow import default_warning
 from ..simulate.job import Job, Profile, ThreadGroup, Workflow
 from ..simulate.snapshot import JobState, JobView
@@ -117,6 +118,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
         read_bytes=usage.get("read_bytes"),
         written_bytes=usage.get("written_bytes"),
         method="schedstat" if "waiting_seconds" in usage else "rusage",
+        strain=strain(dict(view.usage), wall_s),
     )
 
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
-from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
+from ..simulate.job import Phase, Profile, ThreadGroup
 from .company import MAD_TO_SIGMA, inflation, interval
 from .measurement import Measurement, as_known
+from .strain import typical
 
 #: So many of the latest runs count: a program changes over the years.
 LATEST = 25
@@ -102,7 +103,13 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         instructions=newest.instructions if known is None else newest.instructions or known.instructions,
         ipc=newest.ipc if known is None else newest.ipc or known.ipc,
         power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
-        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note, within),
+        provenance=replace(
+            newest.provenance,
+            runs=facts.used,
+            note=note,
+            interval=within,
+            strain=tuple(typical([run.strain for run in used]).items()),
+        ),
     )
 
 

@@ -36,6 +36,7 @@ class Measurement:
         instructions, ipc, power_watts: by counters (see `counters`).
         sources: field -> what counted it; a bandwidth without one was given by the user.
         notes: why counters that are there did not say more.
+        strain: what its control group says held it up (see `strain`).
         aged: when it ceased to count, because forecasts that rest on it had come to miss, ISO 8601; "" = it counts.
     """
 
@@ -60,6 +61,7 @@ class Measurement:
     power_watts: float | None = None
     sources: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    strain: dict[str, float] = field(default_factory=dict)
     aged: str = ""
 
     @property
@@ -105,7 +107,9 @@ class Measurement:
             ipc=self.ipc,
             io_bytes=self.io_bytes,
             power_watts=self.power_watts,
-            provenance=Provenance("measured", self.date, runs, self.cpu_model or None, note, within),
+            provenance=Provenance(
+                "measured", self.date, runs, self.cpu_model or None, note, within, tuple(self.strain.items())
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from ..simulate.formats.shape import (
 )
 from ..simulate.formats.units import found
 from ..simulate.job import Profile, Provenance
+from .strain import FACTS
 
 SCHEMA = "pilotfish/profiles/v1"
 SOURCES = ("measured", "given", "predicted", "default")
@@ -50,6 +51,11 @@ def _interval(value: Any) -> tuple[float, float]:
     return bounds[0], bounds[1]
 
 
+def _strain(value: Any) -> tuple[tuple[str, float], ...]:
+    facts: dict[str, float] = build(dict, dict.fromkeys(FACTS, number()), mapping(value))
+    return tuple(facts.items())
+
+
 #: Key in the file -> (field of Provenance, how it is read).
 _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "source": ("source", _source),
@@ -58,6 +64,7 @@ _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "cpu_model": ("node_type", _text),
     "note": ("note", _text),
     "interval": ("interval", _interval),
+    "strain": ("strain", _strain),
 }
 
 
@@ -84,6 +91,7 @@ def dump_entry(profile: Profile) -> dict[str, Any]:
     """Return the mapping that `parse_entry` reads back as this profile."""
     about = {key: getattr(profile.provenance, field) for key, (field, _) in _PROVENANCE.items()}
     plain = {key: list(part) if isinstance(part, tuple) else part for key, part in about.items()}
+    plain["strain"] = dict(profile.provenance.strain)
     return dump_profile(profile) | {key: part for key, part in plain.items() if part}
 
 

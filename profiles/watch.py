@@ -1,7 +1,6 @@
 """Watching a running job, whoever started it.
 
-Rule: watching costs under half a percent of a core: when a look takes longer than that allows, looks become
-rarer.
+Rule: looks are paid for by rest (see `pace`): what is costly to look at is looked at more rarely.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from .company import company
 from .counters import Counters
 from .measurement import Measurement
+from .pace import Pace
 from .probes.base import Probe
 from .probes.io import StorageIO
 from .probes.memory import Memory
@@ -23,7 +23,6 @@ from .probes.threads import PsutilTimes, Schedstat, thread_times
 from .probes.tree import ProcessTree
 from .threads import account
 
-MOST_OVERHEAD = 0.004
 #: /proc/stat counts in steps of 10 ms: over less than this it does not tell how busy a CPU was.
 SHORTEST_S = 0.5
 
@@ -56,7 +55,7 @@ class Watch:
         self._ago = time.monotonic() - self._began
         self._date = datetime.fromtimestamp(time.time() - self._ago, UTC).isoformat(timespec="seconds")
         self._node_type, self._interval = node_type, interval_s
-        self._looks, self._spent = 0, 0.0
+        self._looks, self._pace = 0, Pace()
         self.tree = ProcessTree(pid, reaper, others)
         self._threads: Schedstat | PsutilTimes = thread_times()
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
@@ -70,15 +69,16 @@ class Watch:
             counters.start(self.tree, self._now())
         for probe in self._probes:
             probe.start(self.tree, self._now())
+        self._spent = time.thread_time()
+        self._due = self._now() + interval_s
 
     @property
     def pause_s(self) -> float:
-        """Seconds to wait before the next look: the interval, or more where a look is costly."""
-        return max(self._interval, self._spent / max(1, self._looks) / MOST_OVERHEAD)
+        """Seconds until the next look: the interval, or more where a look is costly."""
+        return max(0.0, self._due - self._now())
 
     def sample(self, *, last: bool = False) -> None:
         """Look once; `last`: the job's first process has ended and has not been waited for yet."""
-        before = time.thread_time()
         self.tree.refresh()
         now = self._now()
         for probe in self._probes:
@@ -86,7 +86,9 @@ class Watch:
         if self._counters is not None:
             self._counters.sample(now, last=last)
         self._looks += 1
-        self._spent += time.thread_time() - before
+        spent = time.thread_time()
+        self._due = max(self._now() + self._interval, self._pace.pay(spent - self._spent, self._now()))
+        self._spent = spent
 
     def finish(
         self,

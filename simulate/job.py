@@ -94,7 +94,7 @@ class Provenance:
     """Where a profile's numbers come from: source is measured, given, predicted or default.
 
     `interval`: between which times what is given here the service demand in isolation is, low <= 1 <= high; None = not
-    known.
+    known. `strain`: what held the runs up that were measured, fact by fact; no model uses it.
     """
 
     source: str = "given"
@@ -103,6 +103,7 @@ class Provenance:
     node_type: str | None = None
     note: str = ""
     interval: tuple[float, float] | None = None
+    strain: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

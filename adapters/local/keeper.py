@@ -18,10 +18,12 @@ import select
 import signal
 import time
 
+from .group_use import group_use
 from .launch import become
 from .outcome import killed_for_memory, outcome, unknown_outcome, write_end
+from .pace import Pace
 from .processes import boot_id, descendants, is_alive, marked, start_ticks
-from .records import BEGIN, CANCEL, CONTROL, END, PROBLEM, SPEC, read_record, reserve_end, write_record
+from .records import BEGIN, CANCEL, CONTROL, END, PACE, PROBLEM, SPEC, read_record, reserve_end, write_record
 from .restore import restore
 from .sampler import Sampler
 
@@ -63,7 +65,7 @@ class Keeper:
         self.finished: float | None = None
         self.usage = dict.fromkeys(("cpu_seconds", "read_bytes", "written_bytes"), 0.0)
         self.memory_bytes = 0.0
-        self.sampler = Sampler()
+        self.sampler = Sampler(Pace(os.path.join(directory, "..", "..", PACE)))
         self.said = b""  # by the job's process before its first instruction
         self.poller = select.poll()
         self.inputs = [self._listen(), self._control()]
@@ -279,8 +281,10 @@ class Keeper:
                 self._hear()
             said = self.said.decode(errors="replace")
             result = outcome(self.status, self.stop, said, killed_for_memory(self.groups))
+        held_up = group_use(self.groups)
         _release(self.groups)
-        seen = self.sampler.usage()
+        self.sampler.end()
+        seen = self.sampler.usage() | held_up
         usage = seen if self.adopted else self.usage | seen
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes

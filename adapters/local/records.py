@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # `typing` costs each keeper milliseconds
 
 SPEC, BEGIN, END = "spec.json", "begin.json", "end.json"
 CANCEL, CONTROL, LOCK, EVENTS, PROBLEM = "cancel", "control", "lock", "events", "keeper.err"
+PACE = "pace"  #: in the state directory, for all keepers
 MAX_END_BYTES = 4096  #: room reserved for end.json before a job begins
 
 

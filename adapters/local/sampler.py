@@ -1,7 +1,7 @@
 """The sampler: what a job's processes use while they run.
 
-Rule: it costs at most half a percent of a core. Sums of time come from schedstat, in nanoseconds: time on a
-core, and time waiting for one; a task's sums are banked when it has ended. Standard library only: the keeper
+Rule: all samplers of a node share one allowance (see `pace`). Sums of time come from schedstat, in nanoseconds: time
+on a core, and time waiting for one; a task's sums are banked when it has ended. Standard library only: the keeper
 uses it.
 """
 
@@ -12,14 +12,21 @@ import os
 import time
 from collections.abc import Iterable
 
-FIRST_S, LONGEST_S, SHARE = 0.05, 1.0, 0.005
+from .pace import Pace
+
+FIRST_S, LONGEST_S = 0.05, 1.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples of one job; `due` is when the next one should be taken (monotonic seconds)."""
+    """Samples of one job; `due` is when the next one should be taken (monotonic seconds).
 
-    def __init__(self) -> None:
+    Args:
+        pace: the node's.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
         self._banked = [0, 0]
         self._last: dict[tuple[int, int], tuple[int, int]] = {}  # (process, task) -> ns on a core, ns waiting
         self._interval = FIRST_S
@@ -33,11 +40,14 @@ class Sampler:
 
     def start(self) -> None:
         """Begin to sample."""
-        self.due = time.monotonic() + FIRST_S
+        self.due = max(time.monotonic() + FIRST_S, self._pace.begin())
+
+    def end(self) -> None:
+        """Leave what is left of the allowance to others."""
+        self._pace.end()
 
     def sample(self, pids: Iterable[int]) -> None:
         """Read every task of `pids` once. O(tasks)."""
-        began = time.monotonic()
         now: dict[tuple[int, int], tuple[int, int]] = {}
         pages = 0
         for pid in pids:
@@ -55,9 +65,8 @@ class Sampler:
                 self._banked[0] += sums[0]
                 self._banked[1] += sums[1]
         self._last = now
-        ended = time.monotonic()
-        self._interval = max(min(self._interval * 1.5, LONGEST_S), (ended - began) / SHARE)
-        self.due = ended + self._interval
+        self._interval = min(self._interval * 1.5, LONGEST_S)
+        self.due = max(time.monotonic() + self._interval, self._pace.next())
 
     def last_words(self, pid: int) -> None:
         """Read a process that has ended but was not waited for: its main thread's sums are still there."""

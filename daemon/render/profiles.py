@@ -73,6 +73,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -
             filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))
         ),
         "note": about.note,
+        "control group": _strain(dict(about.strain)),
         "CPU seconds alone": _bounds(about.interval),
         "runs": _scatter(known) if known else "",
     }
@@ -103,6 +104,23 @@ def lines(*texts: str) -> None:
 def size(value: float | None, *, rate: bool = False) -> str:
     """A size or rate for a person, nothing for one that is not known."""
     return "" if value is None else format_size(value, rate=rate)
+
+
+def _strain(facts: Mapping[str, float]) -> str:
+    """What a control group says held the job up, in words; what it said is nothing is said as well."""
+    stalls = []
+    for resource, word in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")):
+        some, full = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")
+        if some is not None:
+            stalls.append(f"{word} {some:.0%}" + (f" (all of it {full:.0%})" if full else ""))
+    parts = [f"stalled for {', '.join(stalls)}"] if stalls else []
+    if "throttled_s" in facts:
+        parts.append(f"throttled {facts['throttled_s']:.3g} s")
+    if "memory_peak" in facts:
+        parts.append(f"memory peak {size(facts['memory_peak'])}, caches included")
+    events = {"memory_high": "slowed for memory", "memory_max": "at its memory limit", "oom_kills": "killed for memory"}
+    parts += [f"{words} {facts[name]:g} times" for name, words in events.items() if facts.get(name)]
+    return "; ".join(parts)
 
 
 def _bounds(interval: tuple[float, float] | None) -> str:

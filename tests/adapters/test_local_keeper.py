@@ -13,6 +13,7 @@ import pytest
 import pilotfish.adapters.local as local
 from pilotfish.adapters.local import processes
 from pilotfish.adapters.local.outcome import outcome
+from pilotfish.adapters.local.pace import Pace
 from pilotfish.adapters.local.sampler import Sampler
 
 
@@ -21,7 +22,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
     rooms = str(Path(local.__file__).parent.parent)
     command = [sys.executable, "-I", "-S", "-E", "-c", code, rooms]
     loaded = set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
-    parts = ("keeper", "launch", "outcome", "processes", "records", "restore", "sampler")
+    parts = ("group_use", "keeper", "launch", "outcome", "pace", "processes", "records", "restore", "sampler")
     assert {name for name in loaded if name.startswith("local")} == {
         "local",
         *(f"local.{part}" for part in parts),
@@ -73,8 +74,8 @@ def test_marked_processes_are_those_of_that_directory_alone(tmp_path: Path) -> N
             process.kill()
 
 
-def test_sums_are_kept_of_what_ended_between_samples() -> None:
-    sampler = Sampler()
+def test_sums_are_kept_of_what_ended_between_samples(tmp_path: Path) -> None:
+    sampler = Sampler(Pace(str(tmp_path / "pace")))
     sampler.start()
     burn = "import time\nwhile time.process_time() < 0.2: pass\nprint('x', flush=True)\ninput()"
     for _ in range(2):
@@ -88,8 +89,8 @@ def test_sums_are_kept_of_what_ended_between_samples() -> None:
     assert sampler.usage()["tasks"] == 1
 
 
-def test_a_sampler_that_saw_nothing_says_nothing() -> None:
-    sampler = Sampler()
+def test_a_sampler_that_saw_nothing_says_nothing(tmp_path: Path) -> None:
+    sampler = Sampler(Pace(str(tmp_path / "pace")))
     assert not sampler.started
     sampler.sample([2**22 + 1])
     assert sampler.usage() == {}

@@ -1,0 +1,66 @@
+"""One allowance for all keepers: whoever looks, the node keeps its rest, also after crashes and other boots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.local.pace import FIRST_COST_S, LONGEST_S, SHARE, Pace, due_after
+from pilotfish.adapters.local.processes import boot_id
+from pilotfish.profiles import alongside, pace
+
+HERE = f"{boot_id()} "
+
+
+def content(due: float) -> bytes:
+    return f"{HERE}{due}\n".encode()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 0.002), st.floats(0, 1)), max_size=60))
+def test_looks_of_all_keepers_together_are_within_the_share(looks: list[tuple[int, float, float]]) -> None:
+    """Five jobs, each of which pays for its next look by what the last one cost: all that was used or is paid for is
+    within the share of the time until then, from which nobody looks earlier than it paid for."""
+    file, now, spent, due, paid = b"", 0.0, 0.0, dict[int, float](), dict[int, float]()
+    for job in range(5):
+        due[job], paid[job] = due_after(file, FIRST_COST_S, now), FIRST_COST_S
+        file = content(due[job])
+    for job, cost, late in looks:
+        now = max(now, due[job]) + late
+        spent += cost
+        due[job], paid[job] = due_after(file, 2 * cost - paid[job], now), cost
+        file = content(due[job])
+        assert due[job] >= now
+        assert spent + sum(paid.values()) <= SHARE * due[job] + 1e-9
+
+
+def test_what_was_paid_for_and_not_used_is_given_back(tmp_path: Path) -> None:
+    file = tmp_path / "pace"
+    first, second = Pace(str(file)), Pace(str(file))
+    alone = first.begin()
+    assert second.begin() >= alone + FIRST_COST_S / SHARE - 1e-6
+    both = float(file.read_text().split()[1])
+    second.end()
+    assert float(file.read_text().split()[1]) == pytest.approx(both - FIRST_COST_S / SHARE)
+    second.end()
+    assert float(file.read_text().split()[1]) == pytest.approx(both - FIRST_COST_S / SHARE, abs=1e-3)
+
+
+@pytest.mark.parametrize("text", [b"", b"another-boot 1e9\n", b"\xff\xfe", HERE.encode() + b"soon", b"1 2 3"])
+def test_what_means_nothing_is_as_if_nobody_had_looked(text: bytes) -> None:
+    assert due_after(text, SHARE, 100.0) == 101.0
+
+
+def test_what_killed_keepers_left_is_forgotten() -> None:
+    assert due_after(content(1e12), 0.0, 100.0) == 100.0 + LONGEST_S
+
+
+def test_without_its_file_a_keeper_keeps_its_own_rest(tmp_path: Path) -> None:
+    lonely = Pace(str(tmp_path / "gone" / "pace"))
+    assert lonely.next() > 0 and not (tmp_path / "gone").exists()
+
+
+def test_the_parts_add_up_to_the_nodes_share() -> None:
+    assert pytest.approx(pace.SHARE) == SHARE + alongside.SHARE
