@@ -30,8 +30,8 @@ from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
 from .beside import Beside
-from .calibrations import Calibrations
 from .books import Books
+from .calibrations import Calibrations
 from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
 from .counted import Counted
