@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ..simulate.booked import Booked
 from ..simulate.errors import PilotfishError
 from ..simulate.plan import Action
 from ..simulate.snapshot import JobView, Snapshot
@@ -61,6 +62,7 @@ class Capabilities:
     Args:
         starts: it starts jobs itself when told to (as against releasing held ones).
         usage: it reports what jobs used.
+        books: its accounting can be asked for that (see `Adapter.books`).
         virtual_time: its clock is not the wall clock; `advance` moves it.
         events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
         resolution_s: times of jobs are whole multiples of this.
@@ -71,6 +73,7 @@ class Capabilities:
 
     starts: bool = True
     usage: bool = False
+    books: bool = False
     virtual_time: bool = False
     events: bool = True
     resolution_s: float = 0.0
@@ -116,6 +119,20 @@ class Adapter(Protocol):
 
         Raises:
             AdapterError: the record cannot be read now.
+        """
+        ...
+
+    def books(self, since: Mapping[str, float]) -> Mapping[str, Booked] | None:
+        """What the resource manager's accounting has of what jobs used that have ended, where `usage` does not tell.
+
+        Args:
+            since: as for `recall`.
+
+        Returns:
+            None where no books are kept. A job that is not in them, or not to its end, is left out.
+
+        Raises:
+            AdapterError: they cannot be read now.
         """
         ...
 

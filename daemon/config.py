@@ -89,6 +89,14 @@ class RelearnConfig(_Section):
     max_median_error: float = Field(default=0.25, gt=0)
 
 
+class BooksConfig(_Section):
+    """Whether and how often the resource manager's accounting is asked what ended jobs used."""
+
+    enabled: bool = True
+    delay_seconds: float = Field(default=30.0, ge=0, le=86400)
+    every_seconds: float = Field(default=60.0, ge=1, le=86400)
+
+
 class PowerConfig(_Section):
     """Whether idle nodes are powered down; the resource manager wakes them."""
 
@@ -135,6 +143,7 @@ class DaemonConfig(_Section):
     metrics: MetricsConfig = MetricsConfig()
     guard: GuardConfig = GuardConfig()
     relearn: RelearnConfig = RelearnConfig()
+    books: BooksConfig = BooksConfig()
     power: PowerConfig = PowerConfig()
     counters: str | list[str] = "auto"
     calibration: CalibrationConfig = CalibrationConfig()

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ..adapters.base import Adapter, AdapterError, Capabilities
 from ..adapters.load import Load
+from ..simulate.booked import Booked
 from ..simulate.plan import Action
 from ..simulate.snapshot import JobView, Snapshot
 from .exporter import Metrics
@@ -51,6 +52,10 @@ class Counted:
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
         """What is on record of jobs that are not shown any more. Raises AdapterError."""
         return self._count("recall", lambda: self._inner.recall(since))
+
+    def books(self, since: Mapping[str, float]) -> Mapping[str, Booked] | None:
+        """What its accounting has of what jobs used. Raises AdapterError."""
+        return self._count("books", lambda: self._inner.books(since))
 
     def load(self) -> Load | None:
         """As the adapter's."""

@@ -21,6 +21,7 @@ from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .accuracy import model_of, profile_of
 from .apply import Applied, Applier, carry_out
+from .books import Books
 from .check import check, holds_nodes
 from .collector import collected_after
 from .exporter import Metrics
@@ -93,6 +94,7 @@ class Cycle:
         self.number = 0
         self.changed = True
         self.power: PowerSaver | None = None
+        self.books: Books | None = None
         self.stopping: Callable[[], bool] = lambda: False
         self.count: Callable[[Snapshot], None] = lambda snapshot: None
         self.learn: Callable[[list[JobView]], None] = lambda views: None
@@ -146,6 +148,8 @@ class Cycle:
         if self.power:
             planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
             self.power.save(snapshot, planned, self.applier)
+        if self.books:
+            self.books.look(snapshot.time, snapshot.cluster)
         # 9. Report.
         self._report(report, snapshot, began)
         return report
@@ -197,6 +201,7 @@ class Cycle:
         done = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
         if done:
             self.learn([view for view in snapshot.jobs if view.key in done])
+            self.story.wanted += self.books.wanted(events, self.queue) if self.books else []
         if self.story.missed:
             self._relearn(snapshot)
         self.ledger.save()

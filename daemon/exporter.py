@@ -90,6 +90,9 @@ class Metrics:
         self.adapter_errors = make(
             Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",)
         )
+        self.booked = make(
+            Counter, "booked_jobs_total", "Ended jobs by what came of asking the accounting for them.", ("outcome",)
+        )
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
         self.errors = ErrorMetrics(make, _RATIOS)

@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .codec import decode, encode
 from .journal_file import identity, open_copy, open_file, unusable
 from .offers import offers_of
 from .queue import Entry, Forecast, Queue, Submission
+from .wanted import Wanted
 
 _JOB_COLUMNS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
@@ -30,6 +32,8 @@ _JOB_COLUMNS = (
     " cancel_wanted, attempts, not_before, since"
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 21)})"
+
+_WANT = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 #: instead of a definition: the jobs are the resource manager's (see `offers`)
@@ -125,6 +129,7 @@ class Journal:
         outcomes: Iterable[tuple[int, str]] = (),
         story: Iterable[tuple[Any, ...]] = (),
         errors: Iterable[tuple[str, float]] = (),
+        wanted: Iterable[Wanted] = (),
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
 
@@ -133,6 +138,7 @@ class Journal:
             outcomes: (intent, outcome) of intents that came to one.
             story: (key, time, cycle, kind, text, data) records, for `explain`.
             errors: (model, forecast error of a run time), for the guard after a restart.
+            wanted: jobs that are to be looked up in the books.
         """
         with self._transaction() as run:
             for entry in entries:
@@ -152,6 +158,8 @@ class Journal:
                 )
             for model, ratio in errors:
                 run("INSERT INTO errors (model, ratio) VALUES (?, ?)", (model, ratio))
+            for each in wanted:
+                run(_WANT, astuple(each))
 
     def intend(
         self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float
@@ -240,6 +248,19 @@ class Journal:
         rows = self._read(_FORETOLD, (str(JobState.COMPLETED), most))
         return [_foretold(*row) for row in reversed(rows)]
 
+    def books_due(self, now: float, most: int) -> list[Wanted]:
+        """The jobs that are to be looked up in the books now, the first `most` of them, and most overdue."""
+        query = "SELECT key, name, since, ended, due, tries FROM books WHERE due <= ? ORDER BY due, key LIMIT ?"
+        return [Wanted(*row) for row in self._read(query, (now, most))]
+
+    def settle_books(self, done: Iterable[str], later: Iterable[Wanted]) -> None:
+        """Drop jobs that need not be looked up any more, and note when others are to be. Raises JournalError."""
+        with self._transaction() as run:
+            for key in done:
+                run("DELETE FROM books WHERE key = ?", (key,))
+            for each in later:
+                run(_WANT, astuple(each))
+
     def expired(self, before: float) -> list[str]:
         """Keys of the jobs whose workflows ended before that time."""
         query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
@@ -255,6 +276,7 @@ class Journal:
                 run("DELETE FROM jobs WHERE workflow = ? AND job = ?", (name, job))
                 for table in ("story", "intents"):
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
+            run("DELETE FROM books WHERE ended < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 

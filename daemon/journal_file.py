@@ -16,8 +16,11 @@ from pathlib import Path
 from ..simulate.errors import ConfigError
 from .copies import copy_whole
 
-VERSION = 3
-_SCHEMA = """
+VERSION = 4
+_BOOKS = """CREATE TABLE books (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
+    tries INTEGER NOT NULL) WITHOUT ROWID"""
+_SCHEMA = f"""
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
     NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL);
@@ -36,11 +39,13 @@ CREATE TABLE story (
     text TEXT NOT NULL, data TEXT);
 CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '');
+{_BOOKS};
 """
 #: What each earlier version lacks.
 _ADDED = {
     1: "ALTER TABLE jobs ADD COLUMN since REAL",
     2: "ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    3: _BOOKS,
 }
 
 

@@ -39,6 +39,7 @@ class Ledger:
                 outcomes=self._story.outcomes.items(),
                 story=self._story.records,
                 errors=self._story.errors,
+                wanted=self._story.wanted,
             )
         except JournalError as error:
             self._block(error)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..profiles.estimate import LATEST
 from ..profiles.scored import added
+from ..profiles.signature import COMMAND
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Profile, Workflow
 from ..simulate.platform import Cluster
@@ -116,6 +117,20 @@ class Memory:
             log.info("%s of programs slow each other by their relative scores", count(pairs, "pair"))
         self._scored = version, cluster, found
         return found
+
+    def kept_as(self, job: Job) -> str:
+        """The name under which a run of a job that has ended is kept, "" where it teaches nothing."""
+        from ..profiles.signature import signature
+
+        return (signature(job) or "") if _teaches(job) else job.profile.name if learnable(job) else ""
+
+    def book(self, name: str, run: Measurement) -> bool:
+        """Keep a run that the resource manager's books tell of, under a name of `kept_as`; False where that is not
+        possible now."""
+        if not name.startswith(COMMAND):
+            self._watch(name, run)
+            return True
+        return self._try(lambda: self._store.record(name, run), None) is not None
 
     def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
         """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""

@@ -30,6 +30,7 @@ from ..simulate.objective import Objective
 from ..simulate.platform import Cluster
 from .apply import Applier, Live, Recording
 from .beside import Beside
+from .books import Books
 from .calibrations import Calibrations
 from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
 from .copies import copy_whole
@@ -144,6 +145,7 @@ class Service:
             stack.callback(beside.close)
             self._cycle.count, self._cycle.learn = beside.look, beside.keep
             self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
+            self._cycle.books = self._books(memory)
         self._cycle.know, self._cycle.company = memory.named, memory.company
         requests = Requests(
             self._cycle,
@@ -185,6 +187,15 @@ class Service:
             problem = f"found true, and {self._adapter.name!r} powers no nodes"
             raise ConfigError(str(self._file), "power.save", problem, "false, or the adapter slurm")
         return PowerSaver(power.idle_seconds, power.spare_nodes)
+
+    def _books(self, memory: Memory) -> Books | None:
+        section = self.config.books
+        if not (section.enabled and self._adapter.capabilities.books):
+            return None
+        return Books(
+            self._adapter, self._journal, memory, self._metrics, time.monotonic,
+            delay_s=section.delay_seconds, every_s=section.every_seconds,
+        )  # fmt: skip
 
     def _recording(self) -> Recording:
         return Recording(self._show, self._adapter.preview) if self._show_commands else Recording(self._show)

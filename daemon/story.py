@@ -24,6 +24,7 @@ from .learned import rests_on_default
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
 from .relearning import Missed, Relearning
 from .render.text import count, seconds
+from .wanted import Wanted
 
 if TYPE_CHECKING:
     from .cycle import Report
@@ -33,7 +34,7 @@ log = logging.getLogger("pilotfish.job")
 
 class Story:
     """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of forecasts by
-    model; and `missed`: the profiles, by name, that are to be learned anew.
+    model, jobs that are `wanted` of the books; and `missed`: the profiles, by name, that are to be learned anew.
     """
 
     def __init__(self, queue: Queue, metrics: Metrics, guard: Guard) -> None:
@@ -45,19 +46,21 @@ class Story:
         self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
         self.errors: list[tuple[str, float]] = []
+        self.wanted: list[Wanted] = []
         self.relearning: Relearning | None = None
         self.missed: dict[str, Missed] = {}
 
     @property
     def pending(self) -> bool:
         """Whether there is something to tell."""
-        return bool(self.records or self.outcomes or self.errors)
+        return bool(self.records or self.outcomes or self.errors or self.wanted)
 
     def told(self) -> None:
         """The journal has it all."""
         self.records.clear()
         self.outcomes.clear()
         self.errors.clear()
+        self.wanted.clear()
 
     def happened(self, events: Iterable[Event], cluster: Cluster | None = None) -> None:
         """Note what a snapshot or a user did to jobs; measures the forecasts of those that completed on a cluster."""

@@ -15,6 +15,8 @@ from pathlib import PurePosixPath
 from ..simulate.job import Job
 
 LONGEST = 120
+#: How such a name begins.
+COMMAND = "cmd: "
 _INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
 _IDENTIFIER = re.compile(
     r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -36,7 +38,7 @@ def signature(job: Job) -> str | None:
     words += [f"{key}={value}" for key, value in job.environment if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
-    name = "cmd: " + " ".join(" ".join(words).split())
+    name = COMMAND + " ".join(" ".join(words).split())
     name = "".join(letter if letter.isprintable() else "?" for letter in name).strip()
     if len(name) <= LONGEST:
         return name

@@ -98,6 +98,9 @@ class LocalAdapter:
     def recall(self, since: Mapping[str, float]) -> None:
         """Nothing is on record beside what a snapshot shows."""
 
+    def books(self, since: Mapping[str, float]) -> None:
+        """None are kept: a snapshot tells what jobs used."""
+
     def load(self) -> None:
         """Nobody is asked."""
 

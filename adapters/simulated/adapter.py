@@ -82,6 +82,9 @@ class SimulatedAdapter:
     def recall(self, since: Mapping[str, float]) -> None:
         """Nothing is on record beside what a snapshot shows."""
 
+    def books(self, since: Mapping[str, float]) -> None:
+        """None are kept: a snapshot tells what jobs used."""
+
     def load(self) -> None:
         """Nobody is asked."""
 

@@ -68,7 +68,7 @@ def create(
     from .judge import Deferral
     from .options import check
     from .runner import Commands
-    from .transport import ByCommands
+    from .transport import BOOKS_S, ByCommands
 
     check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
@@ -76,7 +76,7 @@ def create(
         max_defer_s=max_defer_s, wide_nodes=wide_nodes,
     )  # fmt: skip
     selection = Selection.of(partitions, qos, accounts, features, comment=comment)
-    commands = ByCommands(Commands(timeout_s))
+    commands = ByCommands(Commands(timeout_s), run_books=Commands(min(BOOKS_S, timeout_s)))
     way: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
         given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...simulate.booked import Booked
 from ...simulate.job import Job
 from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.platform import Cluster
@@ -98,7 +99,7 @@ class SlurmAdapter:
         """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
         begins = self._rarely.site.settings.backfill_s + START_S
         return Capabilities(
-            starts=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
+            starts=True, books=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
         )
 
     def snapshot(self) -> Snapshot:
@@ -175,6 +176,10 @@ class SlurmAdapter:
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
         return recall.recall(self.transport, since, self._uid, self._known)
+
+    def books(self, since: Mapping[str, float]) -> dict[str, Booked] | None:
+        """What accounting has of what they used, by the same number of requests."""
+        return recall.books(self.transport, since, self._uid)
 
     def load(self) -> Load | None:
         """What its transport counts, where it does."""

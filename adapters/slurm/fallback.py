@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from ..base import AdapterError
+from .books import Entry
 from .limits import Limits
 from .partitions import Partition
 from .records import SlurmJob, SlurmNode
@@ -170,6 +171,10 @@ class Preferred:
     def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         """By a command."""
         return self._commands.ended_as(names, uid, since)
+
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        """By a command."""
+        return self._commands.books(which)
 
     def submit(self, argv: Sequence[str]) -> int:
         """By a command, as the user that runs us."""

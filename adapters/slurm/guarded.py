@@ -17,6 +17,7 @@ import stamina
 
 from ..base import AdapterError
 from ..load import BreakerState, Load
+from .books import Entry
 from .breaker import Breaker
 from .budget import Budget
 from .limits import Limits
@@ -103,6 +104,10 @@ class Guarded:
     def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         """As `inner`, once."""
         return self._send("ended", self._accounting, lambda: self._inner.ended_as(names, uid, since))
+
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        """As `inner`, once."""
+        return self._send("books", self._accounting, lambda: self._inner.books(which))
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """As `inner`, once."""

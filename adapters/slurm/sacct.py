@@ -8,7 +8,7 @@ upper and lower case; the comment is there only at sites that store it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from ..base import ParseError
@@ -27,22 +27,26 @@ DISABLED = "Slurm accounting storage is disabled"
 _PLAIN_ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
 
 
-def command(mark: str, ids: Iterable[int]) -> list[str]:
-    """The argv that lists every record of these jobs, whoever submitted them."""
-    return [*_command(mark), "--allusers", f"--jobs={','.join(map(str, ids))}"]
+def of_ids(ids: Iterable[int]) -> list[str]:
+    """The options that choose these jobs, whoever submitted them."""
+    return ["--allusers", f"--jobs={','.join(map(str, ids))}"]
 
 
-def named_command(mark: str, names: Iterable[str], uid: int, since: float) -> list[str]:
-    """The argv that lists the jobs of one user that have these names (without commas) and were there at or after
+def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
+    """The options that choose the jobs of one user that have these names (without commas) and were there at or after
     `since`, epoch seconds."""
     start = datetime.fromtimestamp(max(0.0, since), UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return [*_command(mark), f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]
+    return [f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]
 
 
-def _command(mark: str) -> list[str]:
-    fields = ",".join(FIELDS)
-    return ["sacct", "--allocations", "--noheader", "--parsable", f"--delimiter={mark}", "--duplicates",
-            f"--format={fields}"]  # fmt: skip
+def command(mark: str, which: Sequence[str]) -> list[str]:
+    """The argv that lists every record of jobs, without their steps."""
+    return [*table(mark, FIELDS), "--allocations", *which]
+
+
+def table(mark: str, fields: Sequence[str]) -> list[str]:
+    """The argv of these fields of every record, each followed by the mark."""
+    return ["sacct", "--noheader", "--parsable", f"--delimiter={mark}", "--duplicates", f"--format={','.join(fields)}"]
 
 
 def parse(text: str, mark: str) -> list[SlurmJob]:

@@ -13,7 +13,8 @@ from time import time as machine_time
 from typing import Protocol
 
 from ..base import AdapterError, ParseError
-from . import limits, partitions, reservations, sacct, scontrol, settings, sinfo, squeue, submission, update
+from . import books, limits, partitions, reservations, sacct, scontrol, settings, sinfo, squeue, submission, update
+from .books import Entry
 from .limits import Limits
 from .partitions import Partition
 from .records import SlurmJob, SlurmNode
@@ -24,6 +25,8 @@ from .table import draw_mark
 
 #: Seconds by which this machine's clock may be ahead: the controller tells its time in whole seconds.
 AHEAD_S = 5.0
+#: Seconds after which accounting is not waited for any more that can be asked again at any time.
+BOOKS_S = 5.0
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
@@ -75,6 +78,10 @@ class Transport(Protocol):
         """The same, of jobs of one user by their names, that were there at `since` (epoch seconds) or later."""
         ...
 
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        """What ended jobs used, as accounting has it; `which` are options of `sacct`. `unrecorded` as above."""
+        ...
+
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once."""
         ...
@@ -105,7 +112,7 @@ class Told:
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
         self.partitions, self.reservations = inner.partitions, inner.reservations
         self.limits, self.settings = inner.limits, inner.settings
-        self.ended, self.ended_as = inner.ended, inner.ended_as
+        self.ended, self.ended_as, self.books = inner.ended, inner.ended_as, inner.books
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Note the `scontrol`."""
@@ -132,13 +139,19 @@ class ByCommands:
     """Slurm by its commands.
 
     Args:
+        run: what runs commands; `run_books` those for which jobs must not wait.
         clock: seconds, monotonic; `wall` is this machine's time, by which `scontrol` goes.
     """
 
     def __init__(
-        self, run: Runner, clock: Callable[[], float] = monotonic, wall: Callable[[], float] = machine_time
+        self,
+        run: Runner,
+        clock: Callable[[], float] = monotonic,
+        wall: Callable[[], float] = machine_time,
+        *,
+        run_books: Runner | None = None,
     ) -> None:
-        self._run, self._clock, self._wall = run, clock, wall
+        self._run, self._run_books, self._clock, self._wall = run, run_books, clock, wall
         self._offset: float | None = None  # of the controller's time to our clock
         self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
@@ -196,16 +209,21 @@ class ByCommands:
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         """One `sacct`."""
         mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.command(mark, ids)), mark)
+        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_ids(ids))), mark)
 
     def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         """One `sacct`."""
         mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.named_command(mark, names, uid, since)), mark)
+        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_names(names, uid, since))), mark)
 
-    def _recorded(self, argv: Sequence[str]) -> str:
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        """One `sacct`, with the steps, of which there may be many: it is given up sooner than others."""
+        mark = draw_mark()
+        return books.parse(self._recorded(books.command(mark, which), self._run_books), mark)
+
+    def _recorded(self, argv: Sequence[str], run: Runner | None = None) -> str:
         try:
-            return self._run(argv)
+            return (run or self._run)(argv)
         except AdapterError as error:
             if sacct.DISABLED in error.stderr_tail:
                 raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None

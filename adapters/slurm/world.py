@@ -17,7 +17,7 @@ from ...simulate.snapshot import JobState, JobView, NodeState
 from .handover import Selection, Standing, Standings, precursors, ready
 from .judge import Verdict
 from .records import SlurmJob, SlurmNode
-from .submission import key_in, profile_in
+from .submission import key_in, name_for, profile_in
 from .update import pin_of
 
 PREFIX = "slurm/"
@@ -26,9 +26,13 @@ NO_LIMIT_S = 3600.0
 
 
 def key_of(job: SlurmJob, uid: int) -> str:
-    """The key of a job: that of its comment if we submitted it (`uid`), else `slurm/ID`. Users cannot forge ours."""
+    """The key of a job: that of its comment if we submitted it (`uid`), else `slurm/ID`. Users cannot forge ours.
+
+    Jobs of ours are called by their keys; those of a workflow that our own account submitted over Slurm as any user
+    does, `pilotfish submit --adapter slurm`, are called what they are in the workflow.
+    """
     ours = key_in(job.comment) if job.uid == uid else None
-    return ours or f"{PREFIX}{job.id}"
+    return ours if ours and job.name == name_for(ours) else f"{PREFIX}{job.id}"
 
 
 def id_in(key: str) -> int | None:

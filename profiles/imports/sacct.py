@@ -1,30 +1,25 @@
 """Runs in a dump of Slurm's accounting: `sacct -P -o JobID,JobName,State,ElapsedRaw,TotalCPU,NCPUS,NNodes,...`.
 
 Rule: columns are found by the header, others are left alone; only jobs that completed and whose CPU time was gathered
-count. MaxRSS is the largest of any one task, and ConsumedEnergyRaw is of whole nodes, as Slurm has them.
-Source: sacct(1), Job Accounting Fields.
+count. ConsumedEnergyRaw is of whole nodes, as Slurm has it.
+Source: sacct(1), Job Accounting Fields; see `simulate/formats/sacct.py` for the fields.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from ...simulate.formats.sacct import Row, booked
 from ...simulate.formats.shape import inside
-from ...simulate.formats.units import bad, found
-from ..measurement import Measurement
-from .imported import Imported, spread
+from ...simulate.formats.units import bad
+from ..books import measurement
+from .imported import Imported
 
+METHOD = "sacct"
 NOTE = "from sacct: as many threads as its CPU time filled; memory is that of the largest task; bandwidth unknown"
 _POWER = "; power is that of whole nodes"
 #: Each of these, in one of its forms.
 _NEEDED = (("JobID",), ("State",), ("ElapsedRaw", "Elapsed"), ("TotalCPU",), ("NCPUS", "AllocCPUS"))
-_CLOCK = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
-_COUNT = re.compile(r"\d{1,20}", re.ASCII)
-#: Energies from here on are Slurm's ways to say that there is none (NO_VAL64, INFINITE64).
-_NO_ENERGY = 2.0**63
-Row = Mapping[str, str]
 
 
 def parse(text: str, name: str) -> Sequence[Imported]:
@@ -63,46 +58,11 @@ def _row(header: Sequence[str], line: str) -> dict[str, str]:
 
 def _run(rows: Sequence[Row], name: str) -> Imported | None:
     """A job and its steps as one run, None where it teaches nothing."""
-    job = rows[0]
-    if "." in job["JobID"] or job["State"].strip() != "COMPLETED":
+    if "." in rows[0]["JobID"] or rows[0]["State"].strip() != "COMPLETED":
         return None
-    wall_s = float(_count(job["ElapsedRaw"])) if "ElapsedRaw" in job else _clock(job["Elapsed"])
-    nodes = max(1, _count(job.get("NNodes", "1")))
-    cpus = max(1, _count(job["NCPUS"] if "NCPUS" in job else job["AllocCPUS"]))
-    cpu_s = _clock(job["TotalCPU"]) / nodes
-    if not wall_s or not cpu_s:
+    entry = booked(rows)
+    run = measurement(entry, METHOD)
+    if run is None:
         return None
-    memory = max(_size(row.get("MaxRSS", "")) for row in rows)
-    joules = max(_count(row.get("ConsumedEnergyRaw", "") or "0") for row in rows)
-    watts = joules / wall_s / nodes if 0 < joules < _NO_ENERGY else None
-    group = spread(cpu_s, wall_s, -(-cpus // nodes))
-    start = job.get("Start", "")
-    run = Measurement(
-        (group,), wall_s, wall_s, cpu_s, date=start if start[:1].isdigit() else "", memory_bytes=memory or None,
-        method="sacct",
-    )  # fmt: skip
-    title = " ".join(job.get("JobName", "").split()) or name
-    return Imported(title, run, NOTE + (_POWER if watts else ""), power_watts=watts)
-
-
-def _clock(text: str) -> float:
-    """Seconds of [DD-[HH:]]MM:SS[.mmm]."""
-    match = _CLOCK.fullmatch(text.strip())
-    if not match:
-        raise bad(found(text), "a time such as 1-02:03:04 or 03:04.567")
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _size(text: str) -> float:
-    """Bytes of a size in units of 1024; 0 where there is none."""
-    match = _SIZE.fullmatch(text.strip() or "0")
-    if not match:
-        raise bad(found(text), "a size such as 1234K")
-    return float(match[1]) * 1024.0 ** " KMGTP".index(match[2] or " ")
-
-
-def _count(text: str) -> int:
-    if not _COUNT.fullmatch(text.strip()):
-        raise bad(found(text), "a whole number")
-    return int(text)
+    note = NOTE + (_POWER if run.power_watts else "")
+    return Imported(entry.name or name, run, note, power_watts=run.power_watts)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from . import accounting
 from .base import ROOT, Probe
 from .cgroup import Cgroup
 from .hwmon import Hwmon
@@ -31,16 +32,20 @@ from .tree import ProcessTree
 JOB, NODE = "job", "node"
 #: Looks over which the cost is averaged, and seconds between them.
 LOOKS, APART_S = 20, 0.005
+#: Of those that ask somebody else.
+FEW_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A probe: its name, of what it speaks (job or node), what it gives, and how it is made."""
+    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, and how often it is looked
+    through to find its cost."""
 
     name: str
     of: str
     gives: str
     make: Callable[[], Probe[Any]]
+    looks: int = LOOKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,8 @@ def entries(root: Path = ROOT) -> list[Entry]:
         Entry("resctrl", JOB, "memory bandwidth, use of the last cache (MBM)", lambda: Resctrl(root)),
         Entry("powercap", NODE, "energy of packages and memory (RAPL)", lambda: Powercap(root)),
         Entry("hwmon", NODE, "power of the node, by its own meter", lambda: Hwmon(root)),
+        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", accounting.slurm, FEW_LOOKS),
+        Entry("oar", JOB, "run time and cores of ended jobs", accounting.oar, FEW_LOOKS),
     ]
 
 
@@ -94,7 +101,7 @@ def examine(entry: Entry) -> Finding:
     before = _used()
     probe.start(tree, 0.0)
     begin_s, look_s, started = _used() - before, 0.0, time.monotonic()
-    for _ in range(LOOKS):
+    for _ in range(entry.looks):
         time.sleep(APART_S)  # or a command that was started would not see us at work
         before = _used()
         probe.sample(time.monotonic() - started)
@@ -104,7 +111,7 @@ def examine(entry: Entry) -> Finding:
     begin_s += _used() - before
     if (problem := getattr(readings, "problem", "")) and _says_nothing(readings):
         return Finding(entry.name, entry.of, entry.gives, problem)
-    return Finding(entry.name, entry.of, entry.gives, None, look_s / LOOKS, begin_s)
+    return Finding(entry.name, entry.of, entry.gives, None, look_s / entry.looks, begin_s)
 
 
 def _says_nothing(readings: Any) -> bool:

@@ -61,6 +61,7 @@ POOLS: dict[str, Sequence[object]] = {
     "shares": ("", "", "YES", "NO"),
     "priority": (0, 1, 2, 3),
     "restarts": (0, 0, 0, 1),
+    "name": (OURS, OURS, "a"),
     "comment": ("pilotfish:hold=600", "pilotfish:hold=600", "pilotfish:hold=20", "pilotfish", "", comment_for(OURS)),
 }  # fmt: skip
 QUICK = ("add", "add", "change", "change", "begin", "finish", "drop", "pin", "unpin", "node", "node", "forget")
@@ -141,7 +142,8 @@ class Slurm:
 
     def submit(self, argv: Sequence[str]) -> int:
         self.number += 1
-        new = SlurmJob(self.number, JobState.PENDING, uid=os.getuid(), partition="main", comment=comment_for(OURS))
+        new = SlurmJob(self.number, JobState.PENDING, uid=os.getuid(), partition="main", name=OURS)
+        new = replace(new, comment=comment_for(OURS))
         self.queue[self.number] = new
         return self.number
 

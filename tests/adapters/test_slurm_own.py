@@ -17,7 +17,8 @@ from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds,
 from pilotfish.adapters.slurm.own import OwnJobs, by_key, too_long
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.runner import Commands
-from pilotfish.adapters.slurm.submission import comment_for, key_in, plain_name, profile_in, users_command
+from pilotfish.adapters.slurm.submission import command, comment_for, key_in, plain_name, profile_in, users_command
+from pilotfish.adapters.slurm.world import key_of
 from pilotfish.simulate.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.snapshot import JobState
 
@@ -116,6 +117,19 @@ def test_names_of_files_are_plain_and_differ(one: str, other: str) -> None:
 def test_of_several_jobs_under_one_key_the_last_counts() -> None:
     jobs = [SlurmJob(number, JobState.PENDING, comment="pilotfish:key=w/a") for number in (8, 9, 7)]
     assert {key: job.id for key, job in by_key([*jobs, SlurmJob(99, JobState.PENDING)]).items()} == {"w/a": 9}
+
+
+def test_who_submitted_a_job_is_told_by_its_name_not_by_its_key_alone() -> None:
+    """The account that runs the daemon may submit workflows over Slurm as any user does."""
+    argvs = [
+        command("w.a/align", JOB, ["n1"], [], None),
+        users_command(JOB, comment_for("w.a/align", hold=70), 70, [], FILES, []),
+    ]
+    said = [dict(word.partition("=")[::2] for word in argv) for argv in argvs]
+    ours, users = (
+        SlurmJob(7, JobState.PENDING, uid=5, name=words["--job-name"], comment=words["--comment"]) for words in said
+    )
+    assert [key_of(ours, 5), key_of(users, 5), key_of(ours, 6)] == ["w.a/align", "slurm/7", "slurm/7"]
 
 
 def test_requests_are_cut_into_portions_and_none_is_made_for_nothing() -> None:

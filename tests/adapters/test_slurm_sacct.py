@@ -133,11 +133,11 @@ def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
 
 
 def test_what_is_asked() -> None:
-    argv = sacct.command(MARK, [3, 9])
+    argv = sacct.command(MARK, sacct.of_ids([3, 9]))
     assert {"--allusers", "--jobs=3,9", "--allocations", "--duplicates", f"--delimiter={MARK}"} <= set(argv)
-    argv = sacct.named_command(MARK, ["a/b", "a/c"], 5, SUBMIT)
+    argv = sacct.command(MARK, sacct.of_names(["a/b", "a/c"], 5, SUBMIT))
     assert {"--uid=5", "--name=a/b,a/c", "--starttime=2026-11-21T06:53:34"} <= set(argv)
-    assert "--starttime=1970-01-01T00:00:00" in sacct.named_command(MARK, ["a"], 5, -60.0)
+    assert "--starttime=1970-01-01T00:00:00" in sacct.of_names(["a"], 5, -60.0)
 
 
 @given(st.text(min_size=1, max_size=400))

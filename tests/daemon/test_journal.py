@@ -111,6 +111,7 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(filled):
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("ALTER TABLE jobs DROP COLUMN since")
         database.execute("ALTER TABLE errors DROP COLUMN model")
+        database.execute("DROP TABLE books")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:

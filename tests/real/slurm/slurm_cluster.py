@@ -40,7 +40,7 @@ MpiDefault=none
 SwitchType=switch/none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/{gather}
 JobCompType=jobcomp/none
 ReturnToService=2
 SlurmctldTimeout=30
@@ -78,7 +78,9 @@ AccountingStorageType=accounting_storage/none
 
 
 class SlurmCluster:
-    """One Slurm below `path`; `up` and `down` may be called again."""
+    """One Slurm below `path`; `up` and `down` may be called again. `gather`: what it measures of jobs."""
+
+    gather = "none"
 
     def __init__(self, path: Path, *, nodes: int = 4, cpus: int = 4, memory: int = 4096, extra: str = PLAIN) -> None:
         self.path, self.nodes, self.cpus, self.memory, self.extra = path, nodes, cpus, memory, extra
@@ -242,6 +244,7 @@ class SlurmCluster:
                 last=others[-1],
                 cpus=self.cpus,
                 memory=self.memory,
+                gather=self.gather,
                 extra=self.extra,
                 partitions=self.partitions.format(nodes=self.nodes, half=max(1, self.nodes // 2)),
             )

@@ -116,6 +116,8 @@ def missing() -> str:
 class SlurmSite(SlurmCluster):
     """A site below `path`; `rest_socket` and `rest_url` are slurmrestd's."""
 
+    gather = "linux"
+
     def __init__(self, path: Path, *, nodes: int = 8, cpus: int = 4, memory: int = 4096, extra: str = "") -> None:
         super().__init__(path, nodes=nodes, cpus=cpus, memory=memory, extra=extra)
         self.rest_socket = path / "rest" / "slurmrestd.sock"

@@ -176,6 +176,19 @@ def test_with_a_daemon_it_is_placed_as_soon_as_it_can_start(user: User, site: Sl
     assert len(marked) == len(DAG)
 
 
+def test_a_workflow_of_the_daemons_own_account_is_a_users_too(make_user: Any, site: SlurmSite, tmp_path: Path) -> None:
+    """Whose key is in the comment does not make it a job that the daemon has submitted: the job's name would say so."""
+    user = make_user("root", grace_seconds=900)
+    user.write(SMALL)
+    with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus)) as daemon:
+        daemon.start()
+        workflow = user.submit()
+        eventually(lambda: user.shown()["state"] == "completed", "the end of the workflow")
+        assert in_order(user.trail(), SMALL)
+        assert all("AdminComment" in site.show(number) for number in ids(site, workflow))
+        assert daemon.stop(signal.SIGTERM) == 0 and "Traceback" not in daemon.log.read_text()
+
+
 def test_a_plan_foretells_and_no_hold_starts_at_once(user: User, site: SlurmSite) -> None:
     nodes = [{"names": f"n[1-{site.nodes}]", "type": "t"}]
     kind = {"cores": site.cpus, "memory": "4GiB", "memory_bandwidth": "10GB/s"}
