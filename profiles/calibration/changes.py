@@ -14,6 +14,7 @@ from ...simulate.platform import NodeType
 from .figures import Constant, Figure, half_width
 from .piecewise import NAMES
 from .result import Calibration, node_type, penalty
+from .switching import Switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,11 @@ def given(kind: NodeType) -> dict[str, Known]:
     if kind.power is not None:
         for key in ("per_core", "per_socket"):
             numbers[f"power.{key}"] = getattr(kind.power, key)
+        numbers["power.off"] = kind.power.off
+        for key in ("switch_off", "switch_on"):
+            way = getattr(kind.power, key)
+            for part in ("watts", "seconds"):
+                numbers[f"power.{key}.{part}"] = None if way is None else getattr(way, part)
     if kind.piecewise is not None:
         for key in NAMES:
             numbers[f"piecewise.{key}"] = getattr(kind.piecewise, key)
@@ -106,6 +112,14 @@ def measured(found: Calibration, name: str) -> dict[str, Known]:
         if key in known:
             known[key] = Known(known[key].value, margin)
     return known
+
+
+def switched(found: Switching) -> dict[str, Known]:
+    """Return what switching a node off and on has shown, with how well each is known."""
+    known = {"power.off": found.off}
+    for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
+        known |= {f"power.{key}.watts": way.watts, f"power.{key}.seconds": way.seconds}
+    return {key: Known(value.value, _margin(value)) for key, value in known.items() if value is not None}
 
 
 def _margins(found: Calibration) -> dict[str, float]:

@@ -14,6 +14,7 @@ from ...simulate.platform import ContendingThreads, Contention
 from .choice import Choice
 from .figures import Constant, Figure, Quality
 from .result import Calibration
+from .switching import Switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,35 @@ def rows(found: Calibration) -> Iterator[Row]:
             yield Row(f"piecewise {name}", f"{constant.value:.4g}", _between(constant), last)
 
 
+def switching_rows(found: Switching) -> Iterator[Row]:
+    """Yield what switching has shown, in the order of a node type's keys."""
+    for key, watts in (("power idle", found.idle), ("power off", found.off)):
+        yield Row(key, *_watts(watts))
+    for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
+        seconds = way.seconds
+        known = ", ".join(filter(None, (_spread(seconds), f"looks {way.step_s:.2g} s apart")))
+        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, f"{seconds.runs} runs")
+        yield Row(f"{key} watts", *_watts(way.watts))
+
+
+def _watts(known: Figure | None) -> tuple[str, str, str]:
+    if known is None:
+        return "unknown", "", ""
+    return f"{known.value:.4g} W", _spread(known), f"{known.runs} readings"
+
+
 def _models(choice: Choice) -> Iterator[Row]:
     """What is taken, and how far each model is off."""
     taken = (choice.contention, choice.contending_threads)
     rests = "none clearly better" if choice.default else f"{choice.mixes} mixes"
-    yield Row("contention", _model(*taken), "", rests)
+    yield Row("contention", model(*taken), "", rests)
     for each in choice.candidates:
         off = f"off by {math.expm1(each.error):.1%}"
-        yield Row(f"  {_model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
+        yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
 
 
-def _model(contention: Contention, contending: ContendingThreads) -> str:
+def model(contention: Contention, contending: ContendingThreads) -> str:
+    """Return a contention model as one says it."""
     return f"{contention}, all" if contending is ContendingThreads.ALL else str(contention)
 
 
@@ -83,7 +102,7 @@ def _rate(value: float) -> str:
 
 
 def _spread(figure: Figure) -> str:
-    return f"+- {figure.spread / figure.value:.1%}" if figure.value else ""
+    return f"+- {figure.spread / figure.value:.1%}" if figure.value and figure.runs > 1 else ""
 
 
 def _between(constant: Constant, *, rate: bool = False) -> str:
