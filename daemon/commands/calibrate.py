@@ -26,6 +26,7 @@ _PICTURES = (".svg", ".png")
 
 
 def calibrate(
+    context: typer.Context,
     other: Annotated[
         Path | None, typer.Argument(metavar="B", help="With --compare A: measure nothing, compare A with B.")
     ] = None,
@@ -56,10 +57,29 @@ def calibrate(
         float, typer.Option(metavar="SHARE", min=0.001, max=10, help="What is reported: 0.1 = changed by over 10 %.")
     ] = 0.1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+    switching: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Switch another node OFF and on; time it, read its power.")
+    ] = None,
+    off_command: Annotated[str, typer.Option(metavar="CMD", help="Begins to switch $PILOTFISH_NODE off.")] = "",
+    on_command: Annotated[str, typer.Option(metavar="CMD", help="Begins to switch it on.")] = "",
+    up_command: Annotated[str, typer.Option(metavar="CMD", help="Exits with 0 when it is up.")] = "",
+    down_command: Annotated[
+        str, typer.Option(metavar="CMD", help="Exits with 0 when it is off (default: when it is not up).")
+    ] = "",
+    power_command: Annotated[str, typer.Option(metavar="CMD", help="Prints the watts that it draws.")] = "",
+    repeat: Annotated[int, typer.Option(min=1, max=100, metavar="N", help="How often it is switched.")] = 1,
+    switch_limit: Annotated[
+        float, typer.Option(metavar="S", min=0.1, max=86400, help="Wait no longer than this for it to go or come.")
+    ] = 900.0,
+    settle: Annotated[
+        float, typer.Option(metavar="S", min=0.1, max=3600, help="Let it settle; then read its power for as long.")
+    ] = 10.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Yes, switch it off.")] = False,
 ) -> None:
     """Measure this node: memory bandwidth, cores, how jobs share them, power; write it as a node type.
 
     It loads every CPU that it may use: run it on an idle node, or in a job that has the node to itself.
+    With --switching it measures how long another node takes to go off and come back, by commands of the site.
 
     \b
     Examples:
@@ -68,8 +88,22 @@ def calibrate(
       pilotfish calibrate --record /shared/calibrations
       pilotfish calibrate --compare cluster.yaml --name xeon56
       pilotfish calibrate --compare monday.json friday.json
+      pilotfish calibrate --switching n1 --off-command 'ssh $PILOTFISH_NODE poweroff'
+        --on-command 'ipmitool -H $PILOTFISH_NODE-bmc chassis power on'
+        --up-command 'ping -c1 -W1 $PILOTFISH_NODE' --yes
     """
     _check(seconds, out, picture, bound)
+    given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
+    if switching is not None:
+        from .switching import Wanted
+
+        wanted = Wanted(switching, off_command, on_command, up_command, down_command, power_command,
+                        repeat, switch_limit, settle)  # fmt: skip
+        wanted.check(given, yes=yes)
+        reference = None if compare is None else (str(compare), _known(compare, name))
+        wanted.measure(out, picture, reference, bound, as_json)
+        return
+    _only_with_switching(given)
     if other is not None:
         for option, value in (("--out", out), ("--plot", picture), ("--record", record), ("--grid", grid or None)):
             if value is not None:
@@ -90,6 +124,13 @@ def calibrate(
     if record is not None:
         references |= _recorded(record, found, chosen)
     _show(found, chosen, references, bound, as_json)
+
+
+def _only_with_switching(given: set[str]) -> None:
+    for name in ("off_command", "on_command", "up_command", "down_command", "power_command", "repeat", "switch_limit",
+                 "settle", "yes"):  # fmt: skip
+        if name in given:
+            raise inputs.bad(f"--{name.replace('_', '-')}", "nothing is switched without --switching NODE")
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:

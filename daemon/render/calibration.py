@@ -5,7 +5,7 @@ Rule: what is unknown says so; what changed is said after the numbers, and that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .text import clean, count
@@ -13,23 +13,41 @@ from .text import clean, count
 if TYPE_CHECKING:
     from ...profiles.calibration.changes import Change
     from ...profiles.calibration.result import Calibration
+    from ...profiles.calibration.switching import Switching
+    from ...profiles.calibration.words import Row
+    from .screen import Screen
 
 
 def show(found: Calibration) -> None:
     """Print all that was found, and what limits it."""
     from ...profiles.calibration.words import rows
+
+    size = f"{count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}"
+    screen = _table(f"{clean(found.host)}: {size}, {clean(found.model)}", rows(found))
+    if found.notes:
+        screen.put("", *(f"note: {clean(text)}" for text in found.notes))
+
+
+def show_switching(found: Switching) -> None:
+    """Print what switching a node off and on has shown, as a table and as a cluster file has it."""
+    from ...profiles.calibration.file import power_text
+    from ...profiles.calibration.words import switching_rows
+
+    screen = _table(f"{clean(found.node)}, switched off and on", switching_rows(found))
+    lines = [line for line in power_text(found).splitlines() if not line.startswith("#")]
+    screen.put("", *(lines or ["note: what it draws is not known: there was no --power-command that tells"]))
+
+
+def _table(title: str, rows: Iterable[Row]) -> Screen:
     from .screen import Screen
     from .tables import Column, grid
 
     screen = Screen()
-    screen.title(
-        f"{clean(found.host)}: {count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}, {clean(found.model)}"
-    )
-    table = [(row.key, row.value, row.known, row.rests_on) for row in rows(found)]
+    screen.title(title)
+    table = [(row.key, row.value, row.known, row.rests_on) for row in rows]
     columns = [Column(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]
     screen.put(grid(columns, table, screen.cells, ascii_only=screen.ascii_only))
-    if found.notes:
-        screen.put("", *(f"note: {clean(text)}" for text in found.notes))
+    return screen
 
 
 def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) -> None:

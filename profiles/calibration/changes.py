@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ...simulate.platform import NodeType
 from .figures import Constant, Figure, half_width
 from .piecewise import NAMES
-from .result import Calibration, node_type
+from .result import Calibration, node_type, penalty
+from .switching import Switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,18 @@ def given(kind: NodeType) -> dict[str, Known]:
         "speed": kind.speed,
         "cpu_sharing": str(kind.cpu_sharing),
         "remote_access_penalty": kind.remote_access_penalty,
+        "queueing": kind.queueing,
+        "contention": str(kind.contention),
+        "contending_threads": str(kind.contending_threads),
     }
     if kind.power is not None:
         for key in ("per_core", "per_socket"):
             numbers[f"power.{key}"] = getattr(kind.power, key)
+        numbers["power.off"] = kind.power.off
+        for key in ("switch_off", "switch_on"):
+            way = getattr(kind.power, key)
+            for part in ("watts", "seconds"):
+                numbers[f"power.{key}.{part}"] = None if way is None else getattr(way, part)
     if kind.piecewise is not None:
         for key in NAMES:
             numbers[f"piecewise.{key}"] = getattr(kind.piecewise, key)
@@ -95,10 +104,22 @@ def measured(found: Calibration, name: str) -> dict[str, Known]:
         del known["cpu_sharing"]
     if found.remote is None:
         del known["remote_access_penalty"]
+    if found.waiting is None or not found.waiting.trusted:
+        del known["queueing"]
+    if found.choice is None:
+        del known["contention"], known["contending_threads"]
     for key, margin in _margins(found).items():
         if key in known:
             known[key] = Known(known[key].value, margin)
     return known
+
+
+def switched(found: Switching) -> dict[str, Known]:
+    """Return what switching a node off and on has shown, with how well each is known."""
+    known = {"power.off": found.off}
+    for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
+        known |= {f"power.{key}.watts": way.watts, f"power.{key}.seconds": way.seconds}
+    return {key: Known(value.value, _margin(value)) for key, value in known.items() if value is not None}
 
 
 def _margins(found: Calibration) -> dict[str, float]:
@@ -109,7 +130,9 @@ def _margins(found: Calibration) -> dict[str, float]:
         "speed": _margin(found.speed),
     }
     if found.remote is not None:
-        margins["remote_access_penalty"] = _margin(found.remote)
+        margins["remote_access_penalty"] = penalty(found.remote, found.unbound)[1] or 0.0
+    if found.waiting is not None:
+        margins["queueing"] = _margin(found.waiting.strength)
     if found.power is not None:
         margins["power.per_core"] = _margin(found.power.per_core)
         margins["power.per_socket"] = _margin(found.power.base) / found.sockets

@@ -1,13 +1,16 @@
-"""A calibration as a cluster file: this one node, its type, and in comments how well each number is known.
+"""A calibration as a cluster file, or as a part of one, and in comments how well each number is known.
 
 Rule: what is written is what `read_cluster` reads back.
 """
 
 from __future__ import annotations
 
-from ...simulate.formats.cluster import dump_cluster
+from collections.abc import Iterable
+
+from ...simulate.formats.cluster import dump, dump_cluster
 from .result import Calibration, cluster
-from .words import rows
+from .switching import Switching
+from .words import rows, switching_rows
 
 
 def cluster_text(found: Calibration, name: str) -> str:
@@ -30,8 +33,29 @@ def cluster_text(found: Calibration, name: str) -> str:
         about.append("remote_access_penalty holds for jobs that are not bound to their memory; 1 where all are.")
     about += [f"Note: {note}." for note in found.notes]
     data = dump_cluster(cluster(found, name))
-    comments = "".join(f"# {' '.join(_plain(line).split())}\n" for line in about)
-    return comments + str(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True))
+    return _comments(about) + str(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True))
+
+
+def power_text(found: Switching) -> str:
+    """Return what switching a node has shown, as the `power` of its type in a cluster file."""
+    import yaml
+
+    about = [
+        f"Node {found.node} was switched off and on, {found.date}.",
+        *(f"{row.key}: {row.value} {_aside(row.known, row.rests_on)}" for row in switching_rows(found)),
+    ]
+    power = found.power()
+    if power is None:
+        about.append("What it draws is not known, as no command told it: there is nothing to write here.")
+        data = ""
+    else:
+        about.append("idle is that of the whole node: beside per_socket, take that of its sockets off.")
+        data = yaml.safe_dump({"power": dump(power)}, sort_keys=False)
+    return _comments(about) + data
+
+
+def _comments(lines: Iterable[str]) -> str:
+    return "".join(f"# {' '.join(_plain(line).split())}\n" for line in lines)
 
 
 def _aside(*parts: str) -> str:

@@ -1,15 +1,15 @@
-"""The grid of the piecewise-linear model, measured: one task of a rate beside one to three others of another.
+"""Mixes of tasks that stream at different rates, measured: one beside a few, all cores busy, more tasks than cores.
 
 Rule: a task's rate is what it moves alone, on this node, on the same day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from . import crew
 from .figures import figure
-from .piecewise import Sample
+from .mixes import Mix
 
 #: Steps of computing after each block of a triad: from nothing but memory to hardly any.
 EXTRAS = (0, 100, 200, 400, 800, 1600, 3200, 6400)
@@ -20,31 +20,46 @@ _RUNS = 3
 _SHORTEST_S = 0.01
 
 
-def measure(cpus: Sequence[int], seconds: float, size: int) -> list[Sample]:
-    """Return a sample for the one task, and one for each of the others, of every mix.
+def company(cpus: int) -> Iterator[list[int]]:
+    """Yield what is measured on so many cores: the steps of each task, the first of them beside one to three others;
+    then halves of all cores, and twice as many tasks as cores."""
+    for others in range(1, min(MOST_OTHERS, cpus - 1) + 1):
+        for extra in EXTRAS:
+            for beside in BESIDE:
+                yield [extra, *[beside] * others]
+    if cpus > MOST_OTHERS + 1:
+        for extra in EXTRAS:
+            yield [EXTRAS[0] if i % 2 else extra for i in range(cpus)]
+    yield [EXTRAS[0]] * (2 * cpus)
+
+
+def measure(cpus: Sequence[int], seconds: float, size: Callable[[int], int]) -> list[Mix]:
+    """Return every mix.
 
     Args:
         cpus: of one memory channel, at least 2.
         seconds: for all of it.
-        size: elements of each array of a task; one task's arrays are to be larger than the caches.
+        size: number of tasks -> elements of each array of one; its arrays are to be larger than the caches.
     """
-    most = min(MOST_OTHERS, len(cpus) - 1)
-    each = max(_SHORTEST_S, seconds / (_RUNS * (len(EXTRAS) + len(EXTRAS) * len(BESIDE) * most)))
-
-    arrays = [crew.touched_from(cpu, size) for cpu in cpus[: most + 1]]
+    few = min(MOST_OTHERS, len(cpus) - 1) + 1
+    plans = list(company(len(cpus)))
+    each = max(_SHORTEST_S, seconds / (_RUNS * (len(EXTRAS) + len(plans))))
+    arrays = [crew.touched_from(cpu, size(2)) for cpu in cpus[:few]]
 
     def rates(extras: Sequence[int]) -> list[float]:
         """Bytes/s of each task, all of them at once."""
-        runs = crew.side_by_side(cpus[: len(extras)], lambda i: crew.streaming(size, extras[i], arrays[i]), each, _RUNS)
+        tasks = len(extras)
+
+        def prepare(i: int) -> crew.Chunk:
+            kept = arrays[i] if tasks <= few else None
+            return crew.streaming(size(2) if kept else size(tasks), extras[i], kept)
+
+        runs = crew.side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, each, _RUNS)
         return [figure(task).value for task in zip(*(run.rates for run in crew.undisturbed(runs)), strict=True)]
 
     alone = {extra: rates([extra])[0] / 1e6 for extra in EXTRAS}
-    samples = []
-    for others in range(1, most + 1):
-        for extra in EXTRAS:
-            for beside in BESIDE:
-                tasks = [extra, *[beside] * others]
-                total = sum(alone[task] for task in tasks)
-                for task, rate in zip(tasks, rates(tasks), strict=True):
-                    samples.append(Sample(alone[task], total, others, rate / 1e6 / alone[task]))
-    return samples
+    return [
+        Mix(len(cpus), tuple(alone[task] for task in tasks),
+            tuple(rate / 1e6 / alone[task] for task, rate in zip(tasks, rates(tasks), strict=True)))
+        for tasks in plans
+    ]  # fmt: skip

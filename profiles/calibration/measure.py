@@ -12,14 +12,19 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from . import crew, grid, sharing, watts
-from .curve import fit_curve
+from ...simulate.platform import CpuSharing
+from . import crew, grid, sharing, sleepers, watts
+from .choice import choose
+from .curve import CurveFit, fit_curve
 from .figures import Figure, figure
 from .kernels import BYTES
 from .line import fit_power
 from .machine import Machine, machine
-from .piecewise import PiecewiseFit, fit_piecewise
+from .mixes import samples
+from .piecewise import fit_piecewise
 from .result import Calibration, Point
+from .unbound import EVERY, RemoteFit, Sample, fit_remote
+from .waiting import WaitFit, fit_waiting
 
 #: Runs of each number; thread counts of a curve at the most.
 RUNS, MOST_POINTS = 5, 12
@@ -29,7 +34,9 @@ CACHES, OF_FREE = 4, 0.125
 _USUAL_CACHE = 64 * 2**20
 _SHORTEST_S = 0.01
 #: Shares of the time that each part may take.
-_CURVE, _SPEED, _SHARING, _REMOTE, _POWER = 0.4, 0.15, 0.15, 0.1, 0.2
+_CURVE, _SPEED, _SHARING, _REMOTE, _UNBOUND, _POWER = 0.35, 0.15, 0.1, 0.1, 0.1, 0.2
+#: And of the time of jobs in company.
+_MIXES, _WAITING = 0.6, 0.4
 Tell = Callable[[str], None]
 
 
@@ -59,14 +66,15 @@ def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda te
 
     Args:
         seconds: that measuring takes; touching memory and starting come on top, and the shortest run is 10 ms.
-        with_grid: also measure the grid of the piecewise-linear model, for as long again.
+        with_grid: also measure tasks and jobs in company, for as long again.
         tell: called with a line before each part.
     """
     bench = _Bench(machine(), seconds, tell)
     node, date = bench.node, datetime.now(UTC).isoformat(timespec="seconds")
     crew.warm_up()
     curve = _curve(bench)
-    samples = [(point.count, rate) for point, rates in curve for rate in rates]
+    bound = [(point.count, rate) for point, rates in curve for rate in rates]
+    bandwidth = fit_curve([count for count, _ in bound], [rate for _, rate in bound])
     share = _share(bench)
     energy = _watts(bench)
     found = Calibration(
@@ -78,18 +86,19 @@ def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda te
         memory=node.memory,
         frequency=node.frequency,
         curve=tuple(point for point, _ in curve),
-        bandwidth=fit_curve([count for count, _ in samples], [rate for _, rate in samples]),
+        bandwidth=bandwidth,
         speed=_speed(bench),
         share=share,
         sharing=None if share is None else sharing.kind(share),
         remote=_remote(bench),
+        unbound=_unbound(bench, bandwidth, bound),
         watts=tuple(Point(count, figure(values)) for count, values in energy.items()),
         power=fit_power(
             [n for n, values in energy.items() for _ in values], [watt for values in energy.values() for watt in values]
         ),
     )
     if with_grid:
-        found = replace(found, piecewise=_piecewise(bench))
+        found = _in_company(bench, found)
     _remark(bench, found)
     return replace(found, notes=tuple(bench.notes))
 
@@ -176,6 +185,31 @@ def _remote(bench: _Bench) -> Figure | None:
     return figure([figure(local).value / rate for rate in remote])
 
 
+def _unbound(bench: _Bench, curve: CurveFit, bound: list[Sample]) -> RemoteFit | None:
+    """What it costs all that every fourth thread streams the memory of another node."""
+    node = bench.node
+    if len(node.memory_nodes) < 2:
+        return None
+    points = [n for n in counts(len(node.cpus)) if n >= EVERY and n * curve.per_thread.value > curve.most.value]
+    if not curve.saturated or not points:
+        return None
+    bench.tell("remote memory, under contention")
+    found = []
+    for n in points:
+        work = partial(_stream_away, node, _elements(node, n))
+        found += [(n, rate) for rate in bench.load(node.cpus[:n], work, bench.each(_UNBOUND, len(points)))]
+    return fit_remote(curve, bound, found)
+
+
+def _stream_away(node: Machine, size: int, number: int) -> crew.Chunk:
+    """A stream of a thread's own memory; every fourth thread's is on the next memory node."""
+    if number % EVERY != EVERY - 1:
+        return crew.streaming(size)
+    homes = node.memory_nodes
+    own = next((i for i, cpus in enumerate(homes) if node.cpus[number] in cpus), 0)
+    return crew.streaming(size, arrays=crew.touched_from(homes[(own + 1) % len(homes)][0], size))
+
+
 def _watts(bench: _Bench) -> dict[int, list[float]]:
     """Busy cores -> watts of the processors, run by run; empty where no counter can be read."""
     if not watts.read_counters():
@@ -197,17 +231,34 @@ def _watts(bench: _Bench) -> dict[int, list[float]]:
     return found
 
 
-def _piecewise(bench: _Bench) -> PiecewiseFit | None:
-    bench.tell("the grid of the piecewise-linear model")
+def _in_company(bench: _Bench, found: Calibration) -> Calibration:
+    """With the contention model that describes mixes of tasks best, and how long jobs that sleep wait for a core."""
     cpus = bench.node.sockets[0]
-    if len(cpus) < 3:
-        bench.notes.append(
-            f"no piecewise-linear model: db and dd need two others beside a task, and a socket has {len(cpus)} cores"
-        )
+    if len(cpus) < 2:
+        bench.notes.append("no tasks in company were measured: a socket has one core")
+    else:
+        bench.tell("tasks in company")
+        mixes = grid.measure(cpus, _MIXES * bench.seconds, partial(_elements, bench.node))
+        fitted = fit_piecewise(samples(mixes))
+        if fitted is None:
+            bench.notes.append(
+                f"no piecewise-linear model: it needs two others beside a task, and a socket has {len(cpus)} cores"
+            )
+        elif not fitted.trusted:
+            bench.notes.append("no piecewise-linear model: the mixes do not determine its constants (see the JSON)")
+        found = replace(found, piecewise=fitted, choice=choose(mixes, fitted))
+    return replace(found, waiting=_waiting(bench)) if found.sharing is CpuSharing.PER_JOB else found
+
+
+def _waiting(bench: _Bench) -> WaitFit | None:
+    bench.tell("how long jobs that sleep wait for a core")
+    try:
+        fitted = fit_waiting(sleepers.measure(bench.node.cpus[-1], _WAITING * bench.seconds))
+    except OSError as error:
+        bench.notes.append(f"how long jobs that sleep wait for a core is not known: {error}")
         return None
-    fitted = fit_piecewise(grid.measure(cpus, bench.seconds, _elements(bench.node, 2)))
     if fitted is None or not fitted.trusted:
-        bench.notes.append("no piecewise-linear model: the grid does not determine its constants (see the JSON)")
+        bench.notes.append("how long jobs that sleep wait for a core is not clear: queueing is left to its default")
     return fitted
 
 

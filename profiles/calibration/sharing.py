@@ -71,19 +71,28 @@ def _job(cpu: int, seconds: float, children: int) -> Iterator[list[int]]:
 
     It ends by itself after `seconds`, and as soon as we are gone.
     """
-    argv = [sys.executable, "-I", "-S", "-c", _SPIN, str(seconds), str(children)]
+    with session(cpu, _SPIN, seconds, children) as process:
+        yield _family(process.pid, children)
+
+
+@contextlib.contextmanager
+def session(cpu: int, code: str, *words: float) -> Iterator[subprocess.Popen[str]]:
+    """Python code with words, kept to a CPU, in a session of its own; gone with all its processes afterwards."""
+    argv = [sys.executable, "-I", "-S", "-c", code, *map(str, words)]
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {cpu})
-        process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            argv, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
     finally:
         os.sched_setaffinity(0, before)
-    try:
-        yield _family(process.pid, children)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _family(pid: int, children: int) -> list[int]:

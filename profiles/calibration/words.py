@@ -5,12 +5,16 @@ Rule: a number never goes without how well it is known; what is unknown says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...simulate.formats.units import format_size
+from ...simulate.platform import ContendingThreads, Contention
+from .choice import Choice
 from .figures import Constant, Figure, Quality
 from .result import Calibration
+from .switching import Switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,10 @@ class Row:
 
 def rows(found: Calibration) -> Iterator[Row]:
     """Yield what was found, in the order of a node type's keys."""
-    fit = found.bandwidth
-    most = "" if fit.saturated else "at least "
-    yield Row("memory_bandwidth", most + _rate(fit.most.value), _between(fit.most, rate=True), _fit(fit.quality))
-    yield Row("  of one thread", _rate(fit.per_thread.value), _between(fit.per_thread, rate=True))
+    curve = found.bandwidth
+    most = "" if curve.saturated else "at least "
+    yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
+    yield Row("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
     yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), f"{found.speed.runs} runs")
     sharing = "unknown" if found.sharing is None else str(found.sharing)
     if found.share is None:
@@ -40,16 +44,57 @@ def rows(found: Calibration) -> Iterator[Row]:
     else:
         remote = found.remote
         yield Row("remote access", f"{remote.value:.3g}", _spread(remote), f"{remote.runs} runs")
+    if found.unbound is not None:
+        much, fit = found.unbound.penalty, found.unbound.quality
+        yield Row("  under contention", f"{much.value:.3g}", _between(much), _fit(fit))
+    if found.waiting is not None:
+        waiting = found.waiting
+        doubt = "" if waiting.trusted else "not clear: "
+        yield Row("queueing", f"{doubt}{waiting.strength.value:.3g}", _between(waiting.strength), _fit(waiting.quality))
     if found.power is None:
         yield Row("power", "unknown")
     else:
         power = found.power
         yield Row("power per_core", f"{power.per_core.value:.4g} W", _between(power.per_core), _fit(power.quality))
         yield Row("power, all sockets", f"{power.base.value:.4g} W", _between(power.base))
+    if found.choice is not None:
+        yield from _models(found.choice)
     if found.piecewise is not None:
         for name, constant in found.piecewise.intervals.items():
             last = _fit(found.piecewise.quality) if name == "b" else ""
             yield Row(f"piecewise {name}", f"{constant.value:.4g}", _between(constant), last)
+
+
+def switching_rows(found: Switching) -> Iterator[Row]:
+    """Yield what switching has shown, in the order of a node type's keys."""
+    for key, watts in (("power idle", found.idle), ("power off", found.off)):
+        yield Row(key, *_watts(watts))
+    for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
+        seconds = way.seconds
+        known = ", ".join(filter(None, (_spread(seconds), f"looks {way.step_s:.2g} s apart")))
+        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, f"{seconds.runs} runs")
+        yield Row(f"{key} watts", *_watts(way.watts))
+
+
+def _watts(known: Figure | None) -> tuple[str, str, str]:
+    if known is None:
+        return "unknown", "", ""
+    return f"{known.value:.4g} W", _spread(known), f"{known.runs} readings"
+
+
+def _models(choice: Choice) -> Iterator[Row]:
+    """What is taken, and how far each model is off."""
+    taken = (choice.contention, choice.contending_threads)
+    rests = "none clearly better" if choice.default else f"{choice.mixes} mixes"
+    yield Row("contention", model(*taken), "", rests)
+    for each in choice.candidates:
+        off = f"off by {math.expm1(each.error):.1%}"
+        yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
+
+
+def model(contention: Contention, contending: ContendingThreads) -> str:
+    """Return a contention model as one says it."""
+    return f"{contention}, all" if contending is ContendingThreads.ALL else str(contention)
 
 
 def _rate(value: float) -> str:
@@ -57,7 +102,7 @@ def _rate(value: float) -> str:
 
 
 def _spread(figure: Figure) -> str:
-    return f"+- {figure.spread / figure.value:.1%}" if figure.value else ""
+    return f"+- {figure.spread / figure.value:.1%}" if figure.value and figure.runs > 1 else ""
 
 
 def _between(constant: Constant, *, rate: bool = False) -> str:

@@ -276,18 +276,18 @@ def read_cluster(path: str | Path) -> Cluster:
     return parse_cluster(read_document(path), str(path))
 
 
-def _dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+def dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     """The fields of a frozen value that differ from their defaults."""
     given = {}
     for field in fields(value):
         part = getattr(value, field.name)
         if field.name not in leave_out and (field.default is MISSING or part != field.default):
-            given[field.name] = _dump(part) if hasattr(part, "__dataclass_fields__") else part
+            given[field.name] = dump(part) if hasattr(part, "__dataclass_fields__") else part
     return given
 
 
 def _dump_type(kind: NodeType) -> dict[str, Any]:
-    given = _dump(kind, ("name",))
+    given = dump(kind, ("name",))
     given |= {"memory": _in_words(kind.memory), "memory_bandwidth": _in_words(kind.memory_bandwidth, rate=True)}
     for key in ("contention", "contending_threads", "cpu_sharing"):
         if key in given:
@@ -297,7 +297,7 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
         for pair in kind.co_run_inflation:
             pairs.setdefault(pair.job, {})[pair.beside] = pair.factor
     if kind.power and kind.power.states:
-        given["power"]["states"] = {state.name: _dump(state, ("name",)) for state in kind.power.states}
+        given["power"]["states"] = {state.name: dump(state, ("name",)) for state in kind.power.states}
     return given
 
 
@@ -324,7 +324,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     if cluster.groups:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
     if isinstance(cluster.wiring, Tree):
-        given = _dump(cluster.wiring, ("speeds", "group_of"))
+        given = dump(cluster.wiring, ("speeds", "group_of"))
         data["network"] = {
             key: part if key == "latency" else _in_words(part, rate=True) for key, part in given.items()
         }

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.plot.calibration import draw
-from pilotfish.profiles.calibration import measure
+from pilotfish.profiles.calibration import measure, sleepers
 from pilotfish.profiles.calibration.records import keep
 from pilotfish.simulate.formats.cluster import read_cluster
 from tests.profiles.calibration.calibrations import BARE, FULL
@@ -73,15 +73,17 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
+    monkeypatch.setattr(sleepers, "UTILISATIONS", (0.5,))
     node = measure.machine()
     cpus = (node.cpus * 3)[:3]
     monkeypatch.setattr(measure, "machine", lambda: replace(node, cpus=cpus, sockets=(cpus,)))
     assert main(["calibrate", "--seconds", "0.1", "--grid", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     fit = document["piecewise"]
-    assert fit["quality"]["samples"] == 8 * 3 * (2 + 3) and set(fit["intervals"]) == {"b", "c", "da", "db", "dc", "dd"}
+    assert fit["quality"]["samples"] == 8 * 3 * (2 + 3) and {"b", "c", "da", "db", "dc", "dd"} < set(fit["intervals"])
+    assert document["choice"]["mixes"] == 8 * 3 * 2 + 1 and len(document["choice"]["candidates"]) >= 5
     (kind,) = document["node_types"].values()
-    assert ("piecewise" in kind) != any("does not determine" in note for note in document["notes"])
+    assert ("piecewise" in kind) == (document["choice"]["contention"] == "piecewise-linear")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pilotfish.profiles.calibration.choice import Candidate, Choice
 from pilotfish.profiles.calibration.curve import fit_curve
 from pilotfish.profiles.calibration.figures import Constant, Figure, Quality
 from pilotfish.profiles.calibration.line import fit_power
 from pilotfish.profiles.calibration.piecewise import NAMES, PiecewiseFit
 from pilotfish.profiles.calibration.result import Calibration, Point
-from pilotfish.simulate.platform import CpuSharing, PiecewiseLinear
+from pilotfish.profiles.calibration.unbound import RemoteFit
+from pilotfish.profiles.calibration.waiting import Wait, fit_waiting
+from pilotfish.simulate.platform import ContendingThreads, Contention, CpuSharing, PiecewiseLinear
 
 BARE = Calibration(
     date="2026-03-01T12:00:00+00:00",
@@ -24,9 +27,9 @@ BARE = Calibration(
     speed=Figure(5e8, 1e6, 20),
     notes=("power is not known: no counter",),
 )
-_VALUES = (-1.85e-5, 32000.0, 1.75, 3500.0, 45000.0, 3000.0)
+_VALUES = (-1.85e-5, 32000.0, 1.75, 3500.0, 45000.0, 3000.0, 1.0)
 GRID = PiecewiseFit(
-    PiecewiseLinear(*_VALUES),
+    PiecewiseLinear(**dict(zip(NAMES, _VALUES, strict=True))),
     {name: Constant(value, value - 1, value + 1) for name, value in zip(NAMES, _VALUES, strict=True)},
     Quality(0.99, 0.01, 0.05, 90),
     (1.0, 0.5),
@@ -41,4 +44,16 @@ FULL = replace(
     watts=(Point(0, Figure(3.0, 0.1, 5)), Point(1, Figure(11.7, 0.1, 5)), Point(4, Figure(30.1, 0.1, 5))),
     power=fit_power([0, 1, 1, 4, 4], [3.0, 11.7, 11.8, 30.1, 30.2]),
     piecewise=GRID,
+    unbound=RemoteFit(Constant(1.5, 1.45, 1.55), Quality(0.9, 1e8, 2e8, 15)),
+    waiting=fit_waiting([Wait(0.5, (1.0,), 1.29), Wait(0.5, (0.5,), 1.07), Wait(0.3, (1.0,), 1.18)]),
+    choice=Choice(
+        Contention.PIECEWISE_LINEAR,
+        ContendingThreads.RUNNING,
+        (
+            Candidate(Contention.PIECEWISE_LINEAR, ContendingThreads.RUNNING, 0.01, None),
+            Candidate(Contention.MAX_MIN, ContendingThreads.RUNNING, 0.06, 20e9),
+            Candidate(Contention.NONE, ContendingThreads.RUNNING, 0.3, None),
+        ),
+        81,
+    ),
 )

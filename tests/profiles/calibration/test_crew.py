@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from pilotfish.profiles.calibration import crew
-from pilotfish.profiles.calibration.grid import BESIDE, EXTRAS, measure
+from pilotfish.profiles.calibration import crew, sleepers
+from pilotfish.profiles.calibration.grid import BESIDE, EXTRAS, company, measure
 from pilotfish.profiles.calibration.measure import MOST_POINTS, counts
 from pilotfish.profiles.calibration.sharing import OTHERS, shares
 
@@ -85,7 +85,22 @@ def test_jobs_beside_each_other_on_a_core_get_shares_of_it_and_are_gone_afterwar
     assert OTHERS == 3
 
 
-def test_a_grid_has_a_sample_for_each_task_of_each_mix() -> None:
-    samples = measure(CPUS[:2], 0.0, 4096) if len(CPUS) > 1 else []
-    assert len(samples) == (len(EXTRAS) * len(BESIDE) * 2 if len(CPUS) > 1 else 0)
-    assert all(sample.speed > 0 and sample.total >= sample.rate for sample in samples)
+@pytest.mark.parametrize(("cpus", "mixes"), [(2, 24 + 1), (3, 48 + 1), (4, 72 + 1), (8, 72 + 8 + 1)])
+def test_company_is_of_a_few_tasks_of_all_cores_and_of_more_than_those(cpus: int, mixes: int) -> None:
+    plans = list(company(cpus))
+    assert len(plans) == mixes and len(plans[-1]) == 2 * cpus
+    assert all(len(tasks) in {2, 3, 4, cpus, 2 * cpus} and set(tasks) <= set(EXTRAS) for tasks in plans)
+
+
+def test_a_grid_has_what_each_task_of_each_mix_did() -> None:
+    mixes = measure(CPUS[:2], 0.0, lambda tasks: 4096) if len(CPUS) > 1 else []
+    assert len(mixes) == (len(EXTRAS) * len(BESIDE) + 1 if len(CPUS) > 1 else 0)
+    assert all(len(mix.rates) == len(mix.speeds) and min(mix.rates) > 0 and min(mix.speeds) > 0 for mix in mixes)
+    assert all(mix.share == (0.5 if len(mix.rates) == 4 else 1.0) for mix in mixes)
+
+
+def test_jobs_that_sleep_are_timed_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleepers, "UTILISATIONS", (0.5,))
+    waits = sleepers.measure(CPUS[-1], 0.0)
+    assert len(waits) == sleepers.RUNS * len(sleepers.company())
+    assert all(wait.slowdown > 0 for wait in waits)

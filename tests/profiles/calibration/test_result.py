@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.profiles.calibration.figures import Constant
 from pilotfish.profiles.calibration.file import cluster_text
 from pilotfish.profiles.calibration.result import Calibration, node_type
 from pilotfish.profiles.calibration.words import rows
 from pilotfish.simulate.formats.cluster import read_cluster
-from pilotfish.simulate.platform import Contention, NodeType
+from pilotfish.simulate.platform import ContendingThreads, Contention, NodeType
 
 from .calibrations import BARE, FULL, GRID
 
@@ -27,7 +28,9 @@ def test_the_file_is_read_back_as_the_node_type(found: Calibration, tmp_path: Pa
 def test_every_number_of_the_file_says_how_well_it_is_known() -> None:
     text = cluster_text(FULL, "fast")
     for words in ("Calibrated on 2026-03-01", "Some CPU", "R2 0.", "speed: 5e+08 steps/s (+- 0.2%, 20 runs)",
-                  "remote access: 1.41 (+- 1.4%, 5 runs)", "power per_core: 6.1", "piecewise dd: 3000 (2999 to 3001)",
+                  "remote access: 1.41 (+- 1.4%, 5 runs)", "under contention: 1.5 (1.45 to 1.55", "queueing: 0.58",
+                  "contention: piecewise-linear (81 mixes)", "max-min: off by 6.2% (unseen mixes)",
+                  "power per_core: 6.1", "piecewise dd: 3000 (2999 to 3001)",
                   "Note: power is not known: no counter."):  # fmt: skip
         assert words in text
 
@@ -46,10 +49,27 @@ def test_what_was_not_measured_is_left_to_the_default() -> None:
     )  # fmt: skip
 
 
-def test_constants_that_the_grid_does_not_determine_are_not_used() -> None:
-    doubtful = replace(GRID, quality=replace(GRID.quality, r2=0.3))
-    assert node_type(replace(FULL, piecewise=doubtful), "fast").piecewise is None
-    assert node_type(FULL, "fast").piecewise == GRID.constants
+def test_a_model_that_is_not_clearly_better_is_not_named() -> None:
+    assert FULL.choice is not None
+    default = replace(FULL.choice, contention=Contention.MAX_MIN)
+    kind = node_type(replace(FULL, choice=default), "fast")
+    assert (kind.contention, kind.piecewise) == (Contention.MAX_MIN, None)
+    equal = replace(FULL.choice, contention=Contention.EQUAL_SHARE, contending_threads=ContendingThreads.ALL)
+    kind = node_type(replace(FULL, choice=equal), "fast")
+    assert (kind.contention, kind.contending_threads) == (Contention.EQUAL_SHARE, ContendingThreads.ALL)
+    kind = node_type(FULL, "fast")
+    assert (kind.contention, kind.piecewise) == (Contention.PIECEWISE_LINEAR, GRID.constants)
+
+
+def test_constants_that_are_not_determined_are_not_used() -> None:
+    assert FULL.waiting is not None and FULL.unbound is not None
+    assert node_type(FULL, "fast").queueing == pytest.approx(0.58, abs=0.01)
+    assert node_type(FULL, "fast").remote_access_penalty == 1.5
+    vague = Constant(0.7, 0.1, 1.3)
+    waiting, unbound = replace(FULL.waiting, strength=vague), replace(FULL.unbound, penalty=vague)
+    doubtful = replace(FULL, waiting=waiting, unbound=unbound)
+    assert node_type(doubtful, "fast").queueing == NodeType("t", 1, 1.0, 1.0).queueing
+    assert node_type(doubtful, "fast").remote_access_penalty == 1.41
 
 
 def test_unknown_is_said() -> None:
