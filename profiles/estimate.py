@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
 from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
-from .company import MAD_TO_SIGMA, inflation, interval
+from .company import MAD_TO_SIGMA, deviation, inflation, interval
 from .measurement import Measurement, as_known
 
 #: So many of the latest runs count: a program changes over the years.
@@ -92,6 +92,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     if facts.used > 1:
         note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
     within = interval([run.cpu_s for run in used], [run.company for run in used])
+    spread = deviation([run.isolated_s for run in used]) if len(used) > 1 else None
     memories = [run.memory_bytes for run in used if run.memory_bytes]
     transfers = [run.io_bytes for run in used if run.io_bytes is not None]
     return replace(
@@ -102,7 +103,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         instructions=newest.instructions if known is None else newest.instructions or known.instructions,
         ipc=newest.ipc if known is None else newest.ipc or known.ipc,
         power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
-        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note, within),
+        provenance=Provenance("measured", used[-1].date, facts.used, used[-1].cpu_model or None, note, within, spread),
     )
 
 
