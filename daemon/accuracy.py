@@ -1,4 +1,4 @@
-"""How far forecasts were from what came true, by profile, by contention model and by policy.
+"""How far forecasts were from what came true, by contention model, by the source of profiles, by policy and by profile.
 
 Rule: only jobs that completed count, and what was assumed of a job of which nothing was known is no forecast of a model
 or a policy: it is counted by itself, as profile `default`. Errors are those of `outcome.relative_error`.
@@ -6,6 +6,8 @@ or a policy: it is counted by itself, as profile `default`. Errors are those of 
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -14,9 +16,11 @@ from typing import Any
 
 from ..profiles.signature import signature
 from ..simulate.job import DEFAULT_PROFILE, Job
+from ..simulate.plan import LEVEL
 from ..simulate.platform import Cluster
 from .learned import rests_on_default
 from .outcome import relative_error
+from .render.text import clean
 
 #: So many of the latest jobs are looked at.
 LATEST = 10_000
@@ -24,7 +28,25 @@ LATEST = 10_000
 TREND = 8
 #: What the name of a group is where the journal does not tell.
 NOT_TOLD = "not recorded"
-KINDS = ("model", "policy", "profile")
+#: Column of the CSV -> what it is of a job.
+_CSV = {
+    "job": "key",
+    "model": "model",
+    "policy": "policy",
+    "profile": "profile",
+    "source": "source",
+    "class": "kind",
+    "end_time": "time",
+    "forecast_s": "forecast_s",
+    "actual_s": "actual_s",
+    "error": "error",
+    "shortest_s": "shortest_s",
+    "longest_s": "longest_s",
+    "inside": "inside",
+}
+KINDS = ("model", "source", "policy", "profile")
+#: Where profiles come from of which something was known: what guesses miss is no fault of a model.
+SOURCES = ("measured", "predicted", "given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +55,8 @@ class Foretold:
 
     Args:
         time: when it ended, epoch seconds.
+        source: where its profile came from, one of SOURCES; kind: the class of the job (see `profiles.classes`).
+        shortest_s, longest_s: between which it was foretold to run with a probability of LEVEL.
     """
 
     key: str
@@ -42,6 +66,17 @@ class Foretold:
     profile: str | None = None
     model: str | None = None
     policy: str | None = None
+    source: str | None = None
+    kind: str | None = None
+    shortest_s: float | None = None
+    longest_s: float | None = None
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether it ran as long as it was foretold to with a probability of LEVEL; None = that was not told."""
+        if self.shortest_s is None or self.longest_s is None:
+            return None
+        return inside(self.actual_s, (self.shortest_s, self.longest_s))
 
     @property
     def error(self) -> float:
@@ -58,6 +93,7 @@ class Accuracy:
         median, high: the median and the 90 % quantile of the absolute errors.
         bias: the median of the errors: above 0 where jobs take longer than foretold.
         trend: the median absolute error of the later half of the jobs less that of the earlier half; None under TREND.
+        told, inside: of how many an interval was foretold, and the share of these that ended inside; None without any.
     """
 
     name: str
@@ -66,6 +102,8 @@ class Accuracy:
     high: float
     bias: float
     trend: float | None
+    told: int = 0
+    inside: float | None = None
 
 
 def profile_of(job: Job) -> str:
@@ -76,6 +114,17 @@ def profile_of(job: Job) -> str:
     if rests_on_default(job):
         return DEFAULT_PROFILE.name
     return job.profile.name or f"{signature(job) or 'no command'} (given)"
+
+
+def source_of(job: Job) -> str:
+    """Where what is known of a job comes from, one of SOURCES, or `default`; others are what somebody gave."""
+    source = job.profile.provenance.source
+    return source if source in SOURCES or rests_on_default(job) else SOURCES[-1]
+
+
+def inside(actual_s: float, within: tuple[float, float]) -> bool:
+    """Whether a time is between two others, to the millisecond, which is as exact as starts and ends are seen."""
+    return within[0] - 1e-3 <= actual_s <= within[1] + 1e-3
 
 
 def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
@@ -91,7 +140,17 @@ def accuracy(name: str, jobs: Sequence[Foretold]) -> Accuracy:
     half, trend = len(sizes) // 2, None
     if len(sizes) >= TREND:
         trend = statistics.median(sizes[half:]) - statistics.median(sizes[:half])
-    return Accuracy(name, len(jobs), statistics.median(sizes), quantile(sizes, 0.9), statistics.median(errors), trend)
+    told = [job.inside for job in jobs if job.inside is not None]
+    return Accuracy(
+        name,
+        len(jobs),
+        statistics.median(sizes),
+        quantile(sizes, 0.9),
+        statistics.median(errors),
+        trend,
+        len(told),
+        sum(told) / len(told) if told else None,
+    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -113,6 +172,22 @@ def by(kind: str, jobs: Sequence[Foretold]) -> list[Accuracy]:
     return sorted(found, key=lambda group: (-group.jobs, group.name))
 
 
+def to_csv(jobs: Sequence[Foretold]) -> str:
+    """All jobs as CSV with a head line, times in seconds; what is not known is empty, names are made harmless."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for job in jobs:
+        writer.writerow(_cell(getattr(job, name)) for name in _CSV.values())
+    return out.getvalue()
+
+
+def _cell(value: str | float | bool | None) -> str | float:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else clean(value) if isinstance(value, str) else value
+
+
 def to_dict(jobs: Sequence[Foretold]) -> dict[str, Any]:
     """All of it as a mapping ready for JSON (schema pilotfish/accuracy/v1)."""
     whole = known(jobs)
@@ -120,5 +195,6 @@ def to_dict(jobs: Sequence[Foretold]) -> dict[str, Any]:
         "schema": "pilotfish/accuracy/v1",
         "all": asdict(accuracy("all", whole)) if whole else None,
         **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
-        "jobs": [asdict(job) | {"error": job.error} for job in jobs],
+        "level": LEVEL,
+        "jobs": [asdict(job) | {"error": job.error, "inside": job.inside} for job in jobs],
     }

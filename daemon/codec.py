@@ -68,6 +68,10 @@ def _problem(job: Job) -> str:
         return "environment: a name must not be empty or hold '=', and no NUL bytes are allowed"
     if not job.profile.groups:
         return "profile: no threads"
+    about = job.profile.provenance
+    low, high = about.interval or (1.0, 1.0)
+    if not (_within(low, 0, 1) and _within(high, 1)) or not _within(about.spread or 0.0, 0):
+        return "profile: interval must be from 0..1 to 1 or more, spread 0 or more"
     return next(filter(None, map(_group_problem, job.profile.groups)), "")
 
 

@@ -19,7 +19,7 @@ from ..simulate.job import Job, Profile
 from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
-from .accuracy import model_of, profile_of
+from .accuracy import profile_of, source_of
 from .apply import Applied, Applier, carry_out
 from .books import Books
 from .check import check, holds_nodes
@@ -261,7 +261,7 @@ class Cycle:
         if not problem.startable:
             self._recheck(snapshot.time, self._backoff(snapshot.time))
             return None
-        wanted = self.guard.policy(self.options.policy)
+        wanted = self.guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
         for policy in dict.fromkeys((wanted, self.guard.fallback)):
             objective = self.options.objective if policy == wanted else "makespan"
             began = self.clock()
@@ -319,7 +319,7 @@ class Cycle:
                     self.queue.dirty[entry.key] = entry
         actions: list[Action] = []
         for start, planned in starts(plan, problem):
-            self.story.chose(problem.startable[start.key], planned, plan, model_of(planned.nodes, snapshot.cluster))
+            self.story.chose(problem.startable[start.key], planned, plan, snapshot.cluster)
             actions.append(start)
         return actions
 
@@ -372,9 +372,16 @@ class Cycle:
         """The mode as the metric names it."""
         if self.blocked:
             return "blocked"
-        if self.guard.policy(self.options.policy) != self.options.policy:
+        if self.policy != self.options.policy:
             return "fallback"
         return "dry-run" if self.applier.dry else "live"
+
+    @property
+    def policy(self) -> str:
+        """The policy that decides for the jobs there are now."""
+        if not self.guard.tripped:
+            return self.options.policy
+        return self.guard.policy(self.options.policy, {source_of(entry.job) for entry in self.queue.active()})
 
     def _say_stuck(self, problem: Problem) -> None:
         """One line for all that wait for the same reason."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ..simulate.fits import Occupancy
 from ..simulate.job import Job, Workflow
-from ..simulate.plan import Plan, PlannedJob
+from ..simulate.plan import Plan, PlannedJob, Within
 from ..simulate.platform import Cluster
 from .planning import NOW_S, Options, Problem, Running
 from .sequence import released_by, slack
@@ -102,8 +102,17 @@ def _places(problem: Problem) -> list[tuple[str, ...]]:
 def _moved(job: PlannedJob, key: str, elapsed: float, starting: set[str], running: set[str]) -> PlannedJob:
     run_time = job.finish_time - job.start_time
     if job.id in running:
-        return dataclasses.replace(
-            job, id=key, start_time=0.0, finish_time=max(0.0, job.finish_time - elapsed)
-        )
+        finish = max(0.0, job.finish_time - elapsed)
+        return dataclasses.replace(job, id=key, start_time=0.0, finish_time=finish, within=_later(job, -elapsed))
     start = 0.0 if job.id in starting else max(job.start_time - elapsed, 2 * NOW_S)
-    return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time)
+    moved = _later(job, start - job.start_time)
+    if moved and job.id in starting:  # when it starts is known by now
+        moved = dataclasses.replace(moved, earliest=moved.shortest, latest=moved.longest)
+    return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time, within=moved)
+
+
+def _later(job: PlannedJob, seconds: float) -> Within | None:
+    if job.within is None:
+        return None
+    earliest, latest = (max(0.0, time + seconds) for time in (job.within.earliest, job.within.latest))
+    return dataclasses.replace(job.within, earliest=earliest, latest=latest)

@@ -1,17 +1,30 @@
 """The guard rail: forecasts that keep missing lose the say.
 
-Rule: when the median error of the last `window` run-time forecasts by one contention model passes the bound, the
-fallback policy decides until that is back under half of the bound, so that it does not flap. A model that has foretold
-nothing while others foretold FORGOTTEN windows of jobs is forgotten: its return is judged anew.
+Rule: each contention model is judged on measured, given and predicted profiles apart, so that a guess which was wrong
+condemns no model, and good guesses hide no model that is wrong. When the median error of the last `window` run times of
+one such pair passes the bound, the fallback policy decides what is planned with profiles of that source, until the
+median is back under half of the bound, so that it does not flap. A pair of which nothing was heard while others
+foretold FORGOTTEN windows of jobs is forgotten: its return is judged anew.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 FORGOTTEN = 10
+
+
+class Judged(NamedTuple):
+    """Whose forecasts are judged: a contention model's, with profiles of one source; "" = not recorded."""
+
+    model: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return self.model + (f" on {self.source} profiles" if self.source else "")
 
 
 def forecast_error(forecast: float, actual: float) -> float:
@@ -24,9 +37,9 @@ class Guard:
 
     Args:
         bound: median of |forecast - actual| / actual that is still trusted, > 0.
-        window: errors of a model that are looked at, and needed before the guard may trip, >= 1.
+        window: errors of a pair that are looked at, and needed before the guard may trip, >= 1.
         fallback: the policy used while tripped.
-        errors: (model, error) of before a restart, the oldest first.
+        errors: (whose, error) of before a restart, the oldest first.
     """
 
     def __init__(
@@ -36,55 +49,63 @@ class Guard:
         window: int,
         fallback: str,
         enabled: bool = True,
-        errors: Iterable[tuple[str, float]] = (),
+        errors: Iterable[tuple[Judged, float]] = (),
     ) -> None:
         self.bound, self.window, self.fallback, self.enabled = bound, window, fallback, enabled
-        self._errors: dict[str, deque[float]] = {}
-        self._heard: dict[str, int] = {}
+        self._errors: dict[Judged, deque[float]] = {}
+        self._heard: dict[Judged, int] = {}
         self._count = 0
-        self._distrusted: set[str] = set()
-        for model, error in errors:
-            self.add(error, model)
+        self._distrusted: set[Judged] = set()
+        for whose, error in errors:
+            self.add(error, whose)
+
+    @property
+    def distrusted(self) -> frozenset[Judged]:
+        """Those whose forecasts keep missing."""
+        return frozenset(self._distrusted)
 
     @property
     def tripped(self) -> bool:
-        """Whether a model is distrusted."""
+        """Whether anything is distrusted."""
         return bool(self._distrusted)
 
     @property
-    def model(self) -> str:
-        """The model with the largest median error, of those that are distrusted if there are any; "" without errors."""
-        return max(self._distrusted or self._errors, key=self._median, default="")
+    def worst(self) -> Judged:
+        """Whose median error is the largest, of those that are distrusted if there are any."""
+        known = sorted(self._distrusted or self._errors)
+        return max(known, key=lambda whose: self.median(whose) or 0.0, default=Judged())
 
-    @property
-    def median(self) -> float | None:
-        """The median error of `model`, None while there is no error yet."""
-        return self._median(self.model) if self._errors else None
+    def median(self, whose: Judged) -> float | None:
+        """The median error of the latest forecasts, None while there is none."""
+        return statistics.median(self._errors[whose]) if whose in self._errors else None
 
-    def add(self, error: float, model: str = "") -> bool:
-        """Take one more error of a model in; returns whether the guard tripped or came back by it."""
-        before = self.tripped
-        errors = self._errors.setdefault(model, deque(maxlen=self.window))
+    def add(self, error: float, whose: Judged = Judged()) -> bool:
+        """Take one more error in; returns whether its pair came to be distrusted or trusted by it."""
+        before = whose in self._distrusted
+        errors = self._errors.setdefault(whose, deque(maxlen=self.window))
         errors.append(error)
         self._count += 1
-        self._heard[model] = self._count
-        median = self._median(model)
+        self._heard[whose] = self._count
+        median = statistics.median(errors)
         if median > self.bound and len(errors) == self.window:
-            self._distrusted.add(model)
+            self._distrusted.add(whose)
         elif median <= self.bound / 2:
-            self._distrusted.discard(model)
-        self._forget()
-        return self.tripped is not before
+            self._distrusted.discard(whose)
+        return self._forget() or (whose in self._distrusted) is not before
 
-    def policy(self, wanted: str) -> str:
-        """The policy to decide with."""
-        return self.fallback if self.enabled and self.tripped else wanted
+    def distrusts(self, sources: Collection[str]) -> bool:
+        """Whether something is distrusted of a plan with profiles of these sources; of none, whether anything is."""
+        return any(not (sources and whose.source) or whose.source in sources for whose in self._distrusted)
 
-    def _median(self, model: str) -> float:
-        return statistics.median(self._errors[model])
+    def policy(self, wanted: str, sources: Collection[str]) -> str:
+        """The policy to plan with for jobs whose profiles are of these sources."""
+        return self.fallback if self.enabled and self.distrusts(sources) else wanted
 
-    def _forget(self) -> None:
-        for model, last in list(self._heard.items()):
+    def _forget(self) -> bool:
+        """Forget those of whom nothing was heard for long; whether one of them was distrusted."""
+        before = len(self._distrusted)
+        for whose, last in list(self._heard.items()):
             if self._count - last >= FORGOTTEN * self.window:
-                del self._heard[model], self._errors[model]
-                self._distrusted.discard(model)
+                del self._heard[whose], self._errors[whose]
+                self._distrusted.discard(whose)
+        return len(self._distrusted) < before

@@ -21,6 +21,7 @@ from ..simulate.plan import Action, Start
 from ..simulate.snapshot import JobState
 from .accuracy import Foretold
 from .codec import decode, encode
+from .guard import Judged
 from .journal_file import identity, open_copy, open_file, unusable
 from .offers import offers_of
 from .queue import Entry, Forecast, Queue, Submission
@@ -29,9 +30,10 @@ from .wanted import Wanted
 _JOB_COLUMNS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
     " forecast_start, forecast_finish, isolated_run_time, contention_slowdown, promised, expected, handed,"
-    " cancel_wanted, attempts, not_before, since"
+    " cancel_wanted, attempts, not_before, since, forecast_earliest,"
+    " forecast_latest"
 )
-_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 21)})"
+_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
 _WANT = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -128,7 +130,7 @@ class Journal:
         ended: Iterable[Submission] = (),
         outcomes: Iterable[tuple[int, str]] = (),
         story: Iterable[tuple[Any, ...]] = (),
-        errors: Iterable[tuple[str, float]] = (),
+        errors: Iterable[tuple[Judged, float]] = (),
         wanted: Iterable[Wanted] = (),
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
@@ -137,7 +139,7 @@ class Journal:
             ended: workflows whose last job has ended.
             outcomes: (intent, outcome) of intents that came to one.
             story: (key, time, cycle, kind, text, data) records, for `explain`.
-            errors: (model, forecast error of a run time), for the guard after a restart.
+            errors: (what was judged, forecast error of a run time), for the guard after a restart.
             wanted: jobs that are to be looked up in the books.
         """
         with self._transaction() as run:
@@ -156,8 +158,8 @@ class Journal:
                     "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
                     (key, time, cycle, kind, text, json.dumps(data) if data else None),
                 )
-            for model, ratio in errors:
-                run("INSERT INTO errors (model, ratio) VALUES (?, ?)", (model, ratio))
+            for (model, source), ratio in errors:
+                run("INSERT INTO errors (model, source, ratio) VALUES (?, ?, ?)", (model, source, ratio))
             for each in wanted:
                 run(_WANT, astuple(each))
 
@@ -238,10 +240,10 @@ class Journal:
         names = ("time", "cycle", "kind", "text", "data")
         return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
 
-    def last_errors(self, count: int) -> list[tuple[str, float]]:
-        """The last `count` forecast errors of run times, each after its model, the oldest first."""
-        rows = self._read("SELECT model, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [(row[0], row[1]) for row in reversed(rows)]
+    def last_errors(self, count: int) -> list[tuple[Judged, float]]:
+        """The last `count` forecast errors of run times, each after what was judged, the oldest first."""
+        rows = self._read("SELECT model, source, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        return [(Judged(model, source), ratio) for model, source, ratio in reversed(rows)]
 
     def foretold(self, most: int) -> list[Foretold]:
         """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs)."""
@@ -317,13 +319,15 @@ def _row(entry: Entry) -> tuple[Any, ...]:
         entry.attempts,
         entry.not_before,
         entry.since,
+        *(forecast.within if forecast and forecast.within else (None, None)),
     )
 
 
 def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
     entry.start_time, entry.finish_time, entry.exit_code, entry.signal, entry.reason = row[5:10]
-    entry.forecast = Forecast(*row[10:14]) if row[10] is not None else None
+    within = (row[21], row[22]) if row[21] is not None else None
+    entry.forecast = Forecast(row[10], row[11], row[12], row[13], within) if row[10] is not None else None
     entry.promised, entry.expected = row[14:16]
     entry.handed, entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = (
         bool(row[16]),
@@ -334,4 +338,5 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
 
 def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
     told = json.loads(data or "{}")
-    return Foretold(key, time, forecast_s, actual_s, *(told.get(name) for name in ("profile", "model", "policy")))
+    named = (told.get(name) for name in ("profile", "model", "policy", "source", "class"))
+    return Foretold(key, time, forecast_s, actual_s, *named, *(told.get("run_within") or (None, None)))

@@ -29,7 +29,7 @@ CREATE TABLE jobs (
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
     reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
     promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
-    since REAL, PRIMARY KEY (workflow, job)) WITHOUT ROWID;
+    since REAL, forecast_earliest REAL, forecast_latest REAL, PRIMARY KEY (workflow, job)) WITHOUT ROWID;
 CREATE TABLE intents (
     id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
     time REAL NOT NULL, outcome TEXT);
@@ -38,14 +38,20 @@ CREATE TABLE story (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
     text TEXT NOT NULL, data TEXT);
 CREATE INDEX story_of ON story (key);
-CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '');
+CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
+    source TEXT NOT NULL DEFAULT '');
 {_BOOKS};
 """
 #: What each earlier version lacks.
 _ADDED = {
-    1: "ALTER TABLE jobs ADD COLUMN since REAL",
-    2: "ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",
-    3: _BOOKS,
+    1: ("ALTER TABLE jobs ADD COLUMN since REAL",),
+    2: ("ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",),
+    3: (
+        "ALTER TABLE jobs ADD COLUMN forecast_earliest REAL",
+        "ALTER TABLE jobs ADD COLUMN forecast_latest REAL",
+        "ALTER TABLE errors ADD COLUMN source TEXT NOT NULL DEFAULT ''",
+        _BOOKS,
+    ),
 }
 
 
@@ -138,7 +144,8 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
         run(f"PRAGMA user_version={VERSION}")
     elif version in _ADDED:
         for number in range(version, VERSION):
-            run(_ADDED[number])
+            for statement in _ADDED[number]:
+                run(statement)
         run(f"PRAGMA user_version={VERSION}")
     elif version != VERSION:
         raise ConfigError(

@@ -29,17 +29,23 @@ _BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What was foretold of a job; times are epoch seconds of the resource manager's clock."""
+    """What was foretold of a job; times are epoch seconds of the resource manager's clock; `within`: see `Within`."""
 
     start_time: float
     finish_time: float
     isolated_run_time: float
     contention_slowdown: float
+    within: tuple[float, float] | None = None
 
     @property
     def run_time(self) -> float:
         """Seconds between start and finish."""
         return self.finish_time - self.start_time
+
+    @property
+    def run_within(self) -> tuple[float, float] | None:
+        """Seconds between which its run time is as likely as LEVEL; None = not known."""
+        return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
 
 
 @dataclass(slots=True)

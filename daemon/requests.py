@@ -108,14 +108,14 @@ class Requests:
             active = self._cycle.queue.submissions
             ended = [s for s in self._journal.recent(RECENT) if s.id not in active]
             found = [*ended, *active.values()]
-        guard = self._cycle.guard
+        guard, whose = self._cycle.guard, self._cycle.guard.worst
         return {
             "mode": self._cycle.mode,
-            "policy": guard.policy(self._cycle.options.policy),
+            "policy": self._cycle.policy,
             "cluster": self._cluster.name,
             "time": self._cycle.now,
             "blocked": self._cycle.blocked,
-            "guard": {"median_error": guard.median, "bound": guard.bound, "model": guard.model},
+            "guard": {"median_error": guard.median(whose), "bound": guard.bound, **whose._asdict()},
             "workflows": [self._workflow(submission) for submission in found],
         }
 
@@ -180,6 +180,7 @@ class Requests:
 
     def _job(self, entry: Entry) -> dict[str, Any]:
         forecast, classed = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
+        within = forecast.run_within if forecast else None
         files = self._output(entry.key) if entry.start_time is not None else None
         return {
             "id": entry.job.id,
@@ -192,6 +193,7 @@ class Requests:
             "signal": entry.signal,
             "reason": entry.reason,
             "forecast_run_time": forecast.run_time if forecast else None,
+            "forecast_run_within": list(within) if within else None,
             "forecast_finish_time": entry.expected,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
             "profile": profile_of(entry.job),

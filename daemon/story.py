@@ -12,18 +12,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection, Start
+from ..profiles.classes import classify_on
+from ..simulate.plan import LEVEL, Cancel, Plan, PlannedJob, Rejection, Start
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState
-from .accuracy import model_of, profile_of
+from .accuracy import inside, model_of, profile_of, source_of
 from .apply import Applied, describe
 from .endings import ending
 from .exporter import Metrics
-from .guard import Guard, forecast_error
+from .guard import Guard, Judged, forecast_error
 from .learned import rests_on_default
 from .queue import RETRY_S, Entry, Event, Forecast, Queue
 from .relearning import Missed, Relearning
-from .render.text import count, seconds
+from .render.text import count, percent, seconds
 from .wanted import Wanted
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ log = logging.getLogger("pilotfish.job")
 
 
 class Story:
-    """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of forecasts by
-    model, jobs that are `wanted` of the books; and `missed`: the profiles, by name, that are to be learned anew.
+    """What the journal has not been told yet: `records` of jobs, `outcomes` of intents, `errors` of forecasts, jobs
+    that are `wanted` of the books; and `missed`: the profiles, by name, that are to be learned anew.
     """
 
     def __init__(self, queue: Queue, metrics: Metrics, guard: Guard) -> None:
@@ -45,7 +46,7 @@ class Story:
         self._complaint = ""  # what the last action failed of; many that fail alike are one line
         self._foretold: dict[tuple[str, str], str] = {}  # a dry run decides the same again and again: told once
         self.outcomes: dict[int, str] = {}
-        self.errors: list[tuple[str, float]] = []
+        self.errors: list[tuple[Judged, float]] = []
         self.wanted: list[Wanted] = []
         self.relearning: Relearning | None = None
         self.missed: dict[str, Missed] = {}
@@ -84,29 +85,37 @@ class Story:
             self.outcomes[entry.intent] = "started" if entry.handed else "not started"
             entry.intent = None
 
-    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, model: str) -> None:
-        """Note that the plan starts a job now, with its forecast by a contention model, and the runner-up."""
+    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, cluster: Cluster) -> None:
+        """Note that the plan starts a job now, with its forecast, and the runner-up."""
+        within = (planned.within.earliest, planned.within.latest) if planned.within else None
         entry.forecast = Forecast(
             self.now + planned.start_time,
             self.now + planned.finish_time,
             planned.isolated_run_time,
             planned.contention_slowdown,
+            (self.now + within[0], self.now + within[1]) if within else None,
         )
         entry.expected = entry.forecast.finish_time
         self._queue.dirty[entry.key] = entry
         where = ", ".join(planned.nodes)
+        kind = classify_on(entry.job.profile, cluster, planned.nodes).kind
         data: dict[str, Any] = {
             "policy": plan.policy,
             "profile": profile_of(entry.job),
-            "model": model,
+            "source": source_of(entry.job),
+            "class": str(kind) if kind else None,
+            "model": model_of(planned.nodes, cluster),
             "nodes": planned.nodes,
             "run_time": entry.forecast.run_time,
+            "run_within": entry.forecast.run_within,
             "isolated_run_time": planned.isolated_run_time,
             "contention_slowdown": planned.contention_slowdown,
             "evaluations": plan.evaluations,
         }
         slowed = planned.contention_slowdown
         text = f"{plan.policy} chose {where}: forecast {seconds(entry.forecast.run_time)}, "
+        if within:
+            text += f"({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])}), "
         text += "no slowdown" if slowed < 1.005 else f"slowdown {slowed:.2f}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
@@ -163,34 +172,38 @@ class Story:
             self._metrics.forecast_error.labels("run_time").observe(error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not rests_on_default(entry.job):  # what nobody knew was not foretold
-                self._judge(entry, model_of(entry.nodes, cluster), error)
+                self._judge(entry, Judged(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                if within := entry.forecast.run_within:
+                    self._metrics.errors.ended(source_of(entry.job), inside=inside(run_time, within))
         if entry.promised is not None:
             taken = self._queue.submissions[entry.workflow].submit_time
             submitted = taken if entry.since is None else entry.since
             error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
             self._metrics.forecast_error.labels("finish_time").observe(error)
 
-    def _judge(self, entry: Entry, model: str, error: float) -> None:
+    def _judge(self, entry: Entry, whose: Judged, error: float) -> None:
         profile = profile_of(entry.job)
-        self._metrics.errors.observe(model, profile, error)
-        self.errors.append((model, error))
-        if self.guard.add(error, model):
-            self._say_guard()
+        self._metrics.errors.observe(whose, profile, error)
+        self.errors.append((whose, error))
+        before = self.guard.distrusted
+        if self.guard.add(error, whose):
+            self._say_guard(before)
         if self.relearning and (median := self.relearning.add(profile, error)) is not None:
             self.missed[profile] = Missed(entry.job, median)
 
-    def _say_guard(self) -> None:
-        if self.guard.tripped and self.guard.enabled:
+    def _say_guard(self, before: frozenset[Judged]) -> None:
+        """Say who has come to be distrusted, or trusted again, since `before`."""
+        guard = self.guard
+        for whose in sorted(guard.distrusted - before) if guard.enabled else ():
             log.warning(
-                "the median forecast error of model %s is %.0f %%,"
-                " over the bound of %.0f %%: policy %s decides for now",
-                self.guard.model,
-                100 * (self.guard.median or 0),
-                100 * self.guard.bound,
-                self.guard.fallback,
+                "the median forecast error of model %s is %s, over the bound of %s: policy %s decides for now",
+                whose,
+                percent(guard.median(whose) or 0.0),
+                percent(guard.bound),
+                guard.fallback,
             )
-        elif not self.guard.tripped:
-            log.warning("forecasts are good again: the configured policy decides")
+        for whose in sorted(before - guard.distrusted):
+            log.warning("forecasts of model %s are good again: the configured policy decides", whose)
 
 
 def _ending(entry: Entry) -> str:

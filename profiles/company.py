@@ -36,6 +36,12 @@ def inflation(seen: float | None) -> float:
     return 1.0 if share < ALONE else 1.0 + (MOST_INFLATION - 1.0) * share
 
 
+def deviation(values: Sequence[float]) -> float:
+    """Return the robust standard deviation of values about their median, at least one, as a share of it."""
+    centre = median(values)
+    return MAD_TO_SIGMA * median(abs(value - centre) for value in values) / max(centre, 1e-6)
+
+
 def interval(demands: Sequence[float], companies: Sequence[float | None]) -> tuple[float, float]:
     """Return between which times its median the service demand in isolation is: (low <= 1, high >= 1).
 
@@ -46,7 +52,5 @@ def interval(demands: Sequence[float], companies: Sequence[float | None]) -> tup
         demands: CPU seconds of each run, at least one, >= 0.
         companies: of each run; None = not known.
     """
-    centre = median(demands)
-    deviation = MAD_TO_SIGMA * median(abs(value - centre) for value in demands) / max(centre, 1e-6)
-    half = max(ERROR, 2.0 * deviation / len(demands) ** 0.5)
+    half = max(ERROR, 2.0 * deviation(demands) / len(demands) ** 0.5)
     return max(0.0, 1.0 - half) / median(inflation(seen) for seen in companies), 1.0 + half

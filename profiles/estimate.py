@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
 from ..simulate.job import Phase, Profile, ThreadGroup
-from .company import MAD_TO_SIGMA, inflation, interval
+from .company import MAD_TO_SIGMA, deviation, inflation, interval
 from .measurement import Measurement, as_known
 from .strain import typical
 
@@ -93,6 +93,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     if facts.used > 1:
         note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
     within = interval([run.cpu_s for run in used], [run.company for run in used])
+    spread = deviation([run.isolated_s for run in used]) if len(used) > 1 else None
     memories = [run.memory_bytes for run in used if run.memory_bytes]
     transfers = [run.io_bytes for run in used if run.io_bytes is not None]
     return replace(
@@ -108,6 +109,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
             runs=facts.used,
             note=note,
             interval=within,
+            spread=spread,
             strain=tuple(typical([run.strain for run in used]).items()),
         ),
     )

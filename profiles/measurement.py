@@ -108,7 +108,7 @@ class Measurement:
             io_bytes=self.io_bytes,
             power_watts=self.power_watts,
             provenance=Provenance(
-                "measured", self.date, runs, self.cpu_model or None, note, within, tuple(self.strain.items())
+                "measured", self.date, runs, self.cpu_model or None, note, within, strain=tuple(self.strain.items())
             ),
         )
 

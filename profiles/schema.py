@@ -64,6 +64,7 @@ _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "cpu_model": ("node_type", _text),
     "note": ("note", _text),
     "interval": ("interval", _interval),
+    "spread": ("spread", number(0, 1000)),
     "strain": ("strain", _strain),
 }
 
@@ -92,7 +93,7 @@ def dump_entry(profile: Profile) -> dict[str, Any]:
     about = {key: getattr(profile.provenance, field) for key, (field, _) in _PROVENANCE.items()}
     plain = {key: list(part) if isinstance(part, tuple) else part for key, part in about.items()}
     plain["strain"] = dict(profile.provenance.strain)
-    return dump_profile(profile) | {key: part for key, part in plain.items() if part}
+    return dump_profile(profile) | {key: part for key, part in plain.items() if part or (key, part) == ("spread", 0.0)}
 
 
 def parse_profiles(data: dict[str, Any], source: str) -> dict[str, Profile]:

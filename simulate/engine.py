@@ -48,6 +48,7 @@ _NEW_JOB = np.zeros(1, layout.JOB)
 for _name in ("wait_for", "waiter", "next_waiter", "alt"):
     _NEW_JOB[_name] = -1
 _NEW_JOB["start"] = _NEW_JOB["finish"] = math.nan
+_NEW_JOB["scale"] = 1.0
 
 
 class Simulation:
@@ -225,8 +226,9 @@ class Simulation:
         np.copyto(self.world.buffer, self._fresh)
 
     def follow(
-        self, places: Array, keys: Array, wait_for: Array, caps: Array, cutoff: float = math.inf
-    ) -> tuple[float, float]:
+        self, places: Array, keys: Array, wait_for: Array, caps: Array, cutoff: float = math.inf,
+        scale: Array | None = None,
+    ) -> tuple[float, float]:  # fmt: skip
         """Run a given mapping from the beginning: (makespan s, energy J), both inf when cut off or stuck.
 
         Args:
@@ -234,12 +236,15 @@ class Simulation:
             keys: order of starting on a node, f8 [jobs]; the first in line blocks those behind it.
             wait_for: one more job to wait for, or -1, i8 [jobs].
             caps: threads that a node takes at most beside others, f8 [nodes].
-            cutoff: makespan beyond which the run is not finished.
+            cutoff: makespan beyond which the run is not finished; the tables then hold what ended before.
+            scale: how many times its work each job turns out to have, above 0, f8 [jobs]; None = once.
 
         Raises:
             InvariantError: a job is put on a node twice or on one that is not there, or waits for no job of these.
         """
         self.reset()
+        if scale is not None:
+            self.world.jobs["scale"] = scale
         scratch = self.scratch
         scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
         scratch.places[: len(self.world.placed)] = places

@@ -93,8 +93,11 @@ class ThreadGroup:
 class Provenance:
     """Where a profile's numbers come from: source is measured, given, predicted or default.
 
-    `interval`: between which times what is given here the service demand in isolation is, low <= 1 <= high; None = not
-    known. `strain`: what held the runs up that were measured, fact by fact; no model uses it.
+    Args:
+        interval: between which times what is given here the service demand in isolation is, low <= 1 <= high: two
+            standard deviations either way. It holds for all runs alike. None = not known.
+        spread: standard deviation of the isolated time from one run to the next, as a share of it; None = not known.
+        strain: what held the runs up that were measured, fact by fact; no model uses it.
     """
 
     source: str = "given"
@@ -103,6 +106,7 @@ class Provenance:
     node_type: str | None = None
     note: str = ""
     interval: tuple[float, float] | None = None
+    spread: float | None = None
     strain: tuple[tuple[str, float], ...] = ()
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from .job import Job
 
+#: With what probability a job ends within the times that a plan tells (see `Within`).
+LEVEL = 0.8
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -68,11 +71,23 @@ class RunnerUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """Times, in seconds from the start of the plan, between which a job ends with a probability of LEVEL, and between
+    which its run time is, as far as what it needs is known, and if the contention model is right (see `spread`).
+    """
+
+    earliest: float
+    latest: float
+    shortest: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedJob:
     """One job's place and forecast; times in seconds from the start of the plan.
 
     contention_slowdown = run time / isolated_run_time on that node type, of a job under way that of what is left; at
-    least 1.
+    least 1. `within`: None where its needs are not known with an interval, or it was not asked for.
     """
 
     id: str
@@ -83,11 +98,13 @@ class PlannedJob:
     contention_slowdown: float
     energy_j: float | None = None
     why: RunnerUp | None = None
+    within: Within | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole plan. `jobs` are in the workflow's order; `simulated_in` is seconds spent deciding and simulating."""
+    """A whole plan. `jobs` are in the workflow's order; `simulated_in` is seconds spent deciding and simulating;
+    `makespan_within`: as `Within`, None where the needs of a job are not known with an interval."""
 
     workflow: str
     cluster: str
@@ -101,3 +118,4 @@ class Plan:
     evaluations: int
     jobs: tuple[PlannedJob, ...]
     warnings: tuple[str, ...] = field(default=())
+    makespan_within: tuple[float, float] | None = None

@@ -17,10 +17,12 @@ from .errors import ConfigError
 from .job import Workflow
 from .kernels import layout
 from .objective import Objective
-from .plan import Plan, PlannedJob, RunnerUp
+from .plan import Plan, PlannedJob, RunnerUp, Within
 from .platform import Cluster
 from .policies.lookahead import LESS, Search, default_budget
+from .policies.moves import Candidate
 from .scaling import scaling_notes
+from .spread import within
 
 __all__ = ["POLICIES", "Objective", "Underway", "plan"]
 
@@ -61,7 +63,8 @@ def plan(
         available: names of nodes that take new jobs; None = all.
         engine: one of ENGINES. "interval": decided with the fluid what-ifs, then run in the paper's intervals, with
             `seed` for the jitter too.
-        explain: find each job's runner-up node and what it would have cost; not done beyond EXPLAINED_JOBS jobs.
+        explain: tell between which times jobs end (see `spread`), and find each job's runner-up node and what it would
+            have cost; the latter not beyond EXPLAINED_JOBS jobs.
         explanation_runs: the most simulations that this may take under `lookahead`.
 
     Raises:
@@ -75,7 +78,7 @@ def plan(
         unknown = next(kind.name for kind in cluster.types if kind.power is None)
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
-    explain = explain and len(workflow.jobs) <= EXPLAINED_JOBS
+    asked, explain = explain and engine == "fluid", explain and len(workflow.jobs) <= EXPLAINED_JOBS
     if engine not in ENGINES:
         raise ConfigError("engine", "", f"{engine!r} is unknown", ", ".join(ENGINES))
     if engine == "interval":
@@ -90,12 +93,13 @@ def plan(
         search = Search(simulation, objective, seed, budget, should_stop, optimal=bound)
         found = search.run()
         evaluations, truncated = found.evaluations, found.truncated
-        makespan, energy = found.makespan, found.energy_j
+        makespan, energy, mapping = found.makespan, found.energy_j, search.best
         why = _alternatives(simulation, search, makespan, explanation_runs) if explain else {}
     else:
         outcome = simulation.run(policy, explain=explain)
-        makespan, energy = outcome.makespan, outcome.energy_j
+        makespan, energy, mapping = outcome.makespan, outcome.energy_j, Candidate.of(simulation)
         why = _runner_ups(simulation) if explain else {}
+    told, whole = within(simulation, mapping, seed, evaluations) if asked else ({}, None)
     notes = tuple[str, ...]()
     if engine == "interval":
         outcome = interval.rerun(simulation, seed)
@@ -111,12 +115,15 @@ def plan(
         simulated_in=0.0,
         truncated=truncated,
         evaluations=evaluations,
-        jobs=_planned(simulation, why, set(done)),
+        jobs=_planned(simulation, why, told, set(done)),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
+        makespan_within=whole,
     )
 
 
-def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -> tuple[PlannedJob, ...]:
+def _planned(
+    simulation: Simulation, why: dict[int, RunnerUp], told: dict[int, Within], done: set[str]
+) -> tuple[PlannedJob, ...]:
     world, isolated = simulation.world, simulation.isolated
     powered = bool(world.count[layout.POWERED])
     start, finish = world.jobs["start"].tolist(), world.jobs["finish"].tolist()
@@ -141,6 +148,7 @@ def _planned(simulation: Simulation, why: dict[int, RunnerUp], done: set[str]) -
                 max(1.0, slowdown),
                 energy[i] if powered else None,
                 why.get(i),
+                told.get(i),
             )  # fmt: skip
         )
     return tuple(planned)

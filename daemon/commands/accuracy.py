@@ -17,7 +17,7 @@ from . import inputs
 if TYPE_CHECKING:
     from ..accuracy import Foretold
 
-_ENDINGS = (".svg", ".png")
+_ENDINGS = (".svg", ".png", ".csv")
 
 
 def accuracy(
@@ -25,7 +25,8 @@ def accuracy(
         Path | None, typer.Option("--journal", metavar="FILE", help="A daemon's journal.sqlite, with or without it.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw a picture: FILE.svg or .png.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="A picture, FILE.svg or .png, or all jobs: FILE.csv."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show every profile, however many there are.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON, with every job.")] = False,
@@ -36,14 +37,16 @@ def accuracy(
 ) -> int:
     """Compare what was foretold of the jobs that completed with what came true.
 
-    By contention model, policy and profile: the median and the 90 % quantile of the absolute errors of run times,
-    (actual - forecast) / actual; the bias (above 0: jobs take longer than foretold); the trend, in points from the
-    earlier half of the jobs to the later. The daemon is asked, or its journal read, of which the latest 10,000 jobs.
+    By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
+    of run times, (actual - forecast) / actual; the bias (above 0: jobs take longer than foretold); the trend, in points
+    from the earlier half of the jobs to the later; and the share that ran as long as their interval said, which should
+    be 80 %. The daemon is asked, or its journal read, of which the latest 10,000 jobs.
 
     \b
     Examples:
       pilotfish accuracy
       pilotfish accuracy --out accuracy.svg
+      pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
     _check(journal, out, socket)
@@ -56,7 +59,13 @@ def accuracy(
         from ..render.accuracy import show
 
         show(jobs, everything=everything)
-    if out is not None:
+    if out is not None and out.suffix.lower() == ".csv":
+        from ...simulate.formats.writing import write_whole
+        from ..accuracy import to_csv
+
+        write_whole(out, to_csv(jobs))
+        inputs.note(f"{len(jobs):,} jobs are in {out}")
+    elif out is not None:
         from ..plot import sheet
         from ..plot.accuracy import picture
 
@@ -74,6 +83,8 @@ def _check(journal: Path | None, out: Path | None, socket: str | None) -> None:
         raise inputs.bad("--out", f"{out.name!r} has no known ending (allowed: {', '.join(_ENDINGS)})")
     if not out.parent.is_dir():
         raise ConfigError(str(out), "", "cannot be written: there is no such folder")
+    if out.suffix.lower() == ".csv":
+        return
     from ..render.extras import demand
 
     demand("matplotlib", f"a {out.suffix.lower()}")

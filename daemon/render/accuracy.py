@@ -1,4 +1,4 @@
-"""How well jobs were foretold, as tables: by model, by policy, by profile.
+"""How well jobs were foretold, as tables: by model, by source of profiles, by policy, by profile.
 
 Rule: a list that is cut says what it leaves out; errors of twice and more are factors, as everywhere.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from ...simulate.plan import LEVEL
 from ..accuracy import KINDS, Accuracy, Foretold, accuracy, by, known
 from .outcome import signed
 from .screen import Screen
@@ -17,7 +18,7 @@ from .text import count, percent, times
 
 #: Profiles that are shown when not all are asked for.
 _MOST = 20
-_HEADS = ("JOBS", "MEDIAN", "90 %", "BIAS", "TREND")
+_HEADS = ("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE")
 
 
 def show(jobs: Sequence[Foretold], *, everything: bool) -> None:
@@ -39,13 +40,16 @@ def show(jobs: Sequence[Foretold], *, everything: bool) -> None:
         if left := len(groups) - len(shown):
             screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
         screen.put("")
+    if any(job.inside is not None for job in whole):
+        screen.put(f"inside    of the interval foretold, of the jobs that had one; {percent(LEVEL)} should be")
     if assumed := len(jobs) - len(whole):
         screen.put(f"default   {count(assumed, 'job')} of which nothing was known, counted as a profile alone")
 
 
 def _row(group: Accuracy) -> tuple[str, ...]:
     trend = "" if group.trend is None else f"{100 * group.trend:+.1f} points"
-    return (group.name, f"{group.jobs:,}", _size(group.median), _size(group.high), signed(group.bias), trend)
+    inside = "" if group.inside is None else percent(group.inside)
+    return (group.name, f"{group.jobs:,}", _size(group.median), _size(group.high), signed(group.bias), trend, inside)
 
 
 def _size(error: float) -> str:

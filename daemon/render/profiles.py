@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...simulate.formats.units import format_size
-from .text import clean, count
+from .text import clean, count, percent
 
 if TYPE_CHECKING:
     from ...profiles.classes import Classed
@@ -75,6 +75,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -
         "note": about.note,
         "control group": _strain(dict(about.strain)),
         "CPU seconds alone": _bounds(about.interval),
+        "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
         "runs": _scatter(known) if known else "",
     }
     lines(*(f"{key}: {value}" for key, value in facts.items() if value))

@@ -14,11 +14,14 @@ from typing import Any
 from rich.text import Text
 
 from ...simulate.formats.hostlist import fold
+from ...simulate.plan import LEVEL
+from ..accuracy import inside
 from ..endings import ending, mark
+from ..guard import Judged
 from ..outcome import relative_error
 from .outcome import failure, signed
 from .screen import Screen
-from .tables import Column, grid
+from .tables import Column, grid, known_to
 from .text import clean, count, percent, seconds, times
 
 _COLUMNS = (
@@ -29,6 +32,8 @@ _COLUMNS = (
     Column("ACTUAL", right=True),
     Column("ERROR", right=True),
 )
+#: Between FORECAST and ACTUAL, where one of the jobs has it.
+_KNOWN_TO, _AT = Column("KNOWN TO", right=True), 4
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 
 
@@ -66,9 +71,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
 
 
-def _why_fallback(median_error: float, bound: float, model: str) -> str:
+def _why_fallback(median_error: float, bound: float, model: str, source: str = "") -> str:
     missed = percent(median_error) if median_error < 1 else times(1 + median_error)
-    return f"fallback: forecasts by {model} missed by {missed} in the median; the bound is {percent(bound)}"
+    return f"fallback: {Judged(model, source)} missed by {missed}; the bound is {percent(bound)}"
 
 
 @dataclass
@@ -85,7 +90,12 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     head = f"{clean(workflow['id'])}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
     screen.put(Text(head, style="bold"))
     if jobs:
-        screen.put(grid(_COLUMNS, [_row(job, now) for job in jobs], screen.cells, ascii_only=screen.ascii_only))
+        columns, rows = list(_COLUMNS), [_row(job, now) for job in jobs]
+        if any(row[_AT] for row in rows):
+            columns.insert(_AT, _KNOWN_TO)
+        else:
+            rows = [row[:_AT] + row[_AT + 1 :] for row in rows]
+        screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
 
 
 def _not_completed(workflow: dict[str, Any]) -> int:
@@ -105,6 +115,7 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
         _state(job),
         fold(job["nodes"]) if job["nodes"] else "",
         "" if forecast is None else seconds(forecast),
+        "" if (within := job.get("forecast_run_within")) is None else known_to(within, forecast),
         "" if actual is None else seconds(actual) + ("" if ended else " so far"),
         _error(job, actual),
     )
@@ -144,6 +155,9 @@ def show_story(reply: dict[str, Any]) -> None:
     if error := _error(job, actual):
         assert actual is not None
         told.append(("forecast", f"{seconds(job['forecast_run_time'])}, took {seconds(actual)} ({error})"))
+        if within := job.get("forecast_run_within"):
+            where = "inside" if inside(actual, within) else "outside"
+            told.append(("", f"{where} of {seconds(within[0])} to {seconds(within[1])}, where {percent(LEVEL)} end"))
     told = [(label, clean(text)) for label, text in told if text]
     margin = max([8, *(len(label) for label, _ in told)]) + 4
     for label, text in told:

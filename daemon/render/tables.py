@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...simulate.formats.hostlist import fold
 from ...simulate.job import Workflow
-from ...simulate.plan import Plan, PlannedJob, RunnerUp
+from ...simulate.plan import LEVEL, Plan, PlannedJob, RunnerUp
 from ...simulate.platform import Cluster
 from .text import clean, count, decimals, duration, fit, joules, percent, seconds, width
 
@@ -73,24 +73,32 @@ def plan_table(plan: Plan, cells: int = 80, *, ascii_only: bool = False, everyth
     """Jobs by start time: place, times, slowdown by contention, and the next best place with its cost."""
     places = decimals(plan.makespan)
     jobs = sorted(plan.jobs, key=lambda job: (job.start_time, job.finish_time))
-    return grid(
-        (
-            Column("JOB", most=48),
-            Column("NODES", most=14),
-            Column("START s", right=True),
-            Column("FINISH s", right=True),
-            Column("SLOWDOWN", right=True),
-            Column("NEXT BEST", most=20),
-        ),
-        with_gap(jobs, lambda job: _plan_row(job, places), everything),
-        cells,
-        ascii_only=ascii_only,
+    told = any(job.within for job in jobs)
+    columns = (
+        Column("JOB", most=48),
+        Column("NODES", most=14),
+        Column("START s", right=True),
+        Column("FINISH s", right=True),
+        *((Column("KNOWN TO", right=True),) if told else ()),
+        Column("SLOWDOWN", right=True),
+        Column("NEXT BEST", most=16 if told else 20),
     )
+    rows = with_gap(jobs, lambda job: _plan_row(job, places, told), everything)
+    return grid(columns, rows, cells, ascii_only=ascii_only)
 
 
-def _plan_row(job: PlannedJob, places: int) -> tuple[str, ...]:
-    times = (f"{job.start_time:,.{places}f}", f"{job.finish_time:,.{places}f}")
+def _plan_row(job: PlannedJob, places: int, told: bool) -> tuple[str, ...]:
+    times = [f"{job.start_time:,.{places}f}", f"{job.finish_time:,.{places}f}"]
+    if told:
+        times.append(known_to((job.within.earliest, job.within.latest), job.finish_time) if job.within else "")
     return (job.id, fold(job.nodes), *times, f"{job.contention_slowdown:.2f}", _next_best(job.why, places))
+
+
+def known_to(within: tuple[float, float], foretold: float) -> str:
+    """How much less or more than foretold it may be: `-4 +12 %`."""
+    below, above = (100 * abs(bound / max(foretold, 1e-9) - 1) for bound in within)
+    places = 1 if max(below, above) < 0.95 else 0
+    return f"-{below:,.{places}f} +{above:,.{places}f} %"
 
 
 def _next_best(why: RunnerUp | None, places: int) -> str:
@@ -154,9 +162,19 @@ def summary(plan: Plan, cluster: Cluster) -> list[str]:
         first = f"makespan  {seconds(plan.makespan, decimals(plan.makespan))}, {bound(plan)}"
     return [
         first,
+        *_known(plan),
         f"energy    {energy(plan, cluster)}",
         f"decided   in {duration(plan.simulated_in)}{effort}{cut}",
     ]
+
+
+def _known(plan: Plan) -> list[str]:
+    """The line about the makespan's interval, or what KNOWN TO means where only jobs have one."""
+    if plan.makespan_within is None:
+        meaning = f"known to  as far as the jobs' needs are known: {percent(LEVEL)} end within"
+        return [meaning] if any(job.within for job in plan.jobs) else []
+    low, high = (seconds(bound, decimals(bound)) for bound in plan.makespan_within)
+    return [f"known to  {low} to {high} with {percent(LEVEL)}, as far as the jobs' needs are known"]
 
 
 def replicates(drawn: Replicated) -> list[str]:

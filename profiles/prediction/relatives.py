@@ -17,6 +17,8 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name that says on how much of the machine it ran: variables for threads, nodes.
 _EXTENT = re.compile(r"(?: [A-Z_]+=\S*)*(?: on [0-9]+ nodes)?$")
 _LOW, _HIGH = 0.1, 0.9
+#: From those quantiles to two standard deviations of a normal distribution, which is what an interval is.
+_TO_INTERVAL = 2.0 / 1.2816
 
 
 def program(name: str) -> str | None:
@@ -61,6 +63,7 @@ def predicted(
     middle, low, high = WEIGHTS.quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
     most = WEIGHTS.quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
+    interval = max(0.0, 1.0 - _TO_INTERVAL * (1.0 - low / middle)), 1.0 + _TO_INTERVAL * (high / middle - 1.0)
     dates = [one.provenance.date for one in used if one.provenance.date]
     commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
     return replace(
@@ -74,6 +77,8 @@ def predicted(
             sum(one.provenance.runs for one in used),
             model.provenance.node_type,
             f"from {commands} of the same {common}; alone they took {low:.4g} to {high:.4g} s",
+            interval if len(used) > 1 else None,
+            model.provenance.spread or 0.0,
         ),
     )
 

@@ -5,9 +5,10 @@ Rule: what is written can be read back as the same plan.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from ..plan import Plan, PlannedJob, RunnerUp
+from ..plan import Plan, PlannedJob, RunnerUp, Within
 from .hostlist import expand
 from .reading import check_schema
 from .shape import Convert, build, from_source, listed, name, number, text, whole
@@ -28,14 +29,16 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             "contention_slowdown": job.contention_slowdown,
             "energy_j": job.energy_j,
             "why": None if job.why is None else {"nodes": list(job.why.nodes), "cost_s": job.why.cost_s},
+            "within": None if job.within is None else asdict(job.within),
         }
         for job in plan.jobs
     ]
     return {
         "schema": "pilotfish/plan/v1",
-        **{key: getattr(plan, key) for key in _PLAN if key not in ("jobs", "warnings")},
+        **{key: getattr(plan, key) for key in _PLAN if key not in ("jobs", "warnings", "makespan_within")},
         "jobs": jobs,
         "warnings": list(plan.warnings),
+        "makespan_within": None if plan.makespan_within is None else list(plan.makespan_within),
     }
 
 
@@ -57,6 +60,15 @@ def _node(value: Any) -> str:
 
 
 _nodes = listed(_node, least=1)
+
+def _pair(value: Any) -> tuple[float, float]:
+    bounds = listed(_amount)(value)
+    if len(bounds) != 2 or bounds[0] > bounds[1]:
+        raise bad(found(value), "[low, high], seconds")
+    return bounds[0], bounds[1]
+
+
+_WITHIN: dict[str, Convert[Any]] = dict.fromkeys(("earliest", "latest", "shortest", "longest"), _amount)
 _RUNNER_UP: dict[str, Convert[Any]] = {"nodes": _nodes, "cost_s": number(-LARGEST, LARGEST)}
 _JOB: dict[str, Convert[Any]] = {
     "id": name,
@@ -67,8 +79,9 @@ _JOB: dict[str, Convert[Any]] = {
     "contention_slowdown": _amount,
     "energy_j": _or_none(_amount),
     "why": _or_none(lambda value: build(RunnerUp, _RUNNER_UP, value, _RUNNER_UP)),
+    "within": _or_none(lambda value: build(Within, _WITHIN, value, _WITHIN)),
 }
-_JOB_NEEDS = tuple(key for key in _JOB if key not in ("energy_j", "why"))
+_JOB_NEEDS = tuple(key for key in _JOB if key not in ("energy_j", "why", "within"))
 
 
 def _job(value: Any) -> PlannedJob:
@@ -101,8 +114,9 @@ _PLAN: dict[str, Convert[Any]] = {
     "evaluations": whole(0, 2**53),
     "jobs": _jobs,
     "warnings": listed(text),
+    "makespan_within": _or_none(_pair),
 }
-_OPTIONAL: dict[str, Any] = {"evaluations": 0, "energy_j": None, "warnings": []}
+_OPTIONAL: dict[str, Any] = {"evaluations": 0, "energy_j": None, "warnings": [], "makespan_within": None}
 
 
 def parse_plan(data: dict[str, Any], source: str) -> Plan:

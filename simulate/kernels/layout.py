@@ -39,7 +39,7 @@ CLASS = _dtype("threads memory", "nodes group_start group_count spin name places
 GROUP = _dtype("count", "phase_start phase_count")
 PHASE = _dtype("work utilisation bandwidth", "")
 JOB = _dtype(
-    "key start finish energy alt_cost progress score",
+    "key start finish energy alt_cost progress score scale",
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt",
 )
 STRAND = _dtype("rem rate last finish", "job group phase part0 parts type local mark")

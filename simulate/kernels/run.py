@@ -140,7 +140,8 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
             touch(world, scratch, n, now)
             if strand.phase + 1 < world.groups[strand.group].phase_count:
                 strand.phase += 1
-                strand.rem = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
+                work = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
+                strand.rem = work * world.jobs[strand.job].scale
                 strand.rate, strand.last, strand.finish = 0.0, now, math.inf
             elif end_strand(world, scratch, s, now):
                 _release(world, strand.job, sequence, by_key)

@@ -145,7 +145,8 @@ def place(world, scratch, job, now):
             strand.parts += cls.nodes
             if own and (held > 0.0 or cls.nodes > 1):
                 j.left += 1
-                strand.phase, strand.rem = resume(world, strand.group, first_type, j.progress)
+                phase, left = resume(world, strand.group, first_type, j.progress)
+                strand.phase, strand.rem = phase, left * j.scale
         dealt += group.count
     _link(world, job)
 

@@ -133,21 +133,10 @@ class Search:
         outcome = self.simulation.run(policy, keys=keys, caps=caps)
         self.used += 1
         value = self.objective.value(outcome.makespan, outcome.energy_j, self.reference)
-        self.starts.append((value, self._candidate(caps)))
+        self.starts.append((value, Candidate.of(self.simulation, caps)))
         if value < self.best_value:
             self.best_value, self.best_end = value, (outcome.makespan, outcome.energy_j)
             self.best, self.best_run = self.starts[-1][1], (policy, keys, caps)
-
-    def _candidate(self, caps: Array | None) -> Candidate:
-        """The run that the tables hold, as a candidate: its mapping, its starts as order."""
-        world = self.simulation.world
-        keys = world.jobs["start"].copy()
-        return Candidate(
-            world.placed.copy(),
-            keys,
-            np.full(len(keys), -1),
-            np.full(len(world.nodes), math.inf) if caps is None else caps.copy(),
-        )
 
     # --- local search ---
     def _climb(self, start: Candidate, budget: int) -> None:

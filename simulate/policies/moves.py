@@ -33,6 +33,18 @@ class Candidate:
     wait_for: Array
     caps: Array
 
+    @classmethod
+    def of(cls, simulation: Simulation, caps: Array | None = None) -> Candidate:
+        """The run that the tables of a simulation hold: its mapping, its starts as order."""
+        world = simulation.world
+        keys = world.jobs["start"].copy()
+        return cls(
+            world.placed.copy(),
+            keys,
+            np.full(len(keys), -1),
+            np.full(len(world.nodes), math.inf) if caps is None else caps.copy(),
+        )
+
     def copy(self) -> Candidate:
         """An independent copy."""
         return Candidate(self.places.copy(), self.keys.copy(), self.wait_for.copy(), self.caps.copy())

@@ -2,7 +2,9 @@
 
 import pytest
 
-from pilotfish.daemon.guard import Guard, forecast_error
+from pilotfish.daemon.guard import Guard, Judged, forecast_error
+
+MEASURED, GIVEN, PREDICTED = (Judged("max-min", source) for source in ("measured", "given", "predicted"))
 
 
 @pytest.mark.parametrize(
@@ -15,11 +17,34 @@ def test_error_is_relative_to_what_happened(forecast, actual, error):
 def test_it_trips_on_a_full_window_only_and_returns_under_half_the_bound():
     guard = Guard(bound=0.4, window=3, fallback="slf")
     assert [guard.add(2.0), guard.add(2.0), guard.tripped] == [False, False, False]
-    assert guard.add(0.1) and guard.policy("mom") == "slf"
+    assert guard.add(0.1) and guard.policy("mom", ()) == "slf"
     assert not guard.add(0.3) and guard.tripped  # the median is 0.3: under the bound, not under its half
-    assert guard.add(0.1) and guard.policy("mom") == "mom"
+    assert guard.add(0.1) and guard.policy("mom", ()) == "mom"
 
 
 def test_disabled_it_measures_and_never_acts():
-    guard = Guard(bound=0.1, window=1, fallback="slf", enabled=False, errors=[("max-min", 9.0)])
-    assert guard.tripped and guard.median == 9.0 and guard.policy("let") == "let"
+    guard = Guard(bound=0.1, window=1, fallback="slf", enabled=False, errors=[(MEASURED, 9.0)])
+    assert guard.tripped and guard.median(MEASURED) == 9.0 and guard.policy("let", ["measured"]) == "let"
+
+
+def test_a_bad_guess_condemns_no_model():
+    guard = Guard(bound=0.5, window=2, fallback="slf")
+    assert [guard.add(9.0, PREDICTED), guard.add(9.0, PREDICTED)] == [False, True]
+    assert guard.policy("mom", ["measured", "given"]) == "mom"
+    assert guard.policy("mom", ["measured", "predicted"]) == "slf"
+    assert (guard.worst, str(guard.worst)) == (PREDICTED, "max-min on predicted profiles")
+
+
+def test_good_guesses_hide_no_model_that_is_wrong():
+    guard = Guard(bound=0.5, window=2, fallback="slf")
+    for _ in range(5):
+        guard.add(0.0, PREDICTED)
+    guard.add(0.9, MEASURED)
+    assert guard.add(0.9, MEASURED) and guard.policy("mom", ["measured"]) == "slf"
+    assert guard.add(0.9, GIVEN) is guard.add(0.0, PREDICTED) is False
+    assert guard.add(0.9, GIVEN) and guard.distrusted == {MEASURED, GIVEN}
+
+
+def test_what_an_older_journal_did_not_tell_apart_counts_for_all():
+    guard = Guard(bound=0.5, window=1, fallback="slf", errors=[(Judged("max-min"), 9.0)])
+    assert guard.policy("mom", ["predicted"]) == "slf"

@@ -6,12 +6,16 @@ from contextlib import closing
 
 import pytest
 
+from pilotfish.daemon.guard import Judged
 from pilotfish.daemon.journal import Journal, JournalError
 from pilotfish.daemon.queue import Forecast, Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.job import Workflow
 from pilotfish.simulate.plan import Cancel, Start
 from pilotfish.simulate.snapshot import JobState
+
+#: What the latest version added to the jobs.
+INTERVAL = ("forecast_earliest", "forecast_latest")
 
 
 @pytest.fixture
@@ -23,9 +27,10 @@ def filled(tmp_path, kit):
     journal.submit(submission, "nightly")
     entry = submission.entries["a"]
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
-    entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25), 111.0, 112.5
+    entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
-    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=[("max-min", 0.25), ("", 0.5)])
+    errors = [(Judged("max-min", "given"), 0.25), (Judged(), 0.5)]
+    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors)
     yield path, journal, submission
     journal.close()
 
@@ -40,7 +45,8 @@ def test_a_restart_finds_every_field_again(filled):
     assert again.story("w.1/a") == [
         {"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}
     ]
-    assert again.last_errors(1) == [("", 0.5)] and again.last_errors(9) == [("max-min", 0.25), ("", 0.5)]
+    assert again.last_errors(1) == [(Judged(), 0.5)]
+    assert again.last_errors(9) == [(Judged("max-min", "given"), 0.25), (Judged(), 0.5)]
     again.close()
 
 
@@ -110,14 +116,33 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(filled):
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("ALTER TABLE jobs DROP COLUMN since")
-        database.execute("ALTER TABLE errors DROP COLUMN model")
+        for table, column in (("errors", "model"), ("errors", "source"), *(("jobs", name) for name in INTERVAL)):
+            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("DROP TABLE books")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:
             entry = again.load().find("w.1/a")
             assert entry is not None and entry.state is JobState.RUNNING and entry.since is None
-            assert again.last_errors(9) == [("", 0.25), ("", 0.5)]
+            assert entry.forecast == Forecast(101.0, 111.0, 9.0, 1.25)
+            assert again.last_errors(9) == [(Judged(), 0.25), (Judged(), 0.5)]
+
+
+def test_a_journal_without_intervals_is_brought_up_to_date(filled):
+    path, journal, _ = filled
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for table, column in (("errors", "source"), *(("jobs", name) for name in INTERVAL)):
+            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        database.execute("PRAGMA user_version=3")
+    with closing(Journal(path)) as again:
+        loaded = again.load().submissions["w.1"]
+        assert loaded.entries["a"].forecast == Forecast(101.0, 111.0, 9.0, 1.25)
+        assert again.last_errors(9) == [(Judged("max-min"), 0.25), (Judged(), 0.5)]
+        entry = loaded.entries["a"]
+        entry.forecast = Forecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
+        again.save([entry])
+        assert again.find("w.1").entries["a"].forecast.run_within == (7.0, 14.0)
 
 
 def test_another_version_is_refused(filled):

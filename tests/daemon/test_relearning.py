@@ -16,7 +16,7 @@ from pilotfish.daemon import error_metrics, relearning
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.cycle import Cycle
 from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import FORGOTTEN, Guard
+from pilotfish.daemon.guard import FORGOTTEN, Guard, Judged
 from pilotfish.daemon.journal import Journal
 from pilotfish.daemon.memory import Memory
 from pilotfish.daemon.planning import Options
@@ -159,21 +159,22 @@ def test_a_waiting_job_keeps_its_cores_and_never_gets_stuck(threads, memory, fit
 
 def test_each_model_is_judged_by_its_own_jobs():
     guard = Guard(bound=0.5, window=2, fallback="slf")
+    mine, other = Judged("max-min", "measured"), Judged("none", "measured")
     for error in (0.9, 0.1, 0.1):
-        assert not guard.add(error, "max-min") and not guard.add(0.0, "none")
+        assert not guard.add(error, mine) and not guard.add(0.0, other)
     assert not guard.tripped
-    guard.add(0.9, "max-min")
-    assert guard.add(0.9, "max-min") and (guard.model, guard.median) == ("max-min", 0.9)
+    guard.add(0.9, mine)
+    assert guard.add(0.9, mine) and (guard.worst, guard.median(mine)) == (mine, 0.9)
     for _ in range(FORGOTTEN * guard.window - 1):
-        assert not guard.add(0.0, "none")
-    assert guard.add(0.0, "none") and not guard.tripped, "a model that nobody asks any more is forgotten"
+        assert not guard.add(0.0, other)
+    assert guard.add(0.0, other) and not guard.tripped, "a model that nobody asks any more is forgotten"
 
 
 def test_few_profiles_have_a_label_and_none_has_the_words_of_a_command(monkeypatch):
     monkeypatch.setattr(error_metrics, "MOST", 2)
     metrics = Metrics()
     for name in ("align", "cmd: login --password=secret", "third", "fourth", "align"):
-        metrics.errors.observe("max-min", name, 0.5)
+        metrics.errors.observe(Judged("max-min", "measured"), name, 0.5)
     found = {
         sample.labels["profile"]: sample.value
         for family in metrics.registry.collect()
@@ -183,4 +184,4 @@ def test_few_profiles_have_a_label_and_none_has_the_words_of_a_command(monkeypat
     assert len(found) == 3 and (found["align"], found["others"]) == (2, 2)
     assert not any("secret" in label for label in found)
     name = "pilotfish_model_forecast_error_ratio_count"
-    assert metrics.registry.get_sample_value(name, {"model": "max-min"}) == 5
+    assert metrics.registry.get_sample_value(name, {"model": "max-min", "source": "measured"}) == 5

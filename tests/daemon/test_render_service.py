@@ -67,10 +67,13 @@ def test_a_long_list_is_cut_and_says_so(shown):
     assert len(everything) > 800 and "--all" not in "\n".join(everything)
 
 
+WHOSE = {"model": "max-min", "source": "measured"}
+
+
 @pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
 def test_a_fallback_says_why(shown, error, missed):
-    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5, "model": "max-min"}})
-    assert lines[1] == f"fallback: forecasts by max-min missed by {missed} in the median; the bound is 50 %"
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5, **WHOSE}})
+    assert lines[1] == f"fallback: max-min on measured profiles missed by {missed}; the bound is 50 %"
 
 
 def test_nothing_to_show_is_one_line(shown):

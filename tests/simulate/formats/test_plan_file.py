@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.plan import parse_plan, plan_to_dict
-from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp
+from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Within
 
 amount = st.floats(0, 1e12)
 nodes = st.lists(st.sampled_from(["n1", "n2", "host.a"]), min_size=1, max_size=3, unique=True).map(tuple)
 jobs = st.builds(
-    lambda number, where, start, more, alone, slow, energy, why: PlannedJob(
-        f"job {number}", where, start, start + more, alone, slow, energy, why
+    lambda number, where, start, more, alone, slow, energy, why, within: PlannedJob(
+        f"job {number}", where, start, start + more, alone, slow, energy, why, within
     ),
     st.integers(0, 99),
     nodes,
@@ -26,6 +26,7 @@ jobs = st.builds(
     amount,
     st.none() | amount,
     st.none() | st.builds(RunnerUp, nodes, st.floats(-1e6, 1e6)),
+    st.none() | st.builds(Within, amount, amount, amount, amount),
 )
 plans = st.builds(
     Plan,
@@ -41,6 +42,7 @@ plans = st.builds(
     evaluations=st.integers(0, 10**6),
     jobs=st.lists(jobs, max_size=4, unique_by=lambda job: job.id).map(tuple),
     warnings=st.lists(st.text("ab \n", max_size=5), max_size=2).map(tuple),
+    makespan_within=st.none() | st.tuples(amount, amount).map(sorted).map(tuple),
 )
 
 
