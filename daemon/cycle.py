@@ -17,6 +17,7 @@ from ..adapters.base import Adapter
 from ..simulate.errors import PilotfishError
 from ..simulate.job import Job, Profile
 from ..simulate.plan import Action, Cancel, Plan, Rejection
+from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
 from .accuracy import model_of, profile_of
 from .apply import Applied, Applier, carry_out
@@ -97,6 +98,7 @@ class Cycle:
         self.learn: Callable[[list[JobView]], None] = lambda views: None
         self.relearn: Callable[[Mapping[str, Missed]], Mapping[str, Profile]] = lambda missed: {}
         self.know: Callable[[Job], Job] = lambda job: job
+        self.company: Callable[[Cluster], Cluster] = lambda cluster: cluster
         self.recheck_s = self._gap = recheck_s
         self._recheck_at = math.inf
         self._nodes: tuple[NodeState, ...] = ()
@@ -118,6 +120,7 @@ class Cycle:
         # 1. Observe: one snapshot, the only picture of the world that this cycle decides on.
         snapshot = self.adapter.snapshot()
         self.count(snapshot)
+        snapshot = dataclasses.replace(snapshot, cluster=self.company(snapshot.cluster))
         # 2. Fold it in: what started, ended or failed, and which intents came true.
         report.events = self._fold(snapshot)
         # 3. Decide, if anything has changed since the last plan.

@@ -57,7 +57,8 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
         guard = Guard(bound=math.inf, window=1, fallback=options.policy, enabled=False)
         recording = Recording(lambda line: None)
         cycle = Cycle(adapter, recording, journal, Metrics(), guard, options, time.monotonic)
-        cycle.know = Memory(profiles).named
+        memory = Memory(profiles)
+        cycle.know, cycle.company = memory.named, memory.company
         began = time.perf_counter()
         report = cycle.run()
         took = time.perf_counter() - began

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..profiles.measurement import Measurement
 from ..simulate.formats.workflow import default_warning
@@ -24,14 +24,6 @@ NOTHING: Mapping[str, Counted] = {}
 _LEAST_S = 1e-4
 #: Threads' worth of core time by which a measurement may exceed a whole number of threads.
 _SLACK = 0.15
-
-
-class Recorder(Protocol):
-    """Where measurements of jobs are kept."""
-
-    def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
-        """Add a run of a job."""
-        ...
 
 
 def rests_on_default(job: Job) -> bool:
@@ -76,21 +68,16 @@ def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
     return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
-def learn(
-    views: Iterable[JobView], record: Recorder, cpu_model: str = "", counted: Mapping[str, Counted] = NOTHING
-) -> int:
-    """Keep what completed jobs used, as the resource manager measured it; returns how many it kept.
+def taught(
+    views: Iterable[JobView], cpu_model: str = "", counted: Mapping[str, Counted] = NOTHING
+) -> list[tuple[Job, Measurement]]:
+    """What completed jobs that have a command used, as the resource manager measured it.
 
     Args:
         counted: by key, what counters said of some.
     """
-    kept = 0
-    for view in views:
-        measurement = measured(view, cpu_model, counted) if view.state is JobState.COMPLETED else None
-        if measurement is not None and view.job.command:
-            record.record_job(view.job, measurement)
-            kept += 1
-    return kept
+    found = ((view.job, measured(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
+    return [(job, run) for job, run in found if run is not None and job.command]
 
 
 def measured(view: JobView, cpu_model: str, counted: Mapping[str, Counted] = NOTHING) -> Measurement | None:

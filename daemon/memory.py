@@ -1,7 +1,8 @@
 """What the daemon learns from the jobs that it runs, and remembers for the next ones.
 
 Rule: only jobs that came without a profile of their own are given one and teach; a profile that was measured is
-replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job.
+replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job,
+nor is it waited for: what could not be written is written later.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..profiles.estimate import LATEST
+from ..profiles.scored import added
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Profile, Workflow
+from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView
-from .learned import NOTHING, learn, learnable, measured, rests_on_default, widened, with_learned
+from .learned import NOTHING, learnable, measured, rests_on_default, taught, widened, with_learned
 from .relearning import MOST, Missed
 from .render.text import count, percent, times
 
@@ -30,20 +33,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pilotfish.profiles")
 _Result = TypeVar("_Result")
+#: How long is waited for who has locked the store, seconds: a cycle waits meanwhile.
+PATIENCE_S = 0.2
+#: Runs that are held back at the most while the store cannot be written; the oldest are given up first.
+MOST_HELD = 1000
+#: After so many seconds it is tried again to write them.
+AGAIN_S = 10.0
 
 
 class Memory:
-    """The profile store in the file at `path`, opened on first use."""
+    """The profile store in the file at `path`, opened on first use.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._warned = path, False
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._warned, self._clock = path, False, clock
         self._watched: dict[str, deque[Measurement]] = {}
+        self._held: deque[tuple[Job, Measurement]] = deque(maxlen=MOST_HELD)
+        self._held_until = 0.0
+        self._scored: tuple[int, Cluster, Cluster] | None = None
 
     @cached_property
     def _store(self) -> ProfileStore:
         from ..profiles.store import ProfileStore
 
-        return ProfileStore(self._path)
+        return ProfileStore(self._path, PATIENCE_S)
 
     def recall(self, workflow: Workflow) -> Workflow:
         """The workflow with what earlier runs showed of jobs that came without a profile, or let expect of them."""
@@ -65,12 +81,41 @@ class Memory:
         from ..profiles.watch import cpu_model
 
         views = list(views)
-        mine = [view for view in views if _teaches(view.job)]
-        if mine:
-            self._try(lambda: learn(mine, self._store, cpu_model(), counted), 0)
+        self._held.extend(taught((view for view in views if _teaches(view.job)), cpu_model(), counted))
+        self.write()
         for view in views:
             if self.learns(view.job) and not _teaches(view.job):
                 self._watch(view.job.profile.name, measured(view, cpu_model(), counted))
+
+    def write(self) -> None:
+        """Write what is held back."""
+        written = self._try(self._written, False)
+        if written:
+            self._held.clear()
+        self._held_until = self._clock() + AGAIN_S
+
+    def _written(self) -> bool:
+        if self._held:
+            self._store.record_jobs(self._held)
+        return True
+
+    def company(self, cluster: Cluster) -> Cluster:
+        """The nodes with what programs cost each other by their relative scores; the same object while that stays."""
+        if self._held and self._clock() >= self._held_until:
+            self.write()
+        return self._try(lambda: self._with_scores(cluster), cluster)
+
+    def _with_scores(self, cluster: Cluster) -> Cluster:
+        version, last = self._store.version, self._scored
+        if last is not None and last[1] is cluster and last[0] == version:
+            return last[2]
+        found = self._store.scored(cluster)
+        if last is not None and last[1] is cluster and last[2].types == found.types:
+            found = last[2]
+        elif pairs := added(cluster, found):
+            log.info("%s of programs slow each other by their relative scores", count(pairs, "pair"))
+        self._scored = version, cluster, found
+        return found
 
     def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
         """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""
@@ -107,7 +152,7 @@ class Memory:
             result = do()
         except ConfigError as error:
             if not self._warned:
-                log.warning("the profile store cannot be used, nothing is learned: %s", error)
+                log.warning("the profile store cannot be used, what jobs show is written later: %s", error)
             self._warned = True
             return otherwise
         self._warned = False

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Capabilities
-from ..profiles.classes import classify_on
+from ..profiles.classes import classify_on, told
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.fits import never_fits
 from ..simulate.job import Workflow
@@ -195,8 +195,7 @@ class Requests:
             "forecast_finish_time": entry.expected,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
             "profile": profile_of(entry.job),
-            "class": str(classed.kind) if classed.kind else None,
-            "class_why": classed.why,
+            **told(classed),
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }

@@ -139,11 +139,12 @@ class Service:
         memory = Memory(self._profile_store(stack))
         self._cycle.story.relearning = self._relearning()
         if not self._dry:
+            stack.callback(memory.write)
             beside = Beside(self._alongside(), memory)
             stack.callback(beside.close)
             self._cycle.count, self._cycle.learn = beside.look, beside.keep
             self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
-        self._cycle.know = memory.named
+        self._cycle.know, self._cycle.company = memory.named, memory.company
         requests = Requests(
             self._cycle,
             self._journal,

@@ -14,6 +14,7 @@ from enum import StrEnum
 from ..simulate.job import Profile
 from ..simulate.platform import Cluster, NodeType
 from ..simulate.scaling import group_phases, measured_type
+from . import library
 
 #: Utilisation below which a thread sleeps, and from which on it is busy.
 SLEEPS, BUSY = 0.5, 0.8
@@ -21,6 +22,7 @@ SLEEPS, BUSY = 0.5, 0.8
 LITTLE, MUCH = 0.25, 1.0
 #: Instructions a cycle below which a core that moves few bytes waits for each of them.
 SLOW_IPC = 1.0
+UNKNOWN = "unknown"
 #: Share of a job's time that a part must have to count.
 LEAST = 0.1
 
@@ -43,7 +45,17 @@ class Classed:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.kind or 'unknown'}: {self.why}"
+        return f"{self.name}: {self.why}"
+
+    @property
+    def name(self) -> str:
+        """The class in a word; `unknown`."""
+        return str(self.kind or UNKNOWN)
+
+
+def told(classed: Classed) -> dict[str, str | None]:
+    """A class as answers and documents have it; None = unknown."""
+    return {"class": classed.kind and str(classed.kind), "class_why": classed.why}
 
 
 def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = None) -> Classed:
@@ -69,6 +81,11 @@ def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -
     origin = measured_type(profile, cluster)
     where = next((cluster.nodes[cluster.index[name]].type for name in nodes if name in cluster.index), None)
     return classify(profile, where or origin or cluster.types[0], origin)
+
+
+def classify_there(profile: Profile) -> Classed:
+    """The class on the type of node where it was measured, if that is shipped with pilotfish."""
+    return classify(profile, library.node_types().get(profile.measured_on or ""))
 
 
 def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> list[Classed]:

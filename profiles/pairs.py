@@ -33,21 +33,25 @@ _SCORES: dict[str, Convert[Any]] = {
     "rounds": whole(1, 10**9),
     "date": lambda value: text(value) if value else "",
     "cpu_model": lambda value: text(value) if value else "",
+    "node_type": lambda value: name(value) if value else None,
 }
+_NEEDED = ("name", "levels", "pressure", "rounds", "date", "cpu_model")
 #: What is written beside the scores for those who read them, and follows from them.
 _TOLD = ("source", "co_run_inflation")
 
 
 def read_scores(path: str | Path) -> Scores:
     """Return the scores in a file that `profile corun --json` wrote. Raises ConfigError."""
+    return from_source(str(path), parse_scores, check_schema(read_document(path), "corun", str(path)))
 
-    def scores(data: dict[str, Any]) -> Scores:
-        return build(Scores, _SCORES, {key: part for key, part in data.items() if key not in _TOLD}, tuple(_SCORES))
 
-    found = from_source(str(path), scores, check_schema(read_document(path), "corun", str(path)))
+def parse_scores(data: dict[str, Any]) -> Scores:
+    """Return the scores that `Scores.to_dict` wrote. Raises ConfigError."""
+    told = {key: part for key, part in mapping(data).items() if key not in _TOLD}
+    found: Scores = build(Scores, _SCORES, told, _NEEDED)
     rising = [level.pressure for level in found.levels]
     if rising != sorted(set(rising)):
-        raise ConfigError(str(path), "levels", "pressures do not rise", "each pressure once, by rising pressure")
+        raise ConfigError("", "levels", "pressures do not rise", "each pressure once, by rising pressure")
     return found
 
 

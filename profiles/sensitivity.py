@@ -60,6 +60,7 @@ class Scores:
         levels: by rising pressure; the last one is the streamer's full pressure.
         pressure: the pressure of a streamer that slows a second one as the program does; None = none does.
         rounds: how often each was run.
+        date: ISO 8601; cpu_model: the processor; node_type: the cluster file's name for such nodes, where it was told.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Scores:
     rounds: int
     date: str = ""
     cpu_model: str = ""
+    node_type: str | None = None
 
     @property
     def sensitivity(self) -> float:

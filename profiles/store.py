@@ -1,40 +1,35 @@
-"""The store of profiles: named profiles and every run that was measured, in one SQLite file.
+"""The store of profiles: named profiles, the runs behind them, and relative scores, in one SQLite file.
 
-Rule: nothing is lost. A file that is not a sound store is left as it is and named in the error; runs are
-only ever added, or marked as aged; a write is one transaction. Processes may read and write at once (WAL); in
-one process, threads may share it.
+Rule: nothing that counts is lost. Runs are added, or marked as aged, and dropped when newer ones have long taken their
+place (see `bounded`); what is written together is there whole or not at all.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..simulate.errors import ConfigError, InvalidJobError
 from ..simulate.formats.shape import from_source, inside
 from ..simulate.formats.shape import name as as_name
 from ..simulate.job import Job, Profile
+from ..simulate.platform import Cluster
 from . import library
+from .bounded import EVERY, Dropped, drop_commands, drop_runs, dropped, superfluous
 from .estimate import Statistics, estimate, statistics
 from .measurement import Measurement
+from .pairs import parse_scores
 from .prediction import relatives
 from .schema import dump_entry, parse_entry, read_profiles, write_text
+from .scored import with_scores
+from .sensitivity import Scores
 from .signature import signature
+from .store_file import StoreFile, has_table
 
-APPLICATION_ID = 0x70666973  # "pfis"
-VERSION = 1
-BUSY_S = 10.0
-_TABLES = """
-CREATE TABLE profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID;
-CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL);
-CREATE INDEX run_of ON run (name, id);
-"""
+#: How long a command waits for who has locked the store, seconds.
+PATIENCE_S = 10.0
 #: "!" is what comes after a blank.
 _OF_PROGRAM = """
 SELECT name FROM run WHERE name = ? OR name >= ? AND name < ? GROUP BY name ORDER BY MAX(id) DESC LIMIT 1000
@@ -46,19 +41,28 @@ class ProfileStore:
 
     Args:
         path: the SQLite file; it and its directory are made when something is first written.
+        patience_s: how long is waited for who has locked it, seconds.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, patience_s: float = PATIENCE_S) -> None:
         self.path = Path(path)
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        self._file = StoreFile(self.path, patience_s, self._forget)
+        self._forget()
+
+    def _forget(self) -> None:
         self._seen: dict[str, Profile | None] = {}
         self._ran: dict[str, tuple[str, Sequence[str]]] = {}
-        self._data_version = -1
+        self._scored: tuple[Scores, ...] | None = None
 
     def __call__(self, name: str) -> Profile | None:
         """Return the profile of that name: the store as the workflow reader wants it."""
         return self.get(name)
+
+    @property
+    def version(self) -> int:
+        """A number that is another one whenever the content may have changed. Raises ConfigError, as `get`."""
+        with self._file.reading():
+            return self._file.changes
 
     def get(self, name: str) -> Profile | None:
         """Return a profile of the store or of the shipped library, None if neither has it. O(1).
@@ -66,7 +70,7 @@ class ProfileStore:
         Raises:
             ConfigError: the file is not a sound store.
         """
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             if connection is not None and name not in self._seen:
                 row = connection.execute("SELECT document FROM profile WHERE name = ?", (name,)).fetchone()
                 self._seen[name] = self._profile(name, row[0]) if row else None
@@ -75,7 +79,7 @@ class ProfileStore:
 
     def own_names(self) -> list[str]:
         """Return the names in the store itself, sorted."""
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = (
                 connection.execute("SELECT name FROM profile ORDER BY name").fetchall() if connection else []
             )
@@ -90,7 +94,7 @@ class ProfileStore:
         check_name(profile.name)
         document = json.dumps(dump_entry(profile))
         parse_entry(profile.name, json.loads(document))
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", (profile.name, document, document)
             )
@@ -98,12 +102,12 @@ class ProfileStore:
     def record(self, name: str, measurement: Measurement) -> Profile | None:
         """Add a run and return the profile that all runs make; one that failed is only kept."""
         check_name(name)
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             self._add(connection, name, measurement)
             row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
             given = row[0] if row else None
             known = self._profile(name, given) if given else None
-            profile = estimate(name, self._runs(connection, name), known)
+            profile = estimate(name, self._bounded(connection, name), known)
             if profile is not None:
                 values = (name, json.dumps(dump_entry(profile)), given)
                 connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
@@ -119,7 +123,7 @@ class ProfileStore:
         """
         check_name(name)
         known = self.get(name)
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             for run in runs:
                 self._add(connection, name, run)
             row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
@@ -134,9 +138,46 @@ class ProfileStore:
                 connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
         return profile
 
+    def put_scores(self, scores: Scores) -> None:
+        """Keep a program's relative scores, in place of earlier ones of the same program on such a processor."""
+        check_name(scores.name)
+        document = json.dumps(scores.to_dict())
+        parse_scores(json.loads(document))
+        with self._file.writing() as connection:
+            values = (scores.name, scores.cpu_model, document)
+            connection.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?)", values)
+
+    def scores(self, name: str | None = None) -> tuple[Scores, ...]:
+        """Return the relative scores of one program, or of all, the oldest first."""
+        with self._file.reading() as connection:
+            if connection is None or not has_table(connection, "score"):
+                return ()
+            if self._scored is None:
+                rows = connection.execute("SELECT name, document FROM score").fetchall()
+                self._scored = tuple(sorted((self._score(*row) for row in rows), key=lambda one: (one.date, one.name)))
+            return tuple(one for one in self._scored if name is None or one.name == name)
+
+    def scored(self, cluster: Cluster, among: Collection[str] | None = None) -> Cluster:
+        """Return the cluster with what scored programs cost each other, see `scored`; itself where nothing is known.
+
+        Args:
+            among: names of profiles; None = all that were scored.
+        """
+        wanted = [one for one in self.scores() if among is None or one.name in among]
+        return with_scores(cluster, wanted, self._counted)
+
+    def _counted(self, name: str) -> bool:
+        profile = self.get(name)
+        return profile is not None and any(group.mean_bandwidth for group in profile.groups)
+
+    def dropped(self) -> list[Dropped]:
+        """Return how many runs and commands were dropped for their number so far."""
+        with self._file.reading() as connection:
+            return dropped(connection) if connection and has_table(connection, "dropped") else []
+
     def history(self, name: str) -> list[Measurement]:
         """Return every run recorded under a name, oldest first."""
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             return self._runs(connection, name) if connection else []
 
     def statistics(self, name: str) -> Statistics | None:
@@ -169,13 +210,19 @@ class ProfileStore:
             )
         return self.record(name, measurement)
 
+    def record_jobs(self, runs: Iterable[tuple[Job, Measurement]]) -> None:
+        """Add runs of jobs, each as `record_job` does, all or none."""
+        with self._file.writing():
+            for job, measurement in runs:
+                self.record_job(job, measurement)
+
     def import_file(self, path: str | Path) -> list[str]:
         """Store the profiles of a YAML or JSON file, all or none; return their names. Raises ConfigError."""
         return self.put_all(read_profiles(path))
 
     def put_all(self, profiles: Mapping[str, Profile]) -> list[str]:
         """Store profiles, all or none; return their names."""
-        with self._writing():
+        with self._file.writing():
             for profile in profiles.values():
                 self.put(profile)
         return list(profiles)
@@ -187,15 +234,12 @@ class ProfileStore:
 
     def close(self) -> None:
         """Let go of the file; the next call opens it again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection, self._seen, self._ran, self._data_version = None, {}, {}, -1
+        self._file.close()
 
     def _relatives(self, name: str) -> tuple[str, Sequence[str]]:
         """What a command has in common with those to go by, and their names; looked up once for all of its shape."""
         program, shape = relatives.program(name), relatives.shape(name)
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             if connection is None or program is None:
                 return "", ()
             if shape not in self._ran:
@@ -206,122 +250,38 @@ class ProfileStore:
     @staticmethod
     def _add(connection: sqlite3.Connection, name: str, measurement: Measurement) -> None:
         document = json.dumps(measurement.to_dict())
-        connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, document))
+        added = connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, document))
+        if added.lastrowid and added.lastrowid % EVERY == 0:
+            drop_commands(connection, measurement.date[:10])
+
+    def _bounded(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
+        """The runs of a name, without those that are too many, which are dropped."""
+        runs = self._runs(connection, name)
+        if excess := superfluous(runs):
+            ids = connection.execute("SELECT id FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
+            drop_runs(connection, [ids[place][0] for place in excess], runs[-1].date[:10])
+        return [run for place, run in enumerate(runs) if place not in excess]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
         try:
             return [Measurement.from_dict(json.loads(document)) for (document,) in rows]
         except (ValueError, TypeError, KeyError) as problem:
-            raise self._unsound(f"a run of {name!r} cannot be read: {problem}") from None
+            raise self._file.unsound(f"a run of {name!r} cannot be read: {problem}") from None
+
+    def _score(self, name: str, document: str) -> Scores:
+        try:
+            return parse_scores(json.loads(document))
+        except (ValueError, TypeError, ConfigError) as problem:
+            raise self._file.unsound(f"the scores of {name!r} cannot be read: {problem}") from None
 
     def _profile(self, name: str, document: str) -> Profile:
         try:
             return parse_entry(name, json.loads(document))
         except (ValueError, TypeError, ConfigError) as problem:
-            raise self._unsound(f"the profile {name!r} cannot be read: {problem}") from None
-
-    def _unsound(self, problem: str) -> ConfigError:
-        allowed = "a profile store of pilotfish; this file is left as it is: move it away to begin a new one"
-        return ConfigError(str(self.path), "", problem, allowed)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Give the open file, None if there is none yet; forget what others have changed."""
-        with self._lock, self._guard():
-            if self._connection is None and not self.path.exists():
-                yield None
-                return
-            connection = self._open()
-            (version,) = connection.execute("PRAGMA data_version").fetchone()
-            if version != self._data_version:
-                self._seen, self._ran, self._data_version = {}, {}, version
-            yield connection
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the open file inside one transaction; inside another `_writing`, the outer one's."""
-        with self._lock, self._guard():
-            connection = self._open()
-            if connection.in_transaction:
-                yield connection
-                return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.rollback()
-                raise
-            finally:
-                self._seen, self._ran = {}, {}
-
-    @contextlib.contextmanager
-    def _guard(self) -> Iterator[None]:
-        """Turn what SQLite and the file system complain of into one sentence for the operator."""
-        try:
-            yield
-        except sqlite3.OperationalError as problem:
-            raise ConfigError(str(self.path), "", f"the profile store cannot be used: {problem}") from None
-        except sqlite3.DatabaseError as problem:
-            raise self._unsound(f"not a sound profile store: {problem}") from None
-        except OSError as problem:
-            reason = f"the profile store cannot be used: {problem.strerror or problem}"
-            raise ConfigError(str(self.path), "", reason) from None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            connection = sqlite3.connect(self.path, BUSY_S, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check that the file is ours and of this version; lay out a new one."""
-        if self._identity(connection) == (0, 0) and self._is_empty(connection):
-            _switch_to_wal(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            if self._is_empty(connection):  # nobody was faster
-                for statement in _TABLES.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
-        application, version = self._identity(connection)
-        if application != APPLICATION_ID:
-            raise self._unsound("an SQLite file of another program")
-        if version != VERSION:
-            raise self._unsound(f"found schema version {version}, this pilotfish knows {VERSION}")
-
-    @staticmethod
-    def _identity(connection: sqlite3.Connection) -> tuple[Any, Any]:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        return application, version
-
-    @staticmethod
-    def _is_empty(connection: sqlite3.Connection) -> bool:
-        return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
+            raise self._file.unsound(f"the profile {name!r} cannot be read: {problem}") from None
 
 
 def check_name(name: str) -> None:
     """Raise ConfigError for a name that a profile cannot have."""
     from_source("profile", inside, "name", as_name, name)
-
-
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Set write-ahead logging; SQLite does not wait for others while it is switched, so this does."""
-    deadline = time.monotonic() + BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)

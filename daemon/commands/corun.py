@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ...simulate.errors import ConfigError
 from . import inputs
 
 
@@ -27,13 +29,18 @@ def corun(
     cpus: Annotated[
         str | None, typer.Option(metavar="LIST", help="CPUs it may use (default: all but the last).")
     ] = None,
+    node_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="This machine's node type in your cluster file.")
+    ] = None,
+    store: inputs.Store = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
     """Score how COMMAND and memory traffic slow each other.
 
     COMMAND is run alone, and beside a streamer of memory at three pressures: six times in each round. It is
     for machines without counters. Its standard output goes to standard error. The scores are relative to that
-    streamer on this machine; the last lines are for a node type.
+    streamer on this machine. They are kept in the profile store: what programs scored so cost each other, plans count
+    from then on, where the bandwidth of one of them is not known. The last lines are for a node type.
 
     \b
     Example:
@@ -51,6 +58,8 @@ def corun(
     except (CommandError, CoRunError) as error:
         inputs.note(str(error))
         raise typer.Exit(error.exit_code) from None
+    scores = replace(scores, node_type=node_type)
+    inputs.Profiles(store).store.put_scores(scores)
     if as_json:
         from .profile import print_json
 
@@ -63,15 +72,19 @@ def corun(
 
 def pairs(
     files: Annotated[
-        list[Path], typer.Argument(metavar="SCORES...", help="What `profile corun --json` printed, a file each.")
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="[SCORES...]", help="What `profile corun --json` printed; default: the store's scores."),
+    ] = None,
+    store: inputs.Store = None,
 ) -> None:
     """Say what scored programs cost each other, for a node type.
 
-    A program beside another one is taken to fare as beside a streamer of memory that presses as much.
+    A program beside another one is taken to fare as beside a streamer of memory that presses as much. Plans count it
+    without this, from the store.
 
     \b
-    Example:
+    Examples:
+      pilotfish profile pairs
       pilotfish profile corun --name align --json -- ./align.sh reads.fastq > align.json
       pilotfish profile pairs align.json sort.json
     """
@@ -79,7 +92,10 @@ def pairs(
     from ..render.corun import show_pairs
     from ..render.text import count
 
-    scores = [read_scores(file) for file in files]
+    keep = inputs.Profiles(store).store
+    scores = [read_scores(file) for file in files] if files else list(keep.scores())
+    if not scores:
+        raise ConfigError(str(keep.path), "", "no program is scored; see pilotfish profile corun")
     dates = sorted(one.date[:10] for one in scores)
     found = co_run_inflation(scores)
     for one in scores:

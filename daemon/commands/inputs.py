@@ -284,6 +284,16 @@ class Profiles:
 
         return with_learned(workflow, self.store.expected)
 
+    def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
+        """The nodes with what the workflow's programs cost each other by their relative scores, which is said."""
+        from ...profiles.scored import added
+        from ..render.text import count
+
+        found = self.store.scored(site, {job.profile.name for job in workflow.jobs})
+        if pairs := added(site, found):
+            note(f"{count(pairs, 'pair')} of programs slow each other by their relative scores (profile corun)")
+        return found
+
     def learn(self, submission: Submission, snapshot: Snapshot) -> None:
         """Keep what jobs that came without a profile used; a store that cannot be written is a warning."""
         keys = {entry.key for entry in submission.entries.values() if entry.job.id in self._unprofiled}
@@ -291,10 +301,10 @@ class Profiles:
         if not views:
             return
         from ...profiles.watch import cpu_model
-        from ..learned import learn
+        from ..learned import taught
 
         try:
-            learn(views, self.store, cpu_model())
+            self.store.record_jobs(taught(views, cpu_model()))
         except ConfigError as error:
             warn(f"what the jobs used is not kept: {error}")
 

@@ -103,7 +103,10 @@ def plan(
     if cluster is None or show_commands:
         raise inputs.bad("--cluster" if cluster is None else "--show-commands", _WORKFLOW[cluster is None])
     site = inputs.read_cluster(cluster)
-    flow = inputs.Profiles(store).read_workflow(workflow)
+    profiles = inputs.Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    if engine == "fluid":  # the other one has no pairs
+        site = profiles.scored(site, flow)
     inputs.load_simulator(engine)
     if compare:
         _compare(flow, site, wishes, as_json)

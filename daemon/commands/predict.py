@@ -108,6 +108,7 @@ def command(
       pilotfish predict command -- ./align.sh -n 8 reads.fastq
       pilotfish predict command --walltime 600 --json -- ./align.sh -n 8 reads.fastq
     """
+    from ...profiles.classes import classify_there, told
     from ...profiles.store import ProfileStore
     from ...simulate.job import DEFAULT_PROFILE, Job
     from ..paths import profile_store_path
@@ -123,13 +124,13 @@ def command(
 
         from ...profiles.schema import dump_entry
 
-        document = {"schema": "pilotfish/profiles/v1", "profiles": {found.name: dump_entry(found)}}
+        profiles = {found.name: dump_entry(found)}
+        document = {"schema": "pilotfish/profiles/v1", "profiles": profiles, **told(classify_there(found))}
         print(json.dumps(document, indent=2, allow_nan=False))
         return
-    from ...profiles.classes import classify
     from ..render.profiles import show_profile
 
-    show_profile(found, keep.statistics(found.name), classify(found, None))
+    show_profile(found, keep.statistics(found.name), classify_there(found))
 
 
 def _tell(found: Evaluation) -> None:

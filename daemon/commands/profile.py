@@ -17,6 +17,8 @@ from . import inputs
 from .corun import corun, pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...profiles.classes import Classed
     from ...profiles.measurement import Measurement
     from ...profiles.store import ProfileStore
@@ -36,6 +38,9 @@ Store = Annotated[
     typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+ForNodes = Annotated[
+    Path | None, typer.Option("--cluster", metavar="FILE", help="Class profiles for the nodes of this cluster file.")
+]
 ProfileName = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.")]
 
 
@@ -116,25 +121,30 @@ app.command()(pairs)
 
 
 @app.command("list")
-def list_(store: Store = None, as_json: AsJson = False) -> None:
-    """List the profiles of the store and of the shipped library."""
+def list_(cluster: ForNodes = None, store: Store = None, as_json: AsJson = False) -> None:
+    """List the profiles of the store and of the shipped library, with their classes (see show)."""
     keep = _store(store)
     own = set(keep.own_names())
     known = {name: profile for name in keep.names() if (profile := keep.get(name))}
+    classed = _classes(known.values(), cluster)
     if as_json:
-        print_json("profiles", profiles={name: _entry(profile) for name, profile in known.items()})
+        from ...profiles.classes import told
+
+        classes = {name: told(one) for name, one in zip(known, classed, strict=True)}
+        print_json("profiles", profiles={name: _entry(profile) for name, profile in known.items()}, classes=classes)
         return
     from ..render.profiles import show_list
+    from ..render.text import count
 
-    show_list(known, own)
+    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), own)
+    for gone in keep.dropped():
+        inputs.note(f"{count(gone.number, gone.what[:-1])} were dropped for their age so far, last on {gone.latest}")
 
 
 @app.command()
 def show(
     name: ProfileName,
-    cluster: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The cluster file whose nodes it is classed for.")
-    ] = None,
+    cluster: ForNodes = None,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
@@ -143,19 +153,28 @@ def show(
     The class is for the type of node on which it was measured, where that is in --cluster or shipped with pilotfish.
     """
     keep = _store(store)
-    profile = keep.get(name)
-    if profile is None:
+    profile, scores = keep.get(name), keep.scores(name)
+    if profile is None and not scores:
         from ...simulate.formats.shape import nearest
 
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
-    history, classed = keep.history(name), _classed(profile, cluster)
+    classed = _classes([profile], cluster)[0] if profile else None
     if as_json:
-        about = {"class": classed.kind and str(classed.kind), "class_why": classed.why}
-        print_json("profiles", profiles={name: _entry(profile)}, **about, runs=[run.to_dict() for run in history])
-        return
-    from ..render.profiles import show_profile
+        from ...profiles.classes import told
 
-    show_profile(profile, keep.statistics(name), classed)
+        runs = [run.to_dict() for run in keep.history(name)]
+        about = {**(told(classed) if classed else {}), "runs": runs, "scores": [one.to_dict() for one in scores]}
+        print_json("profiles", profiles={name: _entry(profile)} if profile else {}, **about)
+        return
+    from ..render.corun import show_kept
+    from ..render.profiles import lines, show_profile
+
+    if profile and classed:
+        show_profile(profile, keep.statistics(name), classed)
+    else:
+        lines(f"{name} is scored, and was not measured: pilotfish profile run measures")
+    for one in scores:
+        show_kept(one)
 
 
 @app.command("import")
@@ -246,13 +265,13 @@ def _imported(
     return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
 
 
-def _classed(profile: Profile, cluster: Path | None) -> Classed:
-    from ...profiles import library
-    from ...profiles.classes import classify, classify_on
+def _classes(profiles: Iterable[Profile], cluster: Path | None) -> list[Classed]:
+    from ...profiles.classes import classify_on, classify_there
 
-    if cluster is not None:
-        return classify_on(profile, inputs.read_cluster(cluster))
-    return classify(profile, library.node_types().get(profile.measured_on or ""))
+    if cluster is None:
+        return [classify_there(profile) for profile in profiles]
+    site = inputs.read_cluster(cluster)
+    return [classify_on(profile, site) for profile in profiles]
 
 
 def _store(path: Path | None) -> ProfileStore:

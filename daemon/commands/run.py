@@ -85,6 +85,7 @@ def run(
     _demand_commands(flow)
     inputs.working_directory()
     site = inputs.read_cluster(cluster) if cluster else inputs.this_machine(flow)
+    site = profiles.scored(site, flow)
     inputs.load_simulator()
     plan = wishes.plan(flow, site)
     for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):

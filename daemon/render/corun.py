@@ -29,17 +29,26 @@ def show_scores(scores: Scores) -> None:
         for level in scores.levels
     ]
     print_grid(_HEADINGS, rows, left=())
+    lines(*_told(scores), "")
+    show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
+
+
+def show_kept(scores: Scores) -> None:
+    """Print what is kept of a program's scores."""
+    where = f" on {scores.cpu_model}" if scores.cpu_model else ""
+    lines(*_told(scores), f"scored: {scores.rounds} x each, {scores.date[:10] or 'date not known'}{where}")
+
+
+def _told(scores: Scores) -> tuple[str, str]:
     last = scores.levels[-1]
     doubt = ", within noise" if last.least <= 1.0 else ""
     pressing = "unknown: it slows a streamer more than another one does"
     if scores.pressure is not None:
         pressing = f"{scores.pressure:.2f} of a streamer"
-    lines(
+    return (
         f"sensitivity: {scores.sensitivity:.3f}x beside a whole streamer (relative score{doubt})",
         f"pressure: {pressing} (relative score)",
-        "",
     )
-    show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
 
 
 def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...simulate.formats.units import format_size
-from .text import clean
+from .text import clean, count
 
 if TYPE_CHECKING:
     from ...profiles.classes import Classed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...profiles.measurement import Measurement
     from ...simulate.job import Profile, ThreadGroup
 
-_HEADINGS = ("profile", "threads x demand", "utilisation", "bandwidth", "memory", "source", "runs")
+_HEADINGS = ("profile", "demand", "used", "bandwidth", "memory", "class", "from")
 
 
 def show_run(name: str, measured: Measurement, known: Statistics | None) -> None:
@@ -79,19 +79,19 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -
     lines(*(f"{key}: {value}" for key, value in facts.items() if value))
 
 
-def show_list(profiles: Mapping[str, Profile], own: set[str]) -> None:
-    """Print profiles as a table; those that are not the store's own are the library's."""
+def show_list(profiles: Mapping[str, tuple[Profile, Classed]], own: set[str]) -> None:
+    """Print profiles and their classes as a table; those that are not the store's own are the library's."""
     rows = []
-    for name, profile in profiles.items():
-        origin = profile.provenance.source if name in own else "library"
-        runs = str(profile.provenance.runs) if name in own and profile.provenance.runs else ""
+    for name, (profile, classed) in profiles.items():
+        about = profile.provenance
+        origin = "library" if name not in own else count(about.runs, "run") if about.runs else about.source
         first = max(profile.groups, key=lambda group: group.count * group.demand)
         more = "+" if len(profile.groups) > 1 else ""
         demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
         rate = size(first.mean_bandwidth or None, rate=True)
         memory = size(profile.memory or None)
-        rows.append((name, demand, utilisation, rate, memory, origin, runs))
-    print_grid(_HEADINGS, rows, left=(0, 5))
+        rows.append((name, demand, utilisation, rate, memory, classed.name, origin))
+    print_grid(_HEADINGS, rows, left=(0, 5, 6))
 
 
 def lines(*texts: str) -> None:

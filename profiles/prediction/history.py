@@ -6,14 +6,13 @@ one person or program are compared by what they needed, others by the share of t
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Hashable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from .jobs import TRAITS, Asked, Prediction, at_most, of_limit
+from .weights import Weights
 
 #: What jobs must have in common, the most telling first.
 KINDS = (
@@ -32,16 +31,12 @@ KINDS = (
     ("walltime",),
     (),
 )
-#: So many of the latest jobs of a kind count, each this much less than the next one: two thirds of the weight is on the
-#: last 13, and a user who changes habits is followed after as many.
-LATEST, AGEING = 25, 0.95
+#: How many of the latest jobs of a kind count, and each how much of the next one (see docs/prediction.md).
+WEIGHTS = Weights(latest=50, ageing=0.98)
 #: The quantile that is predicted: above the median, as a job that outlasts its prediction does more harm than one that
 #: ends before it.
-QUANTILE = 0.65
+QUANTILE = 0.7
 _LOW, _HIGH = 0.1, 0.9
-_WEIGHTS = tuple(AGEING**age for age in range(1, LATEST + 1))
-#: The weight of so many jobs.
-_HELD = (0.0, *accumulate(_WEIGHTS))
 _NAMES = tuple(", ".join(kind) or "any job" for kind in KINDS)
 
 
@@ -52,14 +47,15 @@ class History:
 
     Args:
         quantile: (0, 1); the higher, the fewer jobs need more than predicted.
+        weights: of the latest jobs of a kind.
     """
 
-    def __init__(self, quantile: float = QUANTILE) -> None:
+    def __init__(self, quantile: float = QUANTILE, weights: Weights = WEIGHTS) -> None:
         if not 0 < quantile < 1:
             raise ValueError(f"quantile {quantile} is not between 0 and 1")
         self._wanted = (quantile, _LOW, _HIGH)
-        self._enough = enough(quantile)
-        self._kinds = [_Kind(kind) for kind in KINDS]
+        self._weights, self._enough = weights, weights.enough(quantile)
+        self._kinds = [_Kind(kind, weights.latest) for kind in KINDS]
 
     def predict(self, job: Asked) -> Prediction | None:
         """The quantile over the first kind with enough jobs in it; the limit where no job has ended yet."""
@@ -68,7 +64,8 @@ class History:
             return of_limit(job)
         place, latest = found
         scale = self._kinds[place].scale(job)
-        value, low, high = (at_most(bound * scale, job.limit) for bound in quantiles(latest, self._wanted))
+        bounds = self._weights.quantiles(latest, self._wanted)
+        value, low, high = (at_most(bound * scale, job.limit) for bound in bounds)
         return Prediction(value, _NAMES[place], len(latest), low, high)
 
     def _closest(self, job: Asked) -> tuple[int, Sequence[float]] | None:
@@ -91,7 +88,8 @@ class History:
 class _Kind:
     """The latest jobs that have some traits in common, by these traits."""
 
-    def __init__(self, traits: Sequence[str]) -> None:
+    def __init__(self, traits: Sequence[str], latest: int) -> None:
+        self._latest = latest
         self._key = _key_of([TRAITS.index(trait) for trait in traits])
         self._absolute = "user" in traits or "executable" in traits
         self._jobs: dict[Hashable, deque[float]] = {}
@@ -111,7 +109,7 @@ class _Kind:
             return
         jobs = self._jobs.get(place)
         if jobs is None:
-            jobs = self._jobs[place] = deque(maxlen=LATEST)
+            jobs = self._jobs[place] = deque(maxlen=self._latest)
         jobs.appendleft(value / self.scale(job))
 
     def _place(self, job: Asked) -> Hashable | None:
@@ -127,27 +125,3 @@ def _key_of(places: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
     if len(places) > 1:
         return itemgetter(*places)
     return lambda traits: tuple(traits[place] for place in places)
-
-
-def enough(quantile: float) -> int:
-    """So many jobs bear a quantile; `LATEST`, where even they do not."""
-    return next((jobs for jobs in range(1, LATEST) if _HELD[jobs] >= quantile * (1 + _HELD[jobs])), LATEST)
-
-
-def quantiles(newest_first: Iterable[float], wanted: Sequence[float]) -> list[float]:
-    """Upper bounds that the next value of a series keeps to with these probabilities, O(1).
-
-    The value to come has weight 1 and may be anything, each of the others weighs `AGEING` times the one after it; the
-    bound is the least value up to which there is so much of the whole weight, or the largest where they do not bear it.
-
-    Args:
-        newest_first: the values, 1 to `LATEST`.
-        wanted: probabilities in (0, 1).
-
-    Source: Barber, Candes, Ramdas and Tibshirani, "Conformal prediction beyond exchangeability" (Annals of Statistics
-    51(2), 2023), section 3.
-    """
-    pairs = sorted(zip(newest_first, _WEIGHTS, strict=False))
-    reached = list(accumulate(weight for _, weight in pairs))
-    last = len(pairs) - 1
-    return [pairs[min(bisect_left(reached, quantile * (1 + reached[-1])), last)][0] for quantile in wanted]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...simulate.job import Profile, Provenance, ThreadGroup
-from .history import LATEST, QUANTILE, enough, quantiles
+from .history import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name that says on how much of the machine it ran: variables for threads, nodes.
@@ -32,15 +32,15 @@ def shape(name: str) -> str:
 
 
 def chosen(name: str, relatives: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Those of the relatives to go by, at most `LATEST`, and what they have in common with the command.
+    """Those of the relatives to go by, at most `WEIGHTS.latest`, and what they have in common with the command.
 
     Args:
         relatives: names of commands of the same program, that which ran last first.
     """
-    alike = [other for other in relatives if shape(other) == shape(name)][:LATEST]
-    if len(alike) >= enough(QUANTILE):
+    alike = [other for other in relatives if shape(other) == shape(name)][: WEIGHTS.latest]
+    if len(alike) >= WEIGHTS.enough(QUANTILE):
         return "program and options", alike
-    others = [other for other in relatives if _extent(other) == _extent(name)][:LATEST]
+    others = [other for other in relatives if _extent(other) == _extent(name)][: WEIGHTS.latest]
     return ("program and options", alike) if len(alike) == len(others) else ("program", others)
 
 
@@ -54,13 +54,13 @@ def predicted(
         profiles: that of the one which ran last first; those of other kinds of nodes than its are left out.
         walltime: the user's limit, s; memory: the user's limit, bytes; None and 0: no limit.
     """
-    used = [one for one in profiles if one.measured_on == profiles[0].measured_on][:LATEST]
+    used = [one for one in profiles if one.measured_on == profiles[0].measured_on][: WEIGHTS.latest]
     if not used:
         return None
     times = [one.isolated_time for one in used]
-    middle, low, high = quantiles(times, (QUANTILE, _LOW, _HIGH))
+    middle, low, high = WEIGHTS.quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
-    most = quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
+    most = WEIGHTS.quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
     dates = [one.provenance.date for one in used if one.provenance.date]
     commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
     return replace(

@@ -10,35 +10,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from pilotfish.profiles.prediction.evaluate import PREDICTORS, Evaluation, evaluate
 from pilotfish.profiles.prediction.trace import traced
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.swf import read_swf
 from pilotfish.simulate.workload import Workload
 
+from .habits import WORLDS, made_up
 from .show import heading, table
-
-
-def habits(jobs: int, users: int = 200, programs: int = 4) -> Workload:
-    """Users with some programs each, which need about the same each time, and much less than is asked for."""
-    draw = np.random.default_rng(0)
-    user, program = draw.integers(users, size=jobs), draw.integers(programs, size=jobs)
-    typical = np.exp(draw.normal(7, 1.5, (users, programs)))
-    limit = 3600 * np.ceil(typical * draw.uniform(2, 8, typical.shape) / 3600)[user, program]
-    size = 2 ** draw.integers(0, 8, typical.shape)[user, program]
-    run = np.minimum(np.ceil(typical[user, program] * draw.lognormal(0, 0.5, jobs)), limit)
-    more = {"user": user.astype(float), "requested_time": limit, "wait_time": np.floor(draw.exponential(600, jobs))}
-    submit = np.cumsum(np.ceil(draw.exponential(60, jobs)))
-    return Workload(f"habits-{jobs:,}", np.arange(jobs), submit, run, limit, size, more=more)
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print errors of all predictors, one line a workload."""
     heading("Run times predicted at submission (mean absolute error, too low): history, last two jobs, estimate")
     rows = []
-    for workload in (habits(20_000 if quick else 250_000), *_given(traces)):
+    for workload in (made_up(WORLDS[0], 20_000 if quick else 250_000, 0), *_given(traces)):
         began = time.perf_counter()
         trace = traced(workload)
         evaluate(trace, ["history"])

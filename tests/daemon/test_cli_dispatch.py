@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.dispatch import Dispatch
 from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.learned import learn, measurement_of, rests_on_default, with_learned
+from pilotfish.daemon.learned import measurement_of, rests_on_default, taught, with_learned
 from pilotfish.daemon.outcome import outcome_of, outcome_to_dict
 from pilotfish.daemon.sequence import released_by
 from pilotfish.simulate.formats.workflow import default_warning
@@ -213,12 +213,6 @@ def test_a_profile_is_of_one_node():
 
 
 def test_only_jobs_that_completed_teach():
-    class Record:
-        kept: list = []
-
-        def record_job(self, job, measurement):
-            self.kept.append(job.id)
-
     usage = (("cpu_seconds", 1.0),)
-    assert learn([view(usage=usage), view(usage=usage, state=JobState.FAILED), view()], Record()) == 1
-    assert Record.kept == ["a"]
+    found = taught([view(usage=usage), view(usage=usage, state=JobState.FAILED), view()])
+    assert [(job.id, measured.cpu_s) for job, measured in found] == [("a", 1.0)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.baselines import Estimate, LastTwo
-from pilotfish.profiles.prediction.history import AGEING, LATEST, History, enough, quantiles
+from pilotfish.profiles.prediction.history import WEIGHTS, History
 from pilotfish.profiles.prediction.jobs import LIMIT, TRAITS, Asked
 from pilotfish.profiles.prediction.online import Observations, predict_all
 
@@ -72,20 +72,20 @@ def test_a_higher_quantile_predicts_no_less(observed):
         assert one is None or one.value <= other.value
 
 
-@given(st.lists(times, min_size=1, max_size=LATEST), st.floats(0.01, 0.99))
+@given(st.lists(times, min_size=1, max_size=WEIGHTS.latest), st.floats(0.01, 0.99))
 def test_a_bound_is_the_least_with_its_share_of_the_weight(values, wanted):
-    (found,) = quantiles(values, [wanted])
-    weights = AGEING ** np.arange(1, len(values) + 1)
+    (found,) = WEIGHTS.quantiles(values, [wanted])
+    weights = WEIGHTS.ageing ** np.arange(1, len(values) + 1)
     whole = weights.sum() + 1
     assert weights[np.array(values) < found].sum() / whole < wanted + 1e-9
     assert weights[np.array(values) <= found].sum() / whole >= wanted - 1e-9 or found == max(values)
 
 
-@given(st.lists(times, min_size=LATEST, max_size=LATEST, unique=True), st.floats(0.01, 0.99))
-def test_enough_jobs_are_those_whose_largest_bears_the_quantile(values, wanted):
-    jobs = enough(wanted)
-    weights = np.cumsum(AGEING ** np.arange(1, LATEST + 1))
-    assert jobs == LATEST or weights[jobs - 1] / (1 + weights[jobs - 1]) >= wanted
+@given(st.floats(0.01, 0.99))
+def test_enough_jobs_are_those_whose_largest_bears_the_quantile(wanted):
+    jobs = WEIGHTS.enough(wanted)
+    weights = np.cumsum(WEIGHTS.ageing ** np.arange(1, WEIGHTS.latest + 1))
+    assert jobs == WEIGHTS.latest or weights[jobs - 1] / (1 + weights[jobs - 1]) >= wanted
     assert jobs == 1 or weights[jobs - 2] / (1 + weights[jobs - 2]) < wanted
 
 
@@ -99,7 +99,7 @@ def test_a_job_does_not_learn_from_itself_nor_from_one_that_ends_as_it_is_submit
 
 def test_habits_that_change_are_followed():
     history = History(0.5)
-    for value in [10.0] * 100 + [50.0] * 14:
+    for value in [10.0] * 100 + [50.0] * (WEIGHTS.latest // 2):
         history.learn(job(), value)
     assert history.predict(job()).value == 50.0
 

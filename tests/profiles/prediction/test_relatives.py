@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.prediction.history import LATEST
+from pilotfish.profiles.prediction.history import WEIGHTS
 from pilotfish.profiles.prediction.relatives import chosen, predicted, program, shape
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
@@ -49,7 +49,7 @@ def test_those_with_the_same_options_are_chosen_where_there_are_enough():
     assert chosen("cmd: a -n 9", [*others, *alike[:1]]) == ("program", [others[0], alike[0]])
     assert chosen("cmd: a -n 9", alike[:1]) == ("program and options", alike[:1])
     assert chosen("cmd: a -n 9", [others[1]])[1] == []
-    assert len(chosen("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[1]) == LATEST
+    assert len(chosen("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[1]) == WEIGHTS.latest
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e6))

@@ -1,0 +1,85 @@
+"""The store does not grow for ever: what is dropped is old, counted, and nothing rests on it."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from pilotfish.daemon.__main__ import main
+from pilotfish.profiles import bounded
+from pilotfish.profiles.bounded import MOST_FAILED, MOST_RUNS, Dropped, drop_commands, superfluous
+from pilotfish.profiles.estimate import LATEST
+from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.job import Profile, ThreadGroup
+
+
+def run(demand=2.0, code=0):
+    return Measurement((ThreadGroup(1, demand),), demand, demand, demand, exit_code=code, date="2026-01-02T03:04:05Z")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    with closing(ProfileStore(tmp_path / "profiles.sqlite")) as opened:
+        yield opened
+
+
+def test_more_runs_are_kept_than_count():
+    assert MOST_RUNS >= 2 * LATEST
+    assert superfluous([run()] * MOST_RUNS + [run(code=1)] * MOST_FAILED) == []
+    failed_then_well = [run(code=1)] * (MOST_FAILED + 2) + [run()] * (MOST_RUNS + 1)
+    assert superfluous(failed_then_well) == [0, 1, MOST_FAILED + 2]
+
+
+def test_failures_do_not_push_out_what_ended_well(store, monkeypatch):
+    monkeypatch.setattr(bounded, "MOST_RUNS", 3)
+    monkeypatch.setattr(bounded, "MOST_FAILED", 2)
+    for demand in (1.0, 2.0, 3.0, 4.0):
+        store.record("job", run(demand))
+    for _ in range(5):
+        store.record("job", run(9.0, code=1))
+    assert [one.cpu_s for one in store.history("job")] == [2.0, 3.0, 4.0, 9.0, 9.0]
+    assert store.get("job").groups[0].demand == 3.0
+    assert store.dropped() == [Dropped("runs", 4, "2026-01-02")]
+
+
+def test_commands_that_ran_longest_ago_go_and_named_profiles_stay(store):
+    for name in ("cmd: old", "named", "cmd: given", "cmd: new", "cmd: newer"):
+        store.record(name, run())
+    store.put(Profile((ThreadGroup(1, 1.0),), name="cmd: given"))
+    with store._file.writing() as connection:
+        drop_commands(connection, "2026-02-03", most=2)
+    assert store.own_names() == ["cmd: given", "cmd: new", "cmd: newer", "named"]
+    assert store.history("cmd: old") == [] and len(store.history("named")) == 1
+    assert store.dropped() == [Dropped("commands", 2, "2026-02-03")]
+
+
+def test_commands_are_looked_at_once_in_so_many_runs(store, monkeypatch):
+    monkeypatch.setattr("pilotfish.profiles.store.EVERY", 5)
+    monkeypatch.setattr(bounded, "MOST_COMMANDS", 3)
+    monkeypatch.setattr(drop_commands, "__defaults__", (3,))
+    for i in range(10):
+        store.record(f"cmd: c{i}", run())
+    assert store.own_names() == ["cmd: c7", "cmd: c8", "cmd: c9"]
+
+
+def test_what_was_dropped_is_said(store, monkeypatch, capsys):
+    monkeypatch.setattr(bounded, "MOST_RUNS", 2)
+    for _ in range(5):
+        store.record("job", run())
+    assert main(["profile", "list"]) == 0
+    assert "3 runs were dropped" in capsys.readouterr().err
+
+
+def test_a_store_of_an_earlier_pilotfish_is_read_and_completed(store):
+    store.record("job", run())
+    store.close()
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("DROP TABLE score")
+        connection.execute("DROP TABLE dropped")
+    assert (store.scores(), store.dropped(), len(store.history("job"))) == ((), [], 1)
+    store.close()
+    store.record("job", run())
+    assert (store.scores(), store.dropped(), len(store.history("job"))) == ((), [], 2)
