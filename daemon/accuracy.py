@@ -1,4 +1,4 @@
-"""How far forecasts were from what came true, by profile, by contention model and by policy.
+"""How far forecasts were from what came true, by contention model, by policy, by class and by profile.
 
 Rule: only jobs that completed count, and what was assumed of a job of which nothing was known is no forecast of a model
 or a policy: it is counted by itself, as profile `default`. Errors are those of `outcome.relative_error`.
@@ -24,7 +24,8 @@ LATEST = 10_000
 TREND = 8
 #: What the name of a group is where the journal does not tell.
 NOT_TOLD = "not recorded"
-KINDS = ("model", "policy", "profile")
+_FIELDS = {"class": "job_class"}
+KINDS = ("model", "policy", "class", "profile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Foretold:
     profile: str | None = None
     model: str | None = None
     policy: str | None = None
+    job_class: str | None = None
 
     @property
     def error(self) -> float:
@@ -108,7 +110,7 @@ def by(kind: str, jobs: Sequence[Foretold]) -> list[Accuracy]:
     """One group for each name of a kind (see KINDS), those with the most jobs first. O(jobs log jobs)."""
     groups: dict[str, list[Foretold]] = {}
     for job in jobs if kind == "profile" else known(jobs):
-        groups.setdefault(getattr(job, kind) or NOT_TOLD, []).append(job)
+        groups.setdefault(getattr(job, _FIELDS.get(kind, kind)) or NOT_TOLD, []).append(job)
     found = [accuracy(name, members) for name, members in groups.items()]
     return sorted(found, key=lambda group: (-group.jobs, group.name))
 

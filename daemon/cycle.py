@@ -19,7 +19,7 @@ from ..simulate.job import Job, Profile
 from ..simulate.plan import Action, Cancel, Plan, Rejection
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState, JobView, NodeState, Snapshot
-from .accuracy import model_of, profile_of
+from .accuracy import profile_of
 from .apply import Applied, Applier, carry_out
 from .check import check, holds_nodes
 from .collector import collected_after
@@ -314,7 +314,7 @@ class Cycle:
                     self.queue.dirty[entry.key] = entry
         actions: list[Action] = []
         for start, planned in starts(plan, problem):
-            self.story.chose(problem.startable[start.key], planned, plan, model_of(planned.nodes, snapshot.cluster))
+            self.story.chose(problem.startable[start.key], planned, plan, snapshot.cluster)
             actions.append(start)
         return actions
 

@@ -312,4 +312,5 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
 
 def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
     told = json.loads(data or "{}")
-    return Foretold(key, time, forecast_s, actual_s, *(told.get(name) for name in ("profile", "model", "policy")))
+    about = (told.get(name) for name in ("profile", "model", "policy", "class"))
+    return Foretold(key, time, forecast_s, actual_s, *about)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..profiles.classes import classify_on
 from ..simulate.plan import Cancel, Plan, PlannedJob, Rejection, Start
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobState
@@ -81,8 +82,8 @@ class Story:
             self.outcomes[entry.intent] = "started" if entry.handed else "not started"
             entry.intent = None
 
-    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, model: str) -> None:
-        """Note that the plan starts a job now, with its forecast by a contention model, and the runner-up."""
+    def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, cluster: Cluster) -> None:
+        """Note that the plan starts a job now, with its forecast, contention model and class, and the runner-up."""
         entry.forecast = Forecast(
             self.now + planned.start_time,
             self.now + planned.finish_time,
@@ -95,7 +96,8 @@ class Story:
         data: dict[str, Any] = {
             "policy": plan.policy,
             "profile": profile_of(entry.job),
-            "model": model,
+            "model": model_of(planned.nodes, cluster),
+            "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
             "nodes": planned.nodes,
             "run_time": entry.forecast.run_time,
             "isolated_run_time": planned.isolated_run_time,

@@ -16,6 +16,7 @@ from rich.text import Text
 from ...simulate.formats.hostlist import fold
 from ..endings import ending, mark
 from ..outcome import relative_error
+from .classes import class_lines
 from .outcome import failure, signed
 from .screen import Screen
 from .tables import Column, grid
@@ -86,6 +87,7 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     screen.put(Text(head, style="bold"))
     if jobs:
         screen.put(grid(_COLUMNS, [_row(job, now) for job in jobs], screen.cells, ascii_only=screen.ascii_only))
+        screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
 
 
 def _not_completed(workflow: dict[str, Any]) -> int:
