@@ -1,4 +1,4 @@
-"""How far forecasts were from what came true, by contention model, by the source of profiles, by policy and by profile.
+"""How far forecasts were from what came true: by contention model, source of profiles, policy, class and profile.
 
 Rule: only jobs that completed count, and what was assumed of a job of which nothing was known is no forecast of a model
 or a policy: it is counted by itself, as profile `default`. Errors are those of `outcome.relative_error`.
@@ -35,7 +35,7 @@ _CSV = {
     "policy": "policy",
     "profile": "profile",
     "source": "source",
-    "class": "kind",
+    "class": "job_class",
     "end_time": "time",
     "forecast_s": "forecast_s",
     "actual_s": "actual_s",
@@ -44,7 +44,7 @@ _CSV = {
     "longest_s": "longest_s",
     "inside": "inside",
 }
-KINDS = ("model", "source", "policy", "profile")
+KINDS = ("model", "source", "policy", "class", "profile")
 #: Where profiles come from of which something was known: what guesses miss is no fault of a model.
 SOURCES = ("measured", "predicted", "given")
 
@@ -55,7 +55,7 @@ class Foretold:
 
     Args:
         time: when it ended, epoch seconds.
-        source: where its profile came from, one of SOURCES; kind: the class of the job (see `profiles.classes`).
+        source: where its profile came from, one of SOURCES; job_class: the class of the job (see `profiles.classes`).
         shortest_s, longest_s: between which it was foretold to run with a probability of LEVEL.
     """
 
@@ -67,7 +67,7 @@ class Foretold:
     model: str | None = None
     policy: str | None = None
     source: str | None = None
-    kind: str | None = None
+    job_class: str | None = None
     shortest_s: float | None = None
     longest_s: float | None = None
 
@@ -167,7 +167,7 @@ def by(kind: str, jobs: Sequence[Foretold]) -> list[Accuracy]:
     """One group for each name of a kind (see KINDS), those with the most jobs first. O(jobs log jobs)."""
     groups: dict[str, list[Foretold]] = {}
     for job in jobs if kind == "profile" else known(jobs):
-        groups.setdefault(getattr(job, kind) or NOT_TOLD, []).append(job)
+        groups.setdefault(getattr(job, _CSV[kind]) or NOT_TOLD, []).append(job)
     found = [accuracy(name, members) for name, members in groups.items()]
     return sorted(found, key=lambda group: (-group.jobs, group.name))
 

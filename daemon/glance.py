@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..adapters.base import Adapter
+from ..simulate.job import Job
 from ..simulate.plan import Plan, Rejection, Start
 from ..simulate.snapshot import JobState
 from .apply import Recording, describe
@@ -33,6 +34,7 @@ class Glance:
         actions: each as one line.
         waits: key -> why it is not planned.
         handed_over: jobs that wait and were handed over.
+        jobs: those that wait, by their keys.
     """
 
     plan: Plan | None
@@ -42,6 +44,7 @@ class Glance:
     rejected: tuple[Rejection, ...]
     waits: dict[str, str]
     handed_over: int
+    jobs: tuple[Job, ...]
 
 
 def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
@@ -80,6 +83,7 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
             tuple(report.rejected),
             waits,
             len(waiting),
+            tuple(replace(entry.job, id=key) for key, entry in waiting.items()),
         )
     finally:
         journal.close()

@@ -78,7 +78,7 @@ def taught(
         counted: by key, what counters said of some.
     """
     found = ((view.job, measured(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
-    return [(job, measurement) for job, measurement in found if measurement is not None and job.command]
+    return [(job, run) for job, run in found if run is not None and job.command]
 
 
 def measured(view: JobView, cpu_model: str, counted: Mapping[str, Counted] = NOTHING) -> Measurement | None:

@@ -86,7 +86,7 @@ class Story:
             entry.intent = None
 
     def chose(self, entry: Entry, planned: PlannedJob, plan: Plan, cluster: Cluster) -> None:
-        """Note that the plan starts a job now, with its forecast, and the runner-up."""
+        """Note that the plan starts a job now, with its forecast, contention model and class, and the runner-up."""
         within = (planned.within.earliest, planned.within.latest) if planned.within else None
         entry.forecast = Forecast(
             self.now + planned.start_time,
@@ -98,12 +98,11 @@ class Story:
         entry.expected = entry.forecast.finish_time
         self._queue.dirty[entry.key] = entry
         where = ", ".join(planned.nodes)
-        kind = classify_on(entry.job.profile, cluster, planned.nodes).kind
         data: dict[str, Any] = {
             "policy": plan.policy,
             "profile": profile_of(entry.job),
             "source": source_of(entry.job),
-            "class": str(kind) if kind else None,
+            "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
             "model": model_of(planned.nodes, cluster),
             "nodes": planned.nodes,
             "run_time": entry.forecast.run_time,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks import __main__ as runner
 
-HELPERS = {"instances", "plain_python", "show", "slurm_records"}
+HELPERS = {"choosing", "habits", "instances", "plain_python", "show", "slurm_records"}
 
 
 @pytest.mark.parametrize("name", runner.BENCHMARKS)

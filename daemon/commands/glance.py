@@ -86,7 +86,7 @@ def show(where: Source, *, commands: bool, as_json: bool, everything: bool) -> N
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
             seen = look(adapter, where.planning, _copy(where.profiles, Path(folder)))
         if as_json:
-            print(json.dumps(_document(seen, adapter), indent=2, allow_nan=False))
+            print(json.dumps(_document(seen, adapter, cluster), indent=2, allow_nan=False))
         else:
             _print(seen, adapter, cluster, commands=commands, everything=everything)
     for warning in seen.plan.warnings if seen.plan else ():
@@ -115,7 +115,9 @@ def _copy(store: Path, folder: Path) -> Path:
 
 
 def _print(seen: Glance, adapter: Adapter, cluster: Cluster, *, commands: bool, everything: bool) -> None:
+    from ..classed import classes_of
     from ..render import tables
+    from ..render.classes import class_lines
     from ..render.screen import Screen
     from ..render.text import clean, count
 
@@ -136,6 +138,7 @@ def _print(seen: Glance, adapter: Adapter, cluster: Cluster, *, commands: bool, 
     screen.put(*(f"dropped   {rejection.action.key}: {clean(rejection.reason)}" for rejection in seen.rejected))
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
+        screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
     if not seen.handed_over:
         screen.put("No job waits that was handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
 
@@ -149,7 +152,10 @@ def _waits(seen: Glance, everything: bool) -> list[str]:
     return [*lines[:_MOST_WAITS], f"{len(lines) - _MOST_WAITS} more wait: --all shows them"]
 
 
-def _document(seen: Glance, adapter: Adapter) -> dict[str, Any]:
+def _document(seen: Glance, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:
+    from ..classed import classes_of, with_classes
+
+    plan = seen.plan and with_classes(inputs.plan_to_dict(seen.plan), classes_of(seen.plan, seen.jobs, cluster))
     return {
         "schema": "pilotfish/glance/v1",
         "adapter": adapter.name,
@@ -158,5 +164,5 @@ def _document(seen: Glance, adapter: Adapter) -> dict[str, Any]:
         "commands": list(seen.commands),
         "waits": seen.waits,
         "rejected": {rejection.action.key: rejection.reason for rejection in seen.rejected},
-        "plan": inputs.plan_to_dict(seen.plan) if seen.plan else None,
+        "plan": plan,
     }

@@ -101,12 +101,16 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
     made = Record(id, key, flow, time.time(), directory / outputs)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
+        from ..classed import classes_of
+
         inputs.load_simulator()
-        plan = inputs.wishes("lookahead", "makespan", 0, None, 10.0).plan(flow, inputs.read_cluster(Path(to.cluster)))
+        site = inputs.read_cluster(Path(to.cluster))
+        plan = inputs.wishes("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
+        classes = classes_of(plan, flow.jobs, site)
         for job in (job for job in plan.jobs if job.id not in unknown):
             made.forecast[job.id] = {
                 "start": job.start_time, "run_time": job.finish_time - job.start_time, "nodes": list(job.nodes),
-                "slowdown": job.contention_slowdown,
+                "slowdown": job.contention_slowdown, **classes[job.id],
             }  # fmt: skip
     if hold:
         keys = {job.id: made.key_of(job.id) for job in flow.jobs}

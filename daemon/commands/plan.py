@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -116,7 +116,7 @@ def plan(
     if export in ("slurm", "oar"):
         print(_exporter(export)(made, flow, site), end="")
     elif as_json or export:
-        print(json.dumps(inputs.plan_to_dict(made), indent=2, allow_nan=False))
+        print(json.dumps(_document(made, flow, site), indent=2, allow_nan=False))
     else:
         _show(made, flow, site, everything, drawn)
     if gantt is not None:
@@ -157,7 +157,7 @@ def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool
     if as_json:
         document = {
             "schema": "pilotfish/comparison/v1",
-            "plans": [inputs.plan_to_dict(made) for made in plans],
+            "plans": [_document(made, flow, site) for made in plans],
         }
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -173,7 +173,9 @@ def _compare(flow: Workflow, site: Cluster, wishes: inputs.Wishes, as_json: bool
 
 
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
+    from ..classed import classes_of
     from ..render import chart, tables, terminal
+    from ..render.classes import class_lines
     from ..render.screen import Screen
 
     screen, picture = Screen(), chart.build(made, flow, site)
@@ -183,6 +185,13 @@ def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Re
         screen.put(note)
     bars = terminal.gantt(picture, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour)
     screen.put("", *bars, "", *tables.summary(made, site), *(tables.replicates(drawn) if drawn else ()))
+    screen.put(*class_lines(classes_of(made, flow.jobs, site), screen.cells))
+
+
+def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
+    from ..classed import classes_of, with_classes
+
+    return with_classes(inputs.plan_to_dict(made), classes_of(made, flow.jobs, site))
 
 
 def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:

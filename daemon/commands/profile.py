@@ -15,6 +15,7 @@ import typer
 from ...simulate.errors import ConfigError
 from . import inputs
 from .corun import corun, pairs
+from .export import export
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +31,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure what jobs need; list, show, import and export profiles.",
 )
-
-_ENDINGS = (".yaml", ".yml", ".json")
 
 Store = Annotated[
     Path | None,
@@ -223,21 +222,7 @@ def import_(
     lines(f"{count(len(names), 'profile')}: {', '.join(names)}")
 
 
-@app.command()
-def export(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="FILE.yaml or FILE.json; default: stdout.")
-    ] = None,
-    store: Store = None,
-) -> None:
-    """Write the store's own profiles as a file that `profile import` reads."""
-    if file is not None and file.suffix not in _ENDINGS:
-        raise inputs.bad("[FILE]", f"{file.name!r} has no known ending (allowed: {', '.join(_ENDINGS)})")
-    text = _store(store).export_text(as_json=file is not None and file.suffix == ".json")
-    if file is None:
-        print(text, end="")
-    else:
-        file.write_text(text, encoding="utf-8")
+app.command()(export)
 
 
 def _given(measured: Measurement, rate: float) -> Measurement:

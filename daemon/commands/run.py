@@ -95,9 +95,11 @@ def run(
     outcome, outputs, interrupted, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
     with unheard():
         if as_json:
+            from ..classed import classes_of, with_classes
             from ..outcome import outcome_to_dict
 
-            print(json.dumps(outcome_to_dict(outcome, outputs), indent=2, allow_nan=False))
+            document = with_classes(outcome_to_dict(outcome, outputs), classes_of(plan, flow.jobs, site))
+            print(json.dumps(document, indent=2, allow_nan=False))
         else:
             _show(outcome, flow, site, everything)
     _tell_failures(outcome, outputs, home)
@@ -214,6 +216,8 @@ def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, s
 
 
 def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
+    from ..classed import classes_of
+    from ..render.classes import class_lines
     from ..render.outcome import outcome_summary, outcome_table
     from ..render.screen import Screen
     from ..render.tables import header, left_out
@@ -223,7 +227,7 @@ def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) 
     screen.put(outcome_table(outcome, screen.cells, ascii_only=screen.ascii_only, everything=everything))
     if not everything and (note := left_out(len(outcome.jobs))):
         screen.put(note)
-    screen.put("", *outcome_summary(outcome))
+    screen.put("", *outcome_summary(outcome), *class_lines(classes_of(outcome.plan, flow.jobs, site), screen.cells))
 
 
 def _tell_failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]], home: Path) -> None:

@@ -35,7 +35,8 @@ class Record:
         time: of the submission, epoch seconds of this machine.
         outputs: folder of stdout and stderr.
         hold: job -> seconds from its submission to its begin time; empty: it was submitted without.
-        forecast: job -> start and run time (seconds, from the submission), slowdown and nodes, where it was planned.
+        forecast: job -> start and run time (seconds, from the submission), slowdown, nodes and class, where it was
+            planned.
         ids: job -> id in the resource manager, of those known to be there.
         ended: job -> how it ended, as it was last seen.
     """

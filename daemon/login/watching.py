@@ -16,8 +16,10 @@ from ...adapters.slurm.handover import Selection, Standing, hold_seconds, standi
 from ...adapters.slurm.own import OwnJobs, by_key
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.update import pin_of
+from ...profiles.classes import classify_there, told
 from ...simulate.errors import ConfigError
 from ...simulate.snapshot import JobState
+from ..accuracy import profile_of
 from .record import BEGUN, TAKEN_BACK, Record
 from .submitting import output_files
 
@@ -140,6 +142,10 @@ def job_reply(watched: Watched, name: str) -> dict[str, Any]:
         "contention_slowdown": forecast["slowdown"] if forecast else None,
         **(_seen(job) if job else _unseen(watched, name)),
     }
+    if record:
+        job_asked = record.workflow.jobs[record.workflow.index[name]]
+        reply |= {"profile": profile_of(job_asked), **told(classify_there(job_asked.profile))}
+        reply |= {key: forecast[key] for key in ("class", "class_why") if forecast and key in forecast}
     files = output_files(record, name) if record and reply["start_time"] is not None else None
     return reply | {"stdout": str(files[0]) if files else None, "stderr": str(files[1]) if files else None}
 

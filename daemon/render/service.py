@@ -19,6 +19,7 @@ from ..accuracy import inside
 from ..endings import ending, mark
 from ..guard import Judged
 from ..outcome import relative_error
+from .classes import class_lines
 from .outcome import failure, signed
 from .screen import Screen
 from .tables import Column, grid, known_to
@@ -96,6 +97,7 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
         else:
             rows = [row[:_AT] + row[_AT + 1 :] for row in rows]
         screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+        screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
 
 
 def _not_completed(workflow: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from ..plan import Plan, PlannedJob, RunnerUp, Within
 from .hostlist import expand
 from .reading import check_schema
-from .shape import Convert, build, from_source, listed, name, number, text, whole
+from .shape import Convert, build, from_source, listed, mapping, name, number, text, whole
 from .units import LARGEST, bad, found
 
 _amount = number(0, LARGEST)
@@ -82,10 +82,13 @@ _JOB: dict[str, Convert[Any]] = {
     "within": _or_none(lambda value: build(Within, _WITHIN, value, _WITHIN)),
 }
 _JOB_NEEDS = tuple(key for key in _JOB if key not in ("energy_j", "why", "within"))
+#: What may stand beside a job for those who read it: its class.
+_TOLD = ("class", "class_why")
 
 
 def _job(value: Any) -> PlannedJob:
-    job = build(PlannedJob, _JOB, value, _JOB_NEEDS)
+    told = {key: part for key, part in mapping(value).items() if key not in _TOLD}
+    job = build(PlannedJob, _JOB, told, _JOB_NEEDS)
     if job.finish_time < job.start_time:
         raise bad(found(job.finish_time), f"at least start_time, {job.start_time:g}", key="finish_time")
     return job

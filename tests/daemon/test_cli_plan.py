@@ -67,7 +67,8 @@ def test_a_plan_for_people(dag, lab, capsys):
     )
     assert any(line.startswith("makespan ") and "lower bound" in line for line in lines)
     assert any("unknown: node type small gives no power" in line for line in lines)
-    assert lines[-1].startswith("decided ")
+    assert lines[-2].startswith("decided ")
+    assert lines[-1] == "classes   5 mixed (source, job-0, job-1, ...)"
     assert "\x1b" not in said.out and all(line == line.rstrip() for line in lines)
 
 

@@ -5,9 +5,8 @@ import pytest
 
 from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate
 from pilotfish.profiles.prediction.trace import traced
-
-from ...benchmarks.choosing import choose
-from ...benchmarks.habits import WORLDS, made_up
+from tests.benchmarks.choosing import choose
+from tests.benchmarks.habits import WORLDS, made_up
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
