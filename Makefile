@@ -12,6 +12,7 @@ run: $(READY)
 
 test: $(READY) lint
 	@sh tests/real/prepare.sh
+	@$(BIN)/python -m pilotfish.simulate.kernels
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs
 
 lint: $(READY)

@@ -60,7 +60,7 @@ class Workload:
         for name in TIMES:
             if (row := _beyond(self, name)) is not None:
                 job, found = self.more.get("name", self.id)[row], float(getattr(self, name)[row])
-                raise ConfigError(self.name, f"job {job}, {name}", f"{found:g} seconds", f"at most {LONGEST:g}")
+                raise ConfigError(self.name, f"job {job}, {name}", f"{found!r} seconds", f"at most {LONGEST:g}")
 
     def __len__(self) -> int:
         return len(self.id)

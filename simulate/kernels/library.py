@@ -103,6 +103,12 @@ def load(kernel: str = "entry") -> Kernel:
     return call
 
 
+def warm(kernel: str) -> str:
+    """Compile a kernel if it is not yet, and return its name."""
+    load(kernel)
+    return kernel
+
+
 def _compile(kernel: str) -> bytes:
     """Object code of a kernel's `call` and everything it calls."""
     from .jit import object_code_only

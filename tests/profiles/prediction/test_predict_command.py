@@ -67,5 +67,6 @@ def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
     (tmp_path / "no.swf").write_bytes(b"\x00\xff not a trace\n")
     for path in (tmp_path / "no.swf", tmp_path / "none.swf"):
         assert main(["predict", "evaluate", "-w", str(path)]) == 1
-        assert len(capfd.readouterr().err.splitlines()) == 1
+        said = [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
+        assert len(said) == 1
     assert main(["predict", "evaluate", "-w", str(tmp_path / "dag.yaml")]) == 64

@@ -14,10 +14,10 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.formats.swf import read_swf
 from pilotfish.simulate.formats.swf_write import dump_swf
 from pilotfish.simulate.formats.writing import write_whole
-from pilotfish.simulate.workload import COLUMNS, Workload
+from pilotfish.simulate.workload import COLUMNS, LONGEST, Workload
 
-SECONDS = st.one_of(st.integers(0, 10**7).map(float), st.floats(0.0, 1e300))
-POSITIVE = st.one_of(st.integers(1, 10**7).map(float), st.floats(0.0, 1e300, exclude_min=True))
+SECONDS = st.one_of(st.integers(0, 10**7).map(float), st.floats(0.0, LONGEST))
+POSITIVE = st.one_of(st.integers(1, 10**7).map(float), st.floats(0.0, LONGEST, exclude_min=True))
 
 
 @st.composite
@@ -28,7 +28,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     def column(values: st.SearchStrategy[float]) -> np.ndarray:
         return np.array(draw(st.lists(values, min_size=count, max_size=count)))
 
-    numbers = st.floats(allow_nan=False, allow_infinity=False)
+    numbers = st.floats(-LONGEST, LONGEST)
     more = {name: column(numbers) for name in ("wait_time", "user", "queue", "allocated", "requested", "requested_time")
             if draw(st.booleans())}  # fmt: skip
     return Workload(
