@@ -91,8 +91,8 @@ def powered_world(
     count[tables.ORDER] = sorts
     count[Count.TOTAL] = count[Count.ROWS] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
-    count[[Count.FIRST_IDLE, Count.FIRST_BOOT]] = -1
-    world.clock[[tables.NOW, Clock.CREDITED, Clock.MEASURED]] = -math.inf
+    count[[Count.FIRST_IDLE, Count.FIRST_BOOT, Count.AHEAD]] = -1
+    world.clock[[tables.NOW, Clock.CREDITED, Clock.MEASURED, Clock.REACHED]] = -math.inf
     _set_powers(world, policy, powers)
     _set_limit(world, workload, policy.limit, powers)
     _set_keeper(world, policy)

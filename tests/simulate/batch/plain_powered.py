@@ -19,6 +19,8 @@ from pilotfish.simulate.workload import Workload
 
 #: What rounding alone owes is no debt: of a budget.
 TIE = 1e-12
+#: Nor has a mean risen that rounding alone raised: part of it.
+ROSE = 1e-9
 
 
 @dataclass
@@ -342,12 +344,13 @@ class Machine:
 
     def _turn(self, keeper: Inertial) -> None:
         mean, before = self.summed / keeper.period, self.mean
-        if mean >= keeper.v_ub:
+        if mean >= keeper.v_ub * (1 - ROSE):
             if self.kind == "off":
                 self.kind, self.switched = "on", 0
             before = 0.0
         self.mean, self.summed = mean, 0.0
-        if (self.kind == "on" and mean > before) or (self.kind == "off" and mean <= before):
+        rose = mean > before * (1 + ROSE)
+        if (self.kind == "on" and rose) or (self.kind == "off" and not rose):
             wanted = self.switched * 2 if keeper.growth == "double" else self.switched + 1
             if keeper.switches == "now":
                 most = len(self._all("kept")) if self.kind == "on" else len(self._all("off")) + len(self._all("idle"))

@@ -44,12 +44,13 @@ STAGES = st.sampled_from([1.0, 2.0, 600.0])
 BUDGETS = st.builds(lambda kind, share, span, stage: kind(*span, share, stage),
                     st.sampled_from([EnergyBudget, ReducePC]), SHARES, SPAN, STAGES)  # fmt: skip
 LATER, PASSES = st.sampled_from(["later", "now"]), st.sampled_from(["event", "period"])
+INERTIAL = st.builds(Inertial, st.sampled_from([0.0, 2.0, 1e4]), st.sampled_from([1.0, 2.0]),
+                     st.sampled_from(["double", "plus-one"]), LATER, PASSES)  # fmt: skip
 KEEPERS = st.one_of(
     st.none(),
     st.builds(Proportional, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), st.sampled_from([1.0, 4.0]), LATER, PASSES),
-    st.builds(Inertial, st.sampled_from([0.0, 2.0, 1e4]), st.sampled_from([1.0, 2.0]),
-              st.sampled_from(["double", "plus-one"]), LATER, PASSES),
-)  # fmt: skip
+    INERTIAL,
+)
 BASES = st.builds(lambda kind, order: kind(order), st.sampled_from([Easy, Easy, Strict]),
                   st.sampled_from([*ORDERS, *CHANGING]))  # fmt: skip
 POLICIES = st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), KEEPERS)
@@ -141,6 +142,15 @@ HALF = Saving(Easy(), Opportunistic(1.0), EnergyBudget(budget=Amount(0.5, share=
 @example(BUT_FOR_ITS_BOOT, 5, HALF, Powers(2.0, 10.0, 2.0, 10.0, 0.0, 10.0, 1.0, 0.0, 0.0))
 @settings(max_examples=600, deadline=None)
 def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
+    same(rows, machine, policy, powers, 0)
+
+
+@given(st.lists(st.one_of(DENSE, THIRD), min_size=6, max_size=40), st.sampled_from([3, 4, 5, 8]),
+       st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), INERTIAL), POWERS)  # fmt: skip
+@settings(max_examples=400, deadline=None)
+def test_so_it_is_where_the_horizon_goes_on_from_where_it_was(
     rows: list[Any], machine: int, policy: Saving, powers: Powers
 ) -> None:
     same(rows, machine, policy, powers, 0)

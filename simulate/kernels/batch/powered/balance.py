@@ -12,15 +12,8 @@ import math
 
 from ...jit import inner
 from ..tables import FIRST_END, RUNNING
-from .tables import BUDGET, Clock, Count
-
-
-@inner
-def moved(world, until):
-    """A row of `ends` was added or taken away: what was summed before it is wrong."""
-    if world.count[Count.LIMIT] >= BUDGET:
-        world.clock[Clock.WRONG] = max(world.clock[Clock.WRONG], until)
-        world.count[Count.AHEAD] = -1
+from .rows import row_at
+from .tables import Clock, Count
 
 
 @inner
@@ -30,7 +23,7 @@ def lay_out(world, now):
     if count[Count.AHEAD] >= 0:
         return
     first, last = count[FIRST_END], count[FIRST_END] + count[RUNNING]
-    i, time, used, later = _row_at(world, first, clock[Clock.WRONG]), clock[Clock.END], 0, 0.0
+    i, time, used, later = row_at(world, clock[Clock.WRONG]), clock[Clock.END], 0, 0.0
     if i < last:
         time, used, later = min(ends[i].time, time), ends[i].used, ends[i].later
     while i > first:
@@ -49,35 +42,22 @@ def lay_out(world, now):
     while last > i and ends[last - 1].used == 0:
         last -= 1
     clock[Clock.LASTS] = ends[last - 1].time if last > i else now
-
-
-@inner
-def _row_at(world, low, time):
-    """The first row from `low` on that ends after that time."""
-    high = world.count[FIRST_END] + world.count[RUNNING]
-    while low < high:
-        middle = (low + high) >> 1
-        if world.ends[middle].time <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    count[Count.EVEN], clock[Clock.EVEN] = _rises(world, 0.0)
 
 
 @inner
 def _rises(world, watts):
     """From which row on the slope is at least that, and when it is; infinite: never."""
     count, clock, ends = world.count, world.clock, world.ends
-    low, last = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
-    high = last
+    low, high = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
+    if clock[Clock.RATE] - clock[Clock.BASE] < watts:
+        return high, math.inf
     while low < high:
         middle = (low + high) >> 1
         if clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * ends[middle].used) >= watts:
             high = middle
         else:
             low = middle + 1
-    if low == last and clock[Clock.RATE] - clock[Clock.BASE] < watts:
-        return low, math.inf
     return low, ends[low - 1].time if low > count[Count.AHEAD] else clock[Clock.LAID]
 
 
@@ -87,7 +67,7 @@ def balance_at(world, time, row):
     count, clock, ends = world.count, world.clock, world.ends
     first, last = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
     if (row > first and ends[row - 1].time > time) or (row < last and ends[row].time < time):
-        row = _row_at(world, first, time)
+        row = row_at(world, time)
     joules = clock[Clock.GROUND] + (clock[Clock.RATE] - clock[Clock.BASE]) * (time - clock[Clock.LAID])
     if row < last:
         later = ends[row].later + ends[row].used * (min(ends[row].time, clock[Clock.END]) - time)
@@ -99,15 +79,18 @@ def balance_at(world, time, row):
 def least_at(world, low, end, watts, ends, others, until):
     """When the balance is least, from `low` to `end`: `watts` are taken from it until `ends`, `others` until then; and
     the row where that may be."""
-    row, time = _rises(world, watts + others)
-    time = max(low, time)
-    if time >= min(ends, until):
-        row, then = _rises(world, others if ends <= until else watts)
-        time = max(low, min(ends, until), then)
-        if time >= max(ends, until):
-            row, then = _rises(world, 0.0)
-            time = max(low, max(ends, until), then)
-    return min(time, end), row
+    first, second = min(ends, until), max(ends, until)
+    if low < first:
+        row, time = _rises(world, watts + others)
+        if time < first:
+            return min(max(low, time), end), row
+        low = first
+    if low < second:
+        row, time = _rises(world, others if ends < until else watts)
+        if time < second:
+            return min(max(low, time), end), row
+        low = second
+    return min(max(low, world.clock[Clock.EVEN]), end), world.count[Count.EVEN]
 
 
 @inner

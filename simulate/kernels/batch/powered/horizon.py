@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import FIRST_END, FREE, MACHINE, RUNNING, WAITING
+from ..tables import MACHINE
+from .liquid import liquid_load_horizon
 from .switching import give_up, keep_off
-from .tables import BLOCKED, INERTIAL, NOBODY, PROPORTIONAL, SWITCH_OFF, SWITCH_ON, TO_KEPT, Clock, Count
+from .tables import INERTIAL, NOBODY, PROPORTIONAL, ROSE, SWITCH_OFF, SWITCH_ON, Clock, Count
 
 
 @inner
@@ -23,30 +24,12 @@ def next_period(world):
 
 
 @inner
-def liquid_load_horizon(world, now):
-    """In how long all that waits would be done, if it could be spread freely over the machines. O(rows)."""
-    count, left = world.count, world.clock[Clock.LOAD]
-    if count[WAITING] == 0 or left <= 0.0:
-        return 0.0
-    time, free, jobs = now, max(count[FREE], 0), count[Count.TOTAL]
-    for i in range(count[FIRST_END], count[FIRST_END] + count[RUNNING]):
-        row = world.ends[i]
-        if row.job >= jobs and (world.jobs[row.job].state == TO_KEPT or world.jobs[row.job].state == BLOCKED):
-            continue
-        if free * (row.time - time) >= left:
-            break
-        left -= free * (row.time - time)
-        time, free = row.time, free + row.size
-    return math.inf if free == 0 else time + left / free - now
-
-
-@inner
 def watch(world, now):
     """Before an instant: the horizon has been going down until now."""
     clock = world.clock
     if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SEEN]:
-        before = liquid_load_horizon(world, now)
-        clock[Clock.SUMMED] += (clock[Clock.HORIZON] + before) * 0.5 * (now - clock[Clock.SEEN])
+        after, clock[Clock.HORIZON] = clock[Clock.HORIZON], liquid_load_horizon(world, now)
+        clock[Clock.SUMMED] += (after + clock[Clock.HORIZON]) * 0.5 * (now - clock[Clock.SEEN])
         clock[Clock.SEEN] = now
 
 
@@ -62,13 +45,13 @@ def _decide(world):
     """What inertial shutdown does next (algorithm 3)."""
     count, clock = world.count, world.clock
     mean, before = clock[Clock.SUMMED] / clock[Clock.PERIOD_S], clock[Clock.MEAN]
-    if mean >= clock[Clock.BOUND]:
+    if mean >= clock[Clock.BOUND] * (1.0 - ROSE):
         if count[Count.KIND] == SWITCH_OFF:
             count[Count.KIND], count[Count.SWITCHED] = SWITCH_ON, 0
         before = 0.0
     on = count[Count.KIND] == SWITCH_ON
     clock[Clock.MEAN], clock[Clock.SUMMED] = mean, 0.0
-    if (mean > before) == on:
+    if (mean > before * (1.0 + ROSE)) == on:
         last = count[Count.SWITCHED]
         most = _switchable(world, on)
         count[Count.DUE] = min(max(2 * last if count[Count.DOUBLES] == 1 else last + 1, 1), most)

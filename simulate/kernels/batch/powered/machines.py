@@ -12,7 +12,7 @@ from ...jit import inner
 from ..free import popcount, put_into, take_from, word_mask
 from ..running import add
 from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RUNS
-from .balance import moved
+from .rows import moved
 from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
 
@@ -67,7 +67,7 @@ def begin(world, job, now):
     else:
         count[Count.COMPUTING] += size
     add(world, job, row.finish, row.start + row.wall)
-    moved(world, row.start + row.wall)
+    moved(world, row.start + row.wall, 1, size)
 
 
 @inner
@@ -125,7 +125,7 @@ def become_idle(world, job):
 def finish(world, job):
     """A row has come to its end. True: it was a job."""
     count, row = world.count, world.jobs[job]
-    moved(world, row.start + row.wall)
+    moved(world, row.start + row.wall, -1, 0 if row.state == BLOCKED or row.state == TO_KEPT else row.size)
     if row.state == BLOCKED:
         count[FREE] += row.size
         return False

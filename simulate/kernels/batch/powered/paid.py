@@ -2,7 +2,8 @@
 
 Rule: what is left at some time must pay for what goes before has taken by then. Most are refused by three such times:
 when the least is left before the first that waits begins and behind, and when there was too little for the last that
-was looked at exactly: neighbours in the queue mostly fail where it did.
+was looked at exactly: neighbours in the queue mostly fail where it did. An exact look begins at their own end, where
+that is behind all others'.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import HEAD, NOW, RESERVATION
+from ..tables import FIRST_END, HEAD, NOW, RESERVATION, RUNNING
 from .balance import balance_at, least_at
 from .machines import boot_time
 from .tables import BUDGET, Clock, Count
@@ -83,6 +84,9 @@ def cannot_be_paid(world, cell):
     if _exceeds(world, size, area, clock[Clock.LOW_BEFORE], clock[Clock.LEFT_BEFORE]):
         return True
     watts, ends = clock[Clock.EXTRA] * size, now + boot_time(world, size) + world.least[cell].wall
+    behind = world.count[FIRST_END] + world.count[RUNNING]
+    if ends >= clock[Clock.LASTS] and _lacks(world, min(ends, clock[Clock.END]), behind, watts, ends):
+        return True
     time, row = _before(world, watts, ends)
     if _lacks(world, time, row, watts, ends):
         return True

@@ -13,8 +13,8 @@ from ...jit import inner
 from ..free import popcount, put_into, take_from, take_out, word_mask
 from ..running import add
 from ..tables import FREE, MACHINE, PIECES, RESERVATION, RESERVED, SPARE, WAITING
-from .balance import moved
 from .machines import used_again
+from .rows import moved
 from .tables import BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
 
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
@@ -31,7 +31,7 @@ def change(world, kind, now, lasts, first_piece, size):
     row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
     row.booted = count[PIECES]
     add(world, job, row.finish, now + lasts)
-    moved(world, now + lasts)
+    moved(world, now + lasts, 1, 0 if kind == BLOCKED or kind == TO_KEPT else size)
 
 
 @inner

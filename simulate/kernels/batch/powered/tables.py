@@ -25,6 +25,8 @@ NOBODY, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
 #: Of a budget: what is owed by rounding alone is no debt, so that the order of a sum decides nothing.
 TIE = 1e-12
+#: A mean horizon has risen where it has by more than this part of it, for the same reason.
+ROSE = 1e-9
 
 #: A job, or a change of machines: when it took them, the first piece that had to boot, and the next row in its list.
 ROW = np.dtype(
@@ -67,6 +69,7 @@ class Count(IntEnum):
     ALLOWED = auto()  #: machines that a power cap allows jobs to have
     STAGE = auto()  #: the next monitoring stage of a budget
     AHEAD = auto()  #: the first of `ends` in the balance to come, -1: none stands
+    EVEN = auto()  #: the first from which on it goes down no more
     LEFT = auto()  #: 1: it is known what is left beside the first that waits
     STANDS = auto()  #: 1: the reservation is by this balance, and no machine was switched since
     KEEPER = auto()  #: who decides how many are kept off
@@ -77,6 +80,10 @@ class Count(IntEnum):
     SWITCHED = auto()  #: machines that were, since it was taken
     DOUBLES = auto()  #: 1: twice as many as last time, 0: one more
     LATER = auto()  #: 1: what cannot be switched at once is switched later
+    FREE_BEFORE = auto()  #: machines that were free when the liquid load horizon was last looked at
+    FREE_THEN = auto()  #: and that are when it is reached
+    BEHIND = auto()  #: rows of `ends` that end after that
+    FLOWS = auto()  #: 1: any has come or gone since
     PASSES = auto()  #: 1: jobs are started at periods, too
     CELLS = auto()
 
@@ -108,6 +115,7 @@ class Clock(IntEnum):
     LAID = auto()  #: when the balance to come was laid out
     GROUND = auto()  #: the balance then, had all that runs been paid
     LASTS = auto()  #: until when anybody runs in it
+    EVEN = auto()  #: from when on it goes down no more
     OTHERS = auto()  #: watts that are kept for the first that waits, from
     SINCE = auto()
     UNTIL = auto()
@@ -122,6 +130,10 @@ class Clock(IntEnum):
     PERIOD_S = auto()
     BOUND = auto()  #: of the mean liquid load horizon
     LOAD = auto()  #: size x walltime of all that wait
+    LOAD_BEFORE = auto()  #: the same when the horizon was last looked at, and when that was
+    LOOKED_AT = auto()
+    REACHED = auto()  #: the end of the rows that it was looked for along; -infinite: nothing waited
+    UNDONE = auto()  #: what of the load is left then
     HORIZON = auto()  #: liquid load horizon after the last instant
     SUMMED = auto()  #: its integral since the last decision
     SEEN = auto()  #: when the last instant, or decision, was
