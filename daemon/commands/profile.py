@@ -218,7 +218,9 @@ def export(
     if file is None:
         print(text, end="")
     else:
-        file.write_text(text, encoding="utf-8")
+        from ...simulate.formats.writing import write_whole
+
+        write_whole(file, text)
 
 
 def _given(measured: Measurement, rate: float) -> Measurement:

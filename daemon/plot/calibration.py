@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..render.figure import save
 from ..render.text import clean, count
 from .palette import GRID, INK, LINES, QUIET
 
@@ -44,8 +45,7 @@ def draw(found: Calibration, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=panel is not _grid))
             for side in ("top", "right"):
                 axes.spines[side].set_visible(False)
-        kind = path.suffix.lower().removeprefix(".")
-        figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else {})
+        save(figure, path)
 
 
 def _panels(found: Calibration) -> list[Callable[[Axes, Calibration], None]]:
