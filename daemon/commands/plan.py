@@ -195,6 +195,7 @@ def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
 
 
 def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
+    from ...simulate.formats.writing import write_whole
     from ..render import chart, tables
 
     picture, subtitle = chart.build(made, flow, site), tables.subtitle(made, flow, site)
@@ -206,7 +207,7 @@ def _draw(made: Plan, flow: Workflow, site: Cluster, target: Path) -> None:
         from ..render import page, svg
 
         draw: Callable[[Chart, str], str] = svg.svg if target.suffix.lower() == ".svg" else page.html
-        target.write_text(draw(picture, subtitle), encoding="utf-8")
+        write_whole(target, draw(picture, subtitle))
     inputs.note(f"the Gantt chart is in {target}")
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..render.figure import save
 from ..render.text import clean, count
 from .palette import GRID, INK, LINES, QUIET
 
@@ -58,8 +59,7 @@ def _draw(panels: Sequence[Callable[[Axes], None]], title: str, path: Path, wide
             axes.set_axisbelow(True)
             for side in ("top", "right"):
                 axes.spines[side].set_visible(False)
-        kind = path.suffix.lower().removeprefix(".")
-        figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else {})
+        save(figure, path)
 
 
 def _panels(found: Calibration) -> list[Callable[..., None]]:

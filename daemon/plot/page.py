@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...simulate.formats.writing import write_whole
 from . import things
 from .cells import FEW
 from .palette import INK, QUIET
@@ -29,7 +30,7 @@ _STYLE = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 def draw(picture: Picture, path: Path) -> None:
     """Write a picture as a page. Raises OSError."""
-    path.write_text(html(picture), encoding="utf-8")
+    write_whole(path, html(picture))
 
 
 def html(picture: Picture) -> str:

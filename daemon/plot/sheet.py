@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..render.figure import save
 from . import marks
 from .palette import GRID, INK, QUIET
 from .panels import Panel, Picture
@@ -42,8 +43,7 @@ def draw(picture: Picture, path: Path) -> None:
         figure = Figure(figsize=(WIDE, picture.height), dpi=DPI)
         for row, (top, high) in enumerate(_rows(picture, _head(figure, picture))):
             _row(figure, picture, row, top, high)
-        kind = path.suffix.lower().removeprefix(".")
-        figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else {})
+        save(figure, path)
 
 
 def _head(figure: Figure, picture: Picture) -> float:

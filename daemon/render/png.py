@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .chart import Bar, Chart, colour_at, ink_on, ticks
 from .extras import demand
+from .figure import save
 from .text import clean, count, fit, width
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def png(chart: Chart, path: Path, subtitle: str = "") -> None:
     _head(figure, chart, subtitle)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font without some glyph of a name
-        figure.savefig(path, format="png")
+        save(figure, path)
 
 
 def _bars(axes: Axes, chart: Chart) -> None:

@@ -11,17 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from rich.text import Text
+
 from ...simulate.sweep.best import OBJECTIVES, Objective, Worth, cases, worth
 from ..streams import tell
 from .screen import Screen
-from .tables import Column, grid, with_gap
-from .text import clean, count, decimals, duration, fit, joules
+from .tables import Column, grid, needed, with_gap
+from .text import broken, clean, count, decimals, duration, fit, joules, width
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Row = Mapping[str, Any]
 MOST_CASES = 8
+_WIDEST_NAME = 30
 
 
 def _seconds(value: float) -> str:
@@ -52,7 +55,7 @@ def show(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None:
         title = ", ".join([str(case[0]["workload"]), *words])
         judged = worth(case)
         screen.title(f"{fit(clean(title), screen.cells - 20)}: {count(len(case), 'run')}")
-        screen.put(_table(case, judged, vary, screen), "")
+        screen.put(*_lines(case, judged, vary, screen), "")
         names = " and ".join(objective.name for objective in judged.two)
     if found:
         screen.put(f"> no other run beats it in both {names}    * the best of all")
@@ -60,23 +63,39 @@ def show(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None:
         screen.put(f"{count(len(found) - MOST_CASES, 'more case')} in the results; --json is for programs")
 
 
-def _table(case: Sequence[Row], judged: Worth, vary: Sequence[str], screen: Screen) -> Table:
-    """The front and the best, by the second of the two objectives; runs whose numbers are alike are one line."""
+def _lines(case: Sequence[Row], judged: Worth, vary: Sequence[str], screen: Screen) -> list[Table | Text]:
+    """The front and the best, by the second of the two objectives; runs whose numbers are alike are one line, or where
+    that is too long two: what was run, and what came of it."""
     shown = [objective for objective in OBJECTIVES if objective in judged.best]
     keys = [tuple(row[objective.column] for objective in shown) for row in case]
     alike, chosen = Counter(keys), dict[tuple[Any, ...], int]()
     for place in (*judged.front, *judged.best.values()):
         chosen.setdefault(keys[place], place)
-    lines = []
-    for place in sorted(chosen.values(), key=lambda place: (judged.two[1].cost(case[place]) or 0.0, place)):
-        row, mark = case[place], ">" if place in judged.front else " "
-        numbers = [_number(objective, row, case[judged.best[objective]]) for objective in shown]
-        lines.append((f"{mark} {row['policy']}", *(str(row[name]) for name in vary), str(alike[keys[place]]), *numbers))
-    columns = (
-        Column("  POLICY"), *(Column(name.upper(), right=name == "seed", most=20) for name in vary),
-        Column("ALIKE", right=True), *(Column(_LOOKS[objective.column][0] + " ", right=True) for objective in shown),
-    )  # fmt: skip
-    return grid(columns, lines, screen.cells, ascii_only=screen.ascii_only)
+    places = sorted(chosen.values(), key=lambda place: (judged.two[1].cost(case[place]) or 0.0, place))
+    marks = ["> " if place in judged.front else "  " for place in places]
+    runs = [(case[place]["policy"], *(str(case[place][name]) for name in vary)) for place in places]
+    many = [alike[keys[place]] for place in places]
+    numbers = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
+    heads = [_LOOKS[objective.column][0] + " " for objective in shown]
+    columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary),
+               Column("ALIKE", right=True), *(Column(head, right=True) for head in heads)]  # fmt: skip
+    every = list(zip(marks, runs, many, numbers, strict=True))
+    rows = [(mark + run[0], *run[1:], str(same), *row) for mark, run, same, row in every]
+    if needed(columns, rows) <= screen.cells:
+        return [grid(columns, rows, screen.cells, ascii_only=screen.ascii_only)]
+    sizes = [max(map(width, column)) for column in zip(heads, *numbers, strict=True)]
+    lines = [Text("    " + _right(heads, sizes), style="bold")]
+    for mark, run, same, row in every:
+        what = [run[0], *(f"{name} {value}" for name, value in zip(vary, run[1:], strict=True))]
+        what += [f"{same} alike"] * (same > 1)
+        text = clean(", ".join(what), ascii_only=screen.ascii_only)
+        first, *others = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
+        lines += [Text(mark + first), *(Text(f"    {each}") for each in others), Text("    " + _right(row, sizes))]
+    return [*lines]
+
+
+def _right(words: Sequence[str], sizes: Sequence[int]) -> str:
+    return "  ".join(word.rjust(size) for word, size in zip(words, sizes, strict=True))
 
 
 def _number(objective: Objective, row: Row, best: Row) -> str:
@@ -94,8 +113,16 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     def line(row: Row) -> tuple[str, ...]:
         return tuple("" if row[name] is None else str(row[name]) for name in names)
 
-    columns = [Column(name.upper(), right=name in ("load", "seed"), most=30) for name in names]
-    screen.put(grid(columns, with_gap(rows, line, everything=False), screen.cells, ascii_only=screen.ascii_only))
+    columns = [Column(name.upper(), right=name in ("load", "seed"), most=_WIDEST_NAME) for name in names]
+    lines = with_gap(rows, line, everything=False)
+    others = [columns[0], *columns[2:]]
+    room = screen.cells - 2 - needed(others, [(each[0], *each[2:]) for each in lines])
+    columns[1] = Column("POLICY", most=max(room, _WIDEST_NAME))
+    parted = list[tuple[str, ...]]()
+    for workload, policy, *more in lines:
+        first, *rest = broken(policy, max(room, _WIDEST_NAME) - 2, ascii_only=screen.ascii_only)
+        parted += [(workload, first, *more), *(("", f"  {each}", *[""] * len(more)) for each in rest)]
+    screen.put(grid(columns, parted, screen.cells, ascii_only=screen.ascii_only))
 
 
 class Progress:

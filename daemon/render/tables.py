@@ -39,10 +39,7 @@ class Column:
 def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int, *, ascii_only: bool) -> Table:
     """A table without lines, `cells` wide at most: names lose their middle, the first column gives way."""
     texts = [[clean(text, ascii_only=ascii_only) for text in row] for row in rows]
-    sizes = [
-        min(max([width(column.heading), *(width(row[i]) for row in texts)]), column.most or cells)
-        for i, column in enumerate(columns)
-    ]
+    sizes = _sizes(columns, texts, cells)
     sizes[0] = max(_LEAST_NAME, min(sizes[0], cells - sum(sizes[1:]) - 2 * (len(sizes) - 1)))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
@@ -52,6 +49,18 @@ def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int, *
             *(Text(fit(text, size, ascii_only=ascii_only)) for text, size in zip(row, sizes, strict=True))
         )
     return table
+
+
+def needed(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Cells that a table takes where nothing has to give way."""
+    return sum(_sizes(columns, rows, 2**31)) + 2 * (len(columns) - 1)
+
+
+def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
+    return [
+        min(max([width(column.heading), *(width(row[i]) for row in rows)]), column.most or cells)
+        for i, column in enumerate(columns)
+    ]
 
 
 def header(plan: Plan, workflow: Workflow, cluster: Cluster, *, several: bool = False) -> str:

@@ -6,6 +6,7 @@ Rule: no byte of a name that a user chose reaches a terminal or a file before `c
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 
 # Control, format (bidirectional overrides), surrogate, private, and line or paragraph separators.
@@ -61,6 +62,16 @@ def _head(text: str, cells: int) -> str:
     while end < len(text) and taken + (step := width(text[end])) <= cells:
         taken, end = taken + step, end + 1
     return text[:end]
+
+
+def broken(text: str, cells: int, *, ascii_only: bool = False) -> list[str]:
+    """Lines of `cells` cells at most: `text` is broken behind + and , where it can be; a longer piece is fitted."""
+    lines = [""]
+    for piece in re.split(r"(?<=[+,])(?! )|(?<=, )", text):
+        if lines[-1] and width(lines[-1] + piece.rstrip()) > cells:
+            lines.append("")
+        lines[-1] += piece
+    return [fit(line.rstrip(), cells, ascii_only=ascii_only) for line in lines]
 
 
 def pad(text: str, cells: int, *, ascii_only: bool = False) -> str:

@@ -6,14 +6,15 @@ Rule: pyarrow is imported here and nowhere else, and its absence is one clear se
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from ...simulate.batch.metrics import Summary
 from ...simulate.errors import PilotfishError
+from ...simulate.formats.writing import write_whole
 
 #: Columns that are numbers, beside those of Summary; all others are text.
 _NUMBERS = {"run": "int64", "seed": "int64", "load": "float64", "from": "float64", "until": "float64",
@@ -35,12 +36,9 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequen
 
     schema = pyarrow.schema([(name, getattr(pyarrow, _NUMBERS.get(name, "string"))()) for name in columns])
     texts = [{name: _plain(name, row[name]) for name in columns} for row in rows]
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        parquet.write_table(pyarrow.Table.from_pylist(texts, schema), draft)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    made = BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(texts, schema), made)
+    write_whole(path, made.getvalue())
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -27,14 +27,13 @@ import numpy.typing as npt
 from ..errors import PolicyError
 from ..kernels.batch.tables import PIECE
 from ..workload import Workload
+from . import pace
 from .custom import Job, OwnPolicy, Reject, Running, Snapshot, Start, View, Wake, columns_of
 from .dependents import Held, stranded
 from .intervals import Free, Interval, joined
 from .machine import Machine
 
 Array = npt.NDArray[Any]
-#: Instants between two looks at what the caller wants.
-STEP = 4096
 #: Places of jobs that have left the queue which are no trouble.
 FEW = 64
 
@@ -67,11 +66,15 @@ def ask(
         PolicyError: the policy raised an exception, decided what cannot be carried out, or left jobs waiting for ever.
     """
     world, instants, effect, decided = _World(workload, machine, policy), 0, math.inf, list[Any]()
+    size = look = pace.FIRST
+    looked = clock()
     while (now := min(world.next_time(), effect)) < math.inf:
+        if instants == look:
+            size, looked = pace.next_slice(size, clock() - looked), clock()
+            look += size
+            progress(now)
         world.go_to(now)
         instants += 1
-        if instants % STEP == 0:
-            progress(now)
         if effect < math.inf:
             if now < effect:
                 continue

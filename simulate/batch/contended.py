@@ -22,6 +22,7 @@ from ..kernels.batch.contended import tables
 from ..kernels.batch.contended.tables import Contended as World
 from ..platform import Cluster
 from ..workload import Workload
+from . import pace
 from .dependents import stranded
 from .networked import network_for
 from .pairs import Contending
@@ -32,8 +33,6 @@ from .tasks import contended_world, pieces_of
 
 Array = npt.NDArray[Any]
 KERNEL = "batch.contended.run"
-#: Instants between two looks at what the caller wants.
-STEP = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,10 @@ def replay_contended(
     machine = processors_of(cluster)
     network_for(workload, machine.cores, policy, None)
     kernel, world = load(KERNEL), contended_world(workload, machine, policy, seed)
-    began = clock()
-    while kernel(world.address, STEP) != tables.DONE:
+    began = looked = clock()
+    size = pace.FIRST
+    while kernel(world.address, size) != tables.DONE:
+        size, looked = pace.next_slice(size, clock() - looked), clock()
         progress(float(world.clock[tables.NOW]))
     return _result(workload, machine, world, clock() - began)
 

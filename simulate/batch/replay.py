@@ -23,7 +23,7 @@ from ..kernels.batch import tables
 from ..kernels.batch.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..network import Network
 from ..workload import Workload
-from . import powered, worlds
+from . import pace, powered, worlds
 from .asking import ask
 from .custom import OwnPolicy
 from .dependents import stranded
@@ -34,8 +34,6 @@ from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
 ALLOWED = "0; of easy and strict also seconds above 0"
-#: Instants between two looks at what the caller wants.
-STEP = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +113,13 @@ def replay(
     rich = takes > 0.0 or workload.dependencies is not None
     kernel = load(str(kernel_of(policy, networked=joined is not None, rich=rich)))
     world = _world(workload, machine, policy, seed, groups, powers, joined, takes)
-    began = clock()
-    while (answer := kernel(world.address, STEP)) != tables.DONE:
+    began = looked = clock()
+    size = pace.FIRST
+    while (answer := kernel(world.address, size)) != tables.DONE:
         if answer == tables.GROW:
             world = worlds.grown(world)
         else:
+            size, looked = pace.next_slice(size, clock() - looked), clock()
             progress(float(world.clock[tables.NOW]))
     spent = clock() - began
     jobs, count = world.jobs[: len(workload)], world.count

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..batch.energy import STATES, Track
 from ..batch.metrics import Summary, failed
 from ..batch.replay import Replayed
-from .writing import write_whole
+from .writing import write_together
 
 Array = npt.NDArray[Any]
 SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
@@ -40,7 +40,8 @@ def write_results(
     folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any],
     found: Track | None = None, joules: Array | None = None,
 ) -> list[Path]:  # fmt: skip
-    """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError.
+    """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError: then
+    what was there is as before.
 
     Args:
         about: what summary.json says beside the numbers.
@@ -55,7 +56,12 @@ def write_results(
     }
     if found is not None:
         texts |= {"machine_states.csv": machine_states_csv(found), "consumed_energy.csv": energy_csv(found)}
-    return [write_whole(folder / name, text) for name, text in texts.items()]
+    paths = {folder / name: text for name, text in texts.items()}
+    write_together(paths)
+    for name in ("machine_states.csv", "consumed_energy.csv"):
+        if name not in texts:
+            (folder / name).unlink(missing_ok=True)
+    return [*paths]
 
 
 def machine_states_csv(found: Track) -> str:

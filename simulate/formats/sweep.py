@@ -178,7 +178,7 @@ def _policies_of(value: Any, folder: Path) -> list[Chosen]:
 
 
 def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
-    """The policy of a SPEC, and of more options."""
+    """The policy of a SPEC, and of more options of its last part."""
     try:
         if is_own(spec):
             own = parse_own(spec)
@@ -186,7 +186,8 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
                 raise bad(found(spec), "./file.py:Class, of one's own policies; a module is not known by its content")
             _file(own.where, folder)
             return parse_own(spec + ("," if own.options else ":") + ",".join(more)) if more else own
-        return parse(spec + ("," if ":" in spec else ":") + ",".join(more) if more else spec)
+        last = spec.rpartition("+")[2]
+        return parse(spec + ("," if ":" in last else ":") + ",".join(more) if more else spec)
     except ConfigError as error:
         raise bad(f"{error.key}: {error.problem}".removeprefix(": "), error.allowed) from None
 

@@ -85,3 +85,18 @@ def test_without_what_draws_it_says_what_to_do(
     said = capsys.readouterr().err
     assert f"needs {package}: pip install 'pilotfish[plot]'" in said and said.count("\n") == 1
     assert not Path(name).exists()
+
+
+@pytest.mark.parametrize("name", ["x.svg", "x.png", "x.html"])
+def test_where_the_disk_is_full_the_older_picture_stays(
+    run: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).write_text("before")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pilotfish.simulate.formats.writing.os.chmod", full)
+    assert main(["plot", "gantt", "run", "-o", name]) == 1
+    assert capsys.readouterr() == ("", f"pilotfish: error: {name}: No space left on device\n")
+    assert Path(name).read_text() == "before" and {path.name for path in Path().iterdir()} == {"other", "run", name}

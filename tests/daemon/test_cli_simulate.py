@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,18 @@ def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.Captu
     found = json.loads(capsys.readouterr().out)
     assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
     assert next(iter(found["inputs"].values())).startswith("sha256:")
+
+
+def test_a_pipe_is_read_once_and_its_content_has_no_hash(capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = os.pipe()
+    try:
+        os.write(write, TRACE.encode())
+        os.close(write)
+        assert main(["simulate", "-w", f"/dev/fd/{read}", "--json"]) == 0
+    finally:
+        os.close(read)
+    found = json.loads(capsys.readouterr().out)
+    assert found["nb_jobs"] == 40 and found["inputs"] == {f"/dev/fd/{read}": None}
 
 
 def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def _about(asked: Asked, scene: Scene, drawn: Drawn) -> dict[str, Any]:
         "schema": "pilotfish/replay/v1",
         "version": __version__,
         "command": shlex.join(["pilotfish", *sys.argv[1:]]),
-        "inputs": {str(path): f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files},
+        "inputs": {str(path): _digest(path) for path in files},
         "policy": asked.chosen.text,
         "seed": asked.seed,
         "machine": scene.machine.processors,
@@ -59,3 +59,8 @@ def _about(asked: Asked, scene: Scene, drawn: Drawn) -> dict[str, Any]:
     if drawn.limit:
         about["limit"] = asdict(drawn.limit)
     return about
+
+
+def _digest(path: Path) -> str | None:
+    """The hash of a file; None: it is a pipe, which gives its content once."""
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else None

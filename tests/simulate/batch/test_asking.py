@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from own_policies import Says
 from test_replay import ENDLESS, JOB, places, workload
 
-from pilotfish.simulate.batch import asking, spec
+from pilotfish.simulate.batch import pace, spec
 from pilotfish.simulate.batch.custom import Job, Reject, Snapshot, Start, Wake
 from pilotfish.simulate.batch.energy import track
 from pilotfish.simulate.batch.machine import Machine
@@ -281,7 +281,23 @@ def test_numbers_and_energy_are_as_of_any_replay() -> None:
 
 
 def test_the_caller_hears_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "STEP", 2)
+    monkeypatch.setattr(pace, "MOST", 2)
     seen = list[float]()
     replay(workload(FOUR), 4, own_policies.Strict(), progress=seen.append)
     assert seen == sorted(seen) and len(seen) > 1
+
+
+def test_the_caller_hears_at_each_instant_of_a_policy_that_is_slow() -> None:
+    jobs, seen, passed = workload([(1.0, 0.5, 0.5, 1)] * 100), list[float](), [0.0]
+    strict = own_policies.Strict()
+
+    class Slow:
+        def decide(self, snapshot: Any) -> Any:
+            passed[0] += 30.0
+            return strict.decide(snapshot)
+
+    done = replay(jobs, 1, Slow(), progress=seen.append, clock=lambda: passed[0])
+    assert len(seen) + 1 == done.instants == 200
+    seen.clear()
+    replay(jobs, 1, strict, progress=seen.append)
+    assert len(seen) == 3

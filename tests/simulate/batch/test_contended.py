@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_contended import Plain, shares
 
-from pilotfish.simulate.batch import contended as module
+from pilotfish.simulate.batch import pace
 from pilotfish.simulate.batch.contended import Contended, replay_contended
 from pilotfish.simulate.batch.contended_track import contended_track
 from pilotfish.simulate.batch.energy import span
@@ -213,7 +213,7 @@ def test_many_steps_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(1.0, 3.0 + i % 5, math.inf, 1 + i % 3, i % 20, 0) for i in range(60)]
     seen = list[float]()
     whole = replay_contended(workload(rows), cluster(KIND, KIND), Pairs())
-    monkeypatch.setattr(module, "STEP", 7)
+    monkeypatch.setattr(pace, "MOST", 7)
     steps = replay_contended(workload(rows), cluster(KIND, KIND), Pairs(), progress=seen.append)
     assert np.array_equal(whole.finish_time, steps.finish_time) and seen == sorted(seen) and len(seen) > 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_replay import plain
 
-from pilotfish.simulate.batch import replay as module
-from pilotfish.simulate.batch import worlds
+from pilotfish.simulate.batch import pace, worlds
 from pilotfish.simulate.batch.options import Amount
 from pilotfish.simulate.batch.orders import ORDERS
 from pilotfish.simulate.batch.powers import TAURUS
@@ -112,10 +112,19 @@ def test_it_can_be_left_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> N
     draw = np.random.default_rng(4)
     rows = [(float(draw.integers(0, 3)), float(draw.integers(0, 9)), 9.0, int(draw.integers(1, 9))) for _ in range(300)]
     whole, seen = replay(workload(rows), 16), list[float]()
-    monkeypatch.setattr(module, "STEP", 7)
+    monkeypatch.setattr(pace, "MOST", 7)
     steps = replay(workload(rows), 16, progress=seen.append)
     assert np.array_equal(whole.start_time, steps.start_time) and np.array_equal(whole.pieces, steps.pieces)
-    assert seen == sorted(seen) and len(seen) == whole.instants // 7
+    assert seen == sorted(seen) and len(seen) == 1 + (whole.instants - 1) // 7
+
+
+def test_the_caller_hears_of_the_first_instant_and_then_as_often_as_slices_take_long() -> None:
+    jobs, seen, ticks = workload([(1.0, 0.5, 0.5, 1)] * 1000), list[float](), itertools.count()
+    replay(jobs, 1, progress=seen.append)
+    assert seen[0] == 1.0 and len(seen) == 4  # 1, 8, 64 and 512 of 2,000 instants
+    seen.clear()
+    replay(jobs, 1, progress=seen.append, clock=lambda: float(next(ticks)))
+    assert len(seen) == 1999
 
 
 @pytest.mark.parametrize("machine", [0, -1, 2**31])

@@ -157,3 +157,13 @@ def test_whatever_it_says_is_a_sweep_or_one_error(folder: Path, key: str, value:
         assert len(read(folder, **{key: value})) > 0
     except ConfigError as error:
         assert error.source == str(folder / "s.yaml")
+
+
+def test_options_in_a_list_are_of_the_last_part(tmp_path: Path) -> None:
+    (tmp_path / "a.swf").write_text("")
+    text = "{policy: easy:order=sjf+opportunistic, t_idle: [0, 300]}"
+    path = tmp_path / "study.yaml"
+    path.write_text(f"schema: pilotfish/sweep/v1\nworkloads: [a.swf]\npolicies:\n  - {text}\n")
+    assert [text_of(policy) for policy in read_sweep(path).policies] == [
+        "easy:order=sjf+opportunistic", "easy:order=sjf+opportunistic:t_idle=300"
+    ]  # fmt: skip

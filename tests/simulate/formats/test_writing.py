@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.simulate.formats import writing
-from pilotfish.simulate.formats.writing import write_whole
+from pilotfish.simulate.formats.writing import write_together, write_whole
 
 
 def test_what_was_there_stays_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +48,32 @@ def test_no_folder_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "gone" / "a.swf", "")
     assert caught.value.filename == str(tmp_path / "gone" / "a.swf")
+
+
+def test_bytes_are_written_as_they_are_and_who_may_read_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    assert write_whole(path, b"\x89\xff").read_bytes() == b"\x89\xff" and path.stat().st_mode & 0o777 == 0o644
+    path.chmod(0o600)
+    write_whole(path, b"after")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_several_files_are_all_new_or_all_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    write_together(dict.fromkeys(paths, "before"))
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        write_together({**dict.fromkeys(paths, "after"), tmp_path: "a folder"})
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing.os, "chmod", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_together(dict.fromkeys(paths, "after"))
+    assert [path.read_text() for path in paths] == ["before"] * 3
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
+
+
+def test_a_device_that_is_full_is_named() -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        write_whole(Path("/dev/full"), "text")

@@ -1,0 +1,75 @@
+"""What a sweep prints can be read in 80 columns, however long its policies are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pilotfish.daemon.render.screen import Screen
+from pilotfish.daemon.render.sweep import show, show_runs
+from pilotfish.daemon.render.text import broken
+
+LONG = "easy:order=sjf+opportunistic:t_idle=300+energybud:budget=90%,begin=86400,end=345600.5+inertial:v_ub=100000"
+POLICIES = ["easy", "conservative", LONG, LONG.replace("sjf", "wfp3")]
+
+
+def rows(policies: list[str]) -> list[dict[str, Any]]:
+    """A run of each, on two machines with two seeds; each is the best in something."""
+    return [
+        {
+            "run": f"{i}{machine}{seed}", "workload": "trace.swf.gz", "load": 1.0, "machine": machine, "policy": policy,
+            "seed": seed, "status": "done", "error": None, "mean_waiting_time": 123456.5 + i * 1000 + seed,
+            "mean_bounded_slowdown": 22.5 + i, "makespan": 3525659.0 - i, "utilisation": 0.5 + i / 100,
+            "consumed_joules": 21.6e9 - i * 1e9,
+        }
+        for i, policy in enumerate(policies) for machine in ("256", "lab.yaml:node") for seed in (0, 1)
+    ]  # fmt: skip
+
+
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = Screen()
+    assert screen.cells == columns
+    show(screen, rows(POLICIES), ["workload", "load"])
+    return capsys.readouterr().out.splitlines()
+
+
+
+def test_in_80_columns_policies_and_numbers_are_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = printed(capsys, monkeypatch, 80)
+    text = re.sub(r"\n {4}(?=\S)", "", "\n".join(lines))
+    assert max(map(len, lines)) <= 80 and "…" not in text
+    for policy in (LONG, LONG.replace("sjf", "wfp3")):
+        assert f"> {policy}, machine 256, seed 0" in text.replace(",machine", ", machine").replace(",seed", ", seed")
+    assert any("123,456*" in line and "22.50*" in line and "21.6 GJ" in line for line in lines)
+
+
+def test_where_a_run_fits_in_a_line_it_is_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    show(Screen(), rows(POLICIES[:2]), ["workload", "load"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[:5] == ["POLICY", "MACHINE", "SEED", "ALIKE", "WAITING"]
+    assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]
+
+
+def test_what_would_be_run_shows_policies_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    given = [{name: row[name] for name in ("run", "workload", "policy", "machine", "seed")} for row in rows(POLICIES)]
+    show_runs(Screen(), given)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    begin = next(i for i, line in enumerate(lines) if "order=sjf" in line)
+    assert "".join(re.findall(r"^(?:trace.swf.gz)? *(\S+)", "\n".join(lines[begin : begin + 3]), re.MULTILINE)) == LONG
+
+
+def test_a_text_is_broken_where_it_may_be() -> None:
+    assert broken("a:b=1,c=2+d, machine 5, seed 0", 12) == ["a:b=1,c=2+d,", "machine 5,", "seed 0"]
+    assert broken("short", 12) == ["short"] and broken("x" * 20 + "+y", 9) == ["xxxx…xxx+", "y"]
