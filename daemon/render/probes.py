@@ -19,8 +19,8 @@ _WIDTHS = (10, 5, 8, 11, 8)
 #: Who uses a probe, in a narrow column.
 _SHORT = {(): "nobody", (RUN,): "run", (DAEMON,): "daemon", BOTH: "both"}
 _WHO = (
-    "run: `pilotfish profile run`. daemon: for jobs on this node (`counters` in its configuration), by turns, so that all"
-    " looks at the node take 0.5 % of a core at the most."
+    "run: `pilotfish profile run`. daemon: for jobs on this node (`counters` in its configuration), by turns, so that"
+    " all looks at the node take 0.5 % of a core at the most."
 )
 
 
