@@ -30,7 +30,7 @@ from .threads import PsutilTimes, Schedstat
 from .tree import ProcessTree
 
 JOB, NODE = "job", "node"
-#: Who uses a probe: `pilotfish profile run`, and the daemon, itself or by the keepers of its local jobs; some nobody yet.
+#: Who uses a probe: `pilotfish profile run`, and the daemon, itself or by the keepers of its local jobs.
 RUN, DAEMON = "profile run", "daemon"
 BOTH = (RUN, DAEMON)
 #: Looks over which the cost is averaged, and seconds between them.
@@ -41,8 +41,8 @@ FEW_LOOKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, who uses it, and how often it is
-    looked through to find its cost."""
+    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, who uses it, and how often it
+    is looked through to find its cost."""
 
     name: str
     of: str
