@@ -41,15 +41,15 @@ FEW_LOOKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, who uses it, and how often it
-    is looked through to find its cost."""
+    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, how often it is looked
+    through to find its cost, and who uses it."""
 
     name: str
     of: str
     gives: str
     make: Callable[[], Probe[Any]]
-    used_by: tuple[str, ...] = BOTH
     looks: int = LOOKS
+    used_by: tuple[str, ...] = BOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +79,20 @@ def entries(root: Path = ROOT) -> list[Entry]:
     """
     return [
         Entry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
-        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, (RUN,)),
+        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, used_by=(RUN,)),
         Entry("memory", JOB, "peak of memory", Memory),
         Entry("io", JOB, "bytes read from and written to storage", StorageIO),
-        Entry("steal", NODE, "what a virtual machine's host took", Steal, (RUN,)),
-        Entry("cgroup", JOB, "throttling, stalls, memory of its own group", lambda: Cgroup(root), (DAEMON,)),
-        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root), (RUN,)),
+        Entry("steal", NODE, "what a virtual machine's host took", Steal, used_by=(RUN,)),
+        Entry("cgroup", JOB, "throttling, stalls, memory of its own group", lambda: Cgroup(root), used_by=(DAEMON,)),
+        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root), used_by=(RUN,)),
         Entry("perf", JOB, "instructions, IPC, misses of the last cache", lambda: Perf(root)),
         Entry("perf-imc", NODE, "bandwidth of the memory controllers", lambda: MemoryControllers(root)),
         Entry("likwid", NODE, "memory bandwidth (group MEM), IPC", lambda: Likwid(root)),
         Entry("resctrl", JOB, "memory bandwidth, use of the last cache (MBM)", lambda: Resctrl(root)),
         Entry("powercap", NODE, "energy of packages and memory (RAPL)", lambda: Powercap(root)),
         Entry("hwmon", NODE, "power of the node, by its own meter", lambda: Hwmon(root)),
-        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", accounting.slurm, (DAEMON,), FEW_LOOKS),
-        Entry("oar", JOB, "run time and cores of ended jobs", accounting.oar, (), FEW_LOOKS),
+        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", accounting.slurm, FEW_LOOKS, (DAEMON,)),
+        Entry("oar", JOB, "run time and cores of ended jobs", accounting.oar, FEW_LOOKS, ()),
     ]
 
 
