@@ -1,16 +1,20 @@
 """Jobs of this node with the counters beside them: what completed is learned once its counts have come in.
 
-Rule: no cycle waits for a counter. Only jobs that teach are counted, and only on a node of their own: what is spread
-over several is not the same on each.
+Rule: no cycle waits for a counter, or fails for one. Only jobs that teach are counted, and of these only those on one
+node: what is spread over several is not the same on each.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ..profiles.alongside import Alongside
 from ..simulate.snapshot import JobView, Snapshot
 from .memory import Memory
+
+log = logging.getLogger("pilotfish.profiles")
 
 
 class Beside:
@@ -27,6 +31,13 @@ class Beside:
 
     def look(self, snapshot: Snapshot) -> None:
         """Begin, look and end with counting, by what runs now. O(jobs)."""
+        try:
+            self._look(snapshot)
+        except Exception as error:  # a counter that surprises us must not take the daemon down
+            log.error("counters beside jobs are given up: %s: %s", type(error).__name__, error)
+            self._give_up()
+
+    def _look(self, snapshot: Snapshot) -> None:
         self._settle()
         here = [view for view in snapshot.jobs if view.pid is not None]
         running = {
@@ -45,9 +56,14 @@ class Beside:
     def close(self) -> None:
         """Learn what is left with what has come in, and end all counting."""
         self._settle()
-        self._alongside.close()
-        self._memory.keep(self._held.values())
-        self._held.clear()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        held, self._held = list(self._held.values()), {}
+        with suppress(Exception):
+            self._alongside.close()
+        self._alongside = Alongside(())
+        self._memory.keep(held)
 
     def _settle(self) -> None:
         """Learn from those whose counts have come in; let go of those that ended otherwise."""

@@ -101,6 +101,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
     if "cpu_seconds" not in usage:
         return None
     wall_s = max(view.finish_time - view.start_time, _LEAST_S)
+    held_up = strain(dict(view.usage), wall_s)
     threads = _threads(usage, wall_s)
     busy_s = max(usage["cpu_seconds"] / threads, _LEAST_S)
     waited_s = min(usage.get("waiting_seconds", 0.0) / threads, wall_s)
@@ -118,7 +119,8 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
         read_bytes=usage.get("read_bytes"),
         written_bytes=usage.get("written_bytes"),
         method="schedstat" if "waiting_seconds" in usage else "rusage",
-        strain=strain(dict(view.usage), wall_s),
+        strain=held_up,
+        sources={"strain": "its control group"} if held_up else {},
     )
 
 

@@ -7,9 +7,10 @@ job, one pace for the whole node; a job that does not get its turn is not counte
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +72,8 @@ class Alongside:
             running: key -> pid of the first process of every job that may be counted.
             alone: whether nothing else of ours runs on this node beside at most one of these.
         """
-        for key, job in self._jobs.items():
-            if key not in running and job.ended is None:
+        for job in [job for key, job in self._jobs.items() if key not in running and job.ended is None]:
+            with self._paying():
                 job.ended = self._clock()
                 job.counters.sample(job.ended - job.began, last=True)
                 job.counters.ask()
@@ -80,19 +81,17 @@ class Alongside:
         now = self._clock()
         if not self.names or now < self._pace.due:
             return
-        before = time.thread_time()
         new = next((key for key in running if key not in self._seen), None)
-        commands_s = 0.0
         if new is not None:
             self._seen.add(new)
-            commands_s = self._begin(new, running[new], now, alone)
+            with self._paying():
+                self._begin(new, running[new], now, alone)
         elif now - self._looked >= LOOK_S:
             self._looked = now
-            for job in self._jobs.values():
-                if job.ended is None:
+            for job in [job for job in self._jobs.values() if job.ended is None]:
+                with self._paying():
                     job.tree.refresh()
                     job.counters.sample(now - job.began)
-        self._pace.pay(time.thread_time() - before + commands_s, now)
 
     def counts(self, key: str) -> bool:
         """Whether there is, or will be, something to `take` of a job."""
@@ -113,7 +112,8 @@ class Alongside:
         if job.ended is None or counted_s < LEAST_S:
             self._give_up(job)
             return Counted(notes=("the job was too short to be counted",))
-        found = job.counters.stop(counted_s, max(job.ended - job.began, LEAST_S), cpu_s)
+        with self._paying():
+            found = job.counters.stop(counted_s, max(job.ended - job.began, LEAST_S), cpu_s)
         self._settle_cost(job)
         return found
 
@@ -131,19 +131,29 @@ class Alongside:
         """Keys of the jobs that have ended, and were neither taken nor dropped yet."""
         return [key for key, job in self._jobs.items() if job.ended is not None]
 
-    def _begin(self, key: str, pid: int, now: float, alone: bool) -> float:
-        """Begin to count a job; return what its commands are taken to cost, CPU seconds."""
+    @contextlib.contextmanager
+    def _paying(self) -> Iterator[None]:
+        """Pay for the CPU seconds that something takes this thread."""
+        before = time.thread_time()
+        try:
+            yield
+        finally:
+            self._pace.pay(time.thread_time() - before, self._clock())
+
+    def _begin(self, key: str, pid: int, now: float, alone: bool) -> None:
+        """Begin to count a job, and pay for what its commands are taken to cost."""
         names = self.names if alone else [name for name in self.names if name not in NODE_WIDE]
         tree = ProcessTree(pid)
         tree.refresh()
         counters = Counters(self._root, names)
         used_s = sum(_used(member, self._root) for member in tree.threads)
-        counters.start(tree, 0.0)
         self._jobs[key] = _Job(counters, tree, now, used_s)
-        return self._command_s * counters.commands
+        counters.start(tree, 0.0)
+        self._pace.pay(self._command_s * counters.commands, now)
 
     def _give_up(self, job: _Job) -> None:
-        job.counters.give_up()
+        with self._paying():
+            job.counters.give_up()
         self._settle_cost(job)
 
     def _settle_cost(self, job: _Job) -> None:

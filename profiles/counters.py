@@ -56,7 +56,7 @@ class Counted:
             ipc=self.ipc,
             bandwidth=self.bandwidth,
             power_watts=self.power_watts,
-            sources=dict(self.sources),
+            sources=measured.sources | dict(self.sources),
             notes=self.notes,
         )
 

@@ -104,14 +104,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         instructions=newest.instructions if known is None else newest.instructions or known.instructions,
         ipc=newest.ipc if known is None else newest.ipc or known.ipc,
         power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
-        provenance=replace(
-            newest.provenance,
-            runs=facts.used,
-            note=note,
-            interval=within,
-            spread=spread,
-            strain=tuple(typical([run.strain for run in used]).items()),
-        ),
+        provenance=replace(newest.provenance, runs=facts.used, note=note, interval=within, spread=spread),
     )
 
 
@@ -126,6 +119,12 @@ def _counted(used: Sequence[Measurement]) -> Measurement:
             same = [getattr(run, name) for run in having if run.sources.get(name) == source]
             merged = replace(merged, **{name: median(same)})
             sources |= {name: source} if source else {}
+    held_up = [run for run in used if run.strain]
+    if held_up:
+        source = held_up[-1].sources.get("strain", "")
+        same_source = [run.strain for run in held_up if run.sources.get("strain", "") == source]
+        merged = replace(merged, strain=typical(same_source))
+        sources |= {"strain": source} if source else {}
     return replace(merged, sources=sources)
 
 

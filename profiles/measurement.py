@@ -36,7 +36,7 @@ class Measurement:
         instructions, ipc, power_watts: by counters (see `counters`).
         sources: field -> what counted it; a bandwidth without one was given by the user.
         notes: why counters that are there did not say more.
-        strain: what its control group says held it up (see `strain`).
+        strain: what its control group, or a node that it had to itself, says held it up (see `strain`).
         aged: when it ceased to count, because forecasts that rest on it had come to miss, ISO 8601; "" = it counts.
     """
 
@@ -95,7 +95,7 @@ class Measurement:
         groups = tuple(as_known(group, self.bandwidth or 0.0) for group in self.groups)
         if self.bandwidth is not None:
             note += "; bandwidth given by the user" * ("bandwidth" not in self.sources)
-        words = {"ipc": "IPC", "power_watts": "power"}
+        words = {"ipc": "IPC", "power_watts": "power", "strain": "stalls"}
         note += "".join(f"; {words.get(name, name)} by {source}" for name, source in sorted(self.sources.items()))
         within = interval([self.cpu_s], [self.company])
         return Profile(

@@ -1,4 +1,4 @@
-"""What held a job up, by its control group: a few facts with their units.
+"""What held a job up, by its control group or by the node that it had to itself: a few facts with their units.
 
 Rule: shares are of the run's time; what was not told is absent, never 0. They describe runs, and no model uses them: a
 peak of memory that holds caches as well is no need of memory.

@@ -10,19 +10,22 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from .company import company
+from .company import company, inflation
 from .counters import Counters
 from .measurement import Measurement
-from .pace import Pace
+from .pace import SHARE, Pace
 from .probes.base import Probe
 from .probes.io import StorageIO
 from .probes.memory import Memory
 from .probes.others import Others
+from .probes.pressure import Pressure
 from .probes.steal import Steal, cpu_times
 from .probes.threads import PsutilTimes, Schedstat, thread_times
 from .probes.tree import ProcessTree
 from .threads import account
 
+#: Of one core, for looks; what is left of the node's share pays for the beginning and the end, over some seconds.
+LOOKS = 0.8 * SHARE
 #: /proc/stat counts in steps of 10 ms: over less than this it does not tell how busy a CPU was.
 SHORTEST_S = 0.5
 
@@ -55,11 +58,12 @@ class Watch:
         self._ago = time.monotonic() - self._began
         self._date = datetime.fromtimestamp(time.time() - self._ago, UTC).isoformat(timespec="seconds")
         self._node_type, self._interval = node_type, interval_s
-        self._looks, self._pace = 0, Pace()
+        self._looks, self._pace = 0, Pace(LOOKS)
         self.tree = ProcessTree(pid, reaper, others)
         self._threads: Schedstat | PsutilTimes = thread_times()
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
-        probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal)
+        self._pressure = Pressure()
+        probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal, self._pressure)
         self._probes = [probe for probe in probes if probe.available() is None]
         self._counters = counters
         self._cpus = frozenset(cpu_times())
@@ -135,6 +139,9 @@ class Watch:
             company=self._company(used_s, wall_s),
             method="schedstat" if schedstat else "psutil",
         )
+        stalls = self._pressure.stop()
+        if stalls and inflation(measured.company) == 1.0:  # alone, so that the node's stalls are the job's
+            measured = replace(measured, strain=stalls, sources={"strain": "the node's pressure"})
         if self._counters is not None:
             measured = self._counters.stop(measured.cpu_s, wall_s).onto(measured)
         return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured

@@ -37,7 +37,7 @@ KILLS = 100  # after so many, 50 ms apart, what is left hangs in the kernel: the
 ORPHANED = "its keeper was killed; exit code unknown"
 CANCELLED = ("cancelled", "cancelled")
 TRIES = 20  # to write the end down, 50 ms apart, while somebody removes or looks at the directory
-LOOK_S = 0.4  # how often the directory is looked for
+LOOK_S, LONGEST_LOOK_S = 0.4, 8.0  # how often the directory is looked for: as samples are taken, between these
 SETTLE_S = 0.3  # how long it is left alone when it is missing: who removes it comes to an end first
 REMOVED = "its directory was removed while it ran"
 RESTARTED = "the machine was restarted while it ran; exit code unknown"
@@ -234,7 +234,7 @@ class Keeper:
         """Make the job's directory again if it was removed; return when to look again."""
         if os.path.exists(os.path.join(self.directory, BEGIN)):
             self.missed = None
-            return now + LOOK_S
+            return max(now + LOOK_S, min(self.sampler.due, now + LONGEST_LOOK_S))
         self.missed = now if self.missed is None else self.missed
         if now - self.missed >= SETTLE_S:
             self._hold()

@@ -10,12 +10,18 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from ...profiles.probes.catalogue import Finding
+from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
 from .screen import Screen
 from .text import clean
 
-_HEADINGS = ("PROBE", "OF", "A LOOK", "BEGIN+END", "GIVES")
-_WIDTHS = (10, 5, 10, 10)
+_HEADINGS = ("PROBE", "OF", "A LOOK", "BEGIN+END", "USED BY", "GIVES")
+_WIDTHS = (10, 5, 8, 11, 8)
+#: Who uses a probe, in a narrow column.
+_SHORT = {(): "nobody", (RUN,): "run", (DAEMON,): "daemon", BOTH: "both"}
+_WHO = (
+    "run: `pilotfish profile run`. daemon: for jobs on this node (`counters` in its configuration), by turns, so that"
+    " all looks at the node take 0.5 % of a core at the most."
+)
 
 
 def show(found: Sequence[Finding]) -> None:
@@ -24,13 +30,15 @@ def show(found: Sequence[Finding]) -> None:
     there = [finding for finding in found if finding.missing is None]
     screen.put(Text(_row(_HEADINGS[:-1]) + _HEADINGS[-1], style="bold"))
     for finding in there:
-        head = _row((finding.name, finding.of, cost(finding.look_s), cost(finding.begin_s)))
+        costs = (cost(finding.look_s), cost(finding.begin_s))
+        head = _row((finding.name, finding.of, *costs, _SHORT[finding.used_by]))
         screen.put(*_wrapped(head, finding.gives, screen))
     if len(there) < len(found):
         screen.put("", Text("MISSING   WOULD GIVE, AND WHY IT DOES NOT", style="bold"))
     for finding in found:
         if finding.missing is not None:
             screen.put(*_wrapped(f"{finding.name:<{_WIDTHS[0]}}", f"{finding.gives}: {finding.missing}", screen))
+    screen.put("", *_wrapped("USED BY   ", _WHO, screen))
 
 
 def cost(seconds: float | None) -> str:
@@ -41,8 +49,11 @@ def cost(seconds: float | None) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    first = "".join(f"{cell:<{size}}" for cell, size in zip(cells[:2], _WIDTHS[:2], strict=True))
-    return first + "".join(f"{cell:>{size - 1}} " for cell, size in zip(cells[2:], _WIDTHS[2:], strict=True)) + " "
+    sides = ("<", "<", ">", ">", "<")
+    return "".join(
+        f"{cell:{side}{size - (side == '>')}}" + " " * (side == ">")
+        for cell, side, size in zip(cells, sides, _WIDTHS, strict=True)
+    )
 
 
 def _wrapped(head: str, text: str, screen: Screen) -> list[str]:

@@ -36,6 +36,7 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
         f"memory: {size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
         f"wall time: {wall}",
+        *([f"held up: {_strain(measured.strain)}"] if measured.strain else []),
         *_counted(measured),
         f"profile: {name}, {_scatter(known)}" if known else f"no profile: {name} has not ended well yet",
     )
@@ -73,7 +74,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -
             filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))
         ),
         "note": about.note,
-        "control group": _strain(dict(about.strain)),
+        "held up": _strain(dict(about.strain)),
         "CPU seconds alone": _bounds(about.interval),
         "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
         "runs": _scatter(known) if known else "",
@@ -108,7 +109,7 @@ def size(value: float | None, *, rate: bool = False) -> str:
 
 
 def _strain(facts: Mapping[str, float]) -> str:
-    """What a control group says held the job up, in words; what it said is nothing is said as well."""
+    """What held the job up, in words; what was told and is nothing is said as well."""
     stalls = []
     for resource, word in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")):
         some, full = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")

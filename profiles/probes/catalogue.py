@@ -30,6 +30,9 @@ from .threads import PsutilTimes, Schedstat
 from .tree import ProcessTree
 
 JOB, NODE = "job", "node"
+#: Who uses a probe: `pilotfish profile run`, and the daemon, itself or by the keepers of its local jobs.
+RUN, DAEMON = "profile run", "daemon"
+BOTH = (RUN, DAEMON)
 #: Looks over which the cost is averaged, and seconds between them.
 LOOKS, APART_S = 20, 0.005
 #: Of those that ask somebody else.
@@ -38,14 +41,15 @@ FEW_LOOKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, and how often it is looked
-    through to find its cost."""
+    """A probe: its name, of what it speaks (job or node), what it gives, how it is made, how often it is looked
+    through to find its cost, and who uses it."""
 
     name: str
     of: str
     gives: str
     make: Callable[[], Probe[Any]]
     looks: int = LOOKS
+    used_by: tuple[str, ...] = BOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Finding:
     """A probe as it was found here.
 
     Args:
+        used_by: who uses it where it is there, some of `BOTH`.
         missing: why it is not there, or why it stepped back; None = it works.
         look_s: CPU seconds of ours for one look; begin_s: for beginning and ending, with the commands it starts.
     """
@@ -60,6 +65,7 @@ class Finding:
     name: str
     of: str
     gives: str
+    used_by: tuple[str, ...]
     missing: str | None
     look_s: float | None = None
     begin_s: float | None = None
@@ -73,20 +79,20 @@ def entries(root: Path = ROOT) -> list[Entry]:
     """
     return [
         Entry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
-        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes),
+        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, used_by=(RUN,)),
         Entry("memory", JOB, "peak of memory", Memory),
         Entry("io", JOB, "bytes read from and written to storage", StorageIO),
-        Entry("steal", NODE, "what a virtual machine's host took", Steal),
-        Entry("cgroup", JOB, "CPU time, throttling, peak of its own group", lambda: Cgroup(root)),
-        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root)),
+        Entry("steal", NODE, "what a virtual machine's host took", Steal, used_by=(RUN,)),
+        Entry("cgroup", JOB, "throttling, stalls, memory of its own group", lambda: Cgroup(root), used_by=(DAEMON,)),
+        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root), used_by=(RUN,)),
         Entry("perf", JOB, "instructions, IPC, misses of the last cache", lambda: Perf(root)),
         Entry("perf-imc", NODE, "bandwidth of the memory controllers", lambda: MemoryControllers(root)),
         Entry("likwid", NODE, "memory bandwidth (group MEM), IPC", lambda: Likwid(root)),
         Entry("resctrl", JOB, "memory bandwidth, use of the last cache (MBM)", lambda: Resctrl(root)),
         Entry("powercap", NODE, "energy of packages and memory (RAPL)", lambda: Powercap(root)),
         Entry("hwmon", NODE, "power of the node, by its own meter", lambda: Hwmon(root)),
-        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", accounting.slurm, FEW_LOOKS),
-        Entry("oar", JOB, "run time and cores of ended jobs", accounting.oar, FEW_LOOKS),
+        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", accounting.slurm, FEW_LOOKS, (DAEMON,)),
+        Entry("oar", JOB, "run time and cores of ended jobs", accounting.oar, FEW_LOOKS, ()),
     ]
 
 
@@ -95,7 +101,7 @@ def examine(entry: Entry) -> Finding:
     probe = entry.make()
     missing = probe.available()
     if missing is not None:
-        return Finding(entry.name, entry.of, entry.gives, missing)
+        return Finding(entry.name, entry.of, entry.gives, entry.used_by, missing)
     tree = ProcessTree(os.getpid())
     tree.refresh()
     before = _used()
@@ -110,8 +116,8 @@ def examine(entry: Entry) -> Finding:
     readings = probe.stop()
     begin_s += _used() - before
     if (problem := getattr(readings, "problem", "")) and _says_nothing(readings):
-        return Finding(entry.name, entry.of, entry.gives, problem)
-    return Finding(entry.name, entry.of, entry.gives, None, look_s / entry.looks, begin_s)
+        return Finding(entry.name, entry.of, entry.gives, entry.used_by, problem)
+    return Finding(entry.name, entry.of, entry.gives, entry.used_by, None, look_s / entry.looks, begin_s)
 
 
 def _says_nothing(readings: Any) -> bool:

@@ -16,7 +16,7 @@ RESOURCES = ("cpu", "memory", "io")
 
 
 class Pressure:
-    """The node's pressure: for each resource the share of the time in which some task waited for it."""
+    """The node's pressure: for each resource the share of the time in which some tasks, or all, waited for it."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root / "proc/pressure"
@@ -36,19 +36,24 @@ class Pressure:
         self._began = self._ended = now
 
     def sample(self, now: float, *, last: bool = False) -> None:
-        """Read the totals once. O(1)."""
-        self._last, self._ended = self._totals() or self._last, now
+        """Read the totals at the end; between there is nothing to see. O(1)."""
+        if last:
+            self._last, self._ended = self._totals() or self._last, now
 
     def stop(self) -> dict[str, float]:
-        """Return resource -> share of the time, [0, 1], for what could be read."""
+        """Return cpu_some, cpu_full, memory_some ... -> share of the time, [0, 1], for what could be read."""
         span = self._ended - self._began
         both = self._first.keys() & self._last.keys() if span > 0 else ()
         return {name: min(1.0, max(0.0, self._last[name] - self._first[name]) / span) for name in sorted(both)}
 
     def _totals(self) -> dict[str, float]:
-        texts = {name: read_text(self._root / name) for name in RESOURCES}
-        found = {name: parse_total(text or "") for name, text in texts.items()}
-        return {name: total for name, total in found.items() if total is not None}
+        found = {}
+        for resource in RESOURCES:
+            text = read_text(self._root / resource) or ""
+            for kind in ("some", "full"):
+                if (total := parse_total(text, kind)) is not None:
+                    found[f"{resource}_{kind}"] = total
+        return found
 
 
 def parse_total(text: str, kind: str = "some") -> float | None:

@@ -1,11 +1,14 @@
-"""What being profiled costs a program: run time and core time with `profile run` and without, by turns.
+"""What being profiled costs a program: run time and core time with `profile run` and without, by turns; and what the
+keepers of local jobs take of a core together.
 
 Rule: each pair is one run without and one with, in changing order, the least of each kind counts, as other work on the
-machine can only add; what the profiler itself used of a core is told besides.
+machine can only add; what the profiler itself used of a core is told besides. Keepers are watched while nothing begins
+or ends.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,10 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 
+from pilotfish.adapters.local import create
 from pilotfish.profiles.measure import measure as profiled
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.plan import Cancel, Start
+from pilotfish.simulate.platform import Cluster, Node, NodeType
 
 from .show import heading, number, table
 
@@ -44,6 +52,37 @@ def measure(quick: bool) -> None:
                 cells += [number(before), f"{after / before - 1:+.2%}"]
             rows.append([*cells, f"{median(own for _, _, own in runs[_watched]):.2%}"])
     table(("program", "pairs", "run s", "with", "core s", "with", "profiler"), rows)
+    span_s = 5.0 if quick else 15.0
+    shares = [(jobs, _keepers(jobs, span_s)) for jobs in (1, 4, 16)]
+    table(("jobs beside each other", "their keepers"), [[str(jobs), f"{share:.2%}"] for jobs, share in shares])
+
+
+def _keepers(count: int, span_s: float) -> float:
+    """What the keepers of so many jobs take of a core together."""
+    sleeper = Job("j", DEFAULT_PROFILE, command=("/bin/sleep", str(span_s + 600.0)))
+    node = Node("a", NodeType("t", 1, 1e9, 1e10), "host", (min(os.sched_getaffinity(0)),))
+    with tempfile.TemporaryDirectory() as folder, closing(create(Cluster("here", (node,)), folder)) as adapter:
+        keys = [f"j{i}" for i in range(count)]
+        try:
+            for key in keys:
+                adapter.apply(Start(key, sleeper, ("a",)))
+            while any(view.pid is None for view in adapter.snapshot().jobs):
+                time.sleep(0.05)
+            time.sleep(2.0)
+            records = [Path(folder, "jobs", key, "begin.json") for key in keys]
+            keepers = [json.loads(record.read_text())["keeper_pid"] for record in records]
+            began, before = time.monotonic(), sum(map(_on_core, keepers))
+            time.sleep(span_s)
+            return (sum(map(_on_core, keepers)) - before) / (time.monotonic() - began)
+        finally:
+            for key in keys:
+                adapter.apply(Cancel(key))
+            while not all(view.state.ended for view in adapter.snapshot().jobs):
+                time.sleep(0.05)
+
+
+def _on_core(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9
 
 
 def _programs(folder: Path, seconds: float, steps: int) -> list[tuple[str, list[str]]]:

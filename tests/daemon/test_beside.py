@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from pilotfish.daemon.beside import Beside
 from pilotfish.daemon.codec import encode
+from pilotfish.daemon.memory import Memory
 from pilotfish.daemon.wire import WireError, ask
+from pilotfish.profiles.alongside import Alongside
 from pilotfish.profiles.signature import signature
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
 
 COUNTS = r"1500.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
 COUNTS += r"1000000,,LLC-load-misses,1,100.00,,\n500000,,LLC-store-misses,1,100.00,,\n"
@@ -145,6 +151,28 @@ def test_killed_it_leaves_no_counter_behind_and_counts_again(world):
     world.start()
     eventually(lambda: len(world.counted()) == 2, "a perf of the next daemon")
     assert world.run().notes == ("perf: it did not count: it printed nothing",)
+
+
+def test_a_counter_that_surprises_us_costs_the_counts_and_not_the_daemon(tmp_path, caplog):
+    class Broken(Alongside):
+        def follow(self, running, alone):
+            raise RuntimeError("we were wrong")
+
+    job = Job("j", DEFAULT_PROFILE, command=("true",))
+    view = JobView("w/j", job, JobState.RUNNING, ("a",), start_time=1.0, pid=os.getpid())
+    node = Node("a", NodeType("t", 1, 1e9, 1e10))
+    snapshot = Snapshot(1.0, 1, Cluster("here", (node,)), (NodeState.UP,), (view,))
+    memory = Memory(tmp_path / "profiles.sqlite")
+    beside = Beside(Broken((), tmp_path), memory)
+    for _ in range(2):
+        beside.look(snapshot)
+    assert [record.message for record in caplog.records] == [
+        "counters beside jobs are given up: RuntimeError: we were wrong"
+    ]
+    usage = (("cpu_seconds", 2.0),)
+    beside.keep([dataclasses.replace(view, state=JobState.COMPLETED, finish_time=4.0, usage=usage, pid=None)])
+    with closing(ProfileStore(tmp_path / "profiles.sqlite")) as store:
+        assert store.history(signature(job))[0].cpu_s == 2.0
 
 
 def alive(pid: int) -> bool:

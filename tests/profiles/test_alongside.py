@@ -26,6 +26,7 @@ def machine(tmp_path, monkeypatch):
     tool.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncat\nprintf \'{COUNTS}\' >&2\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("pilotfish.profiles.probes.busy.TOOLS", frozenset())  # whom other tests have count meanwhile
     return tmp_path
 
 

@@ -112,8 +112,11 @@ def test_pressure_is_a_share_of_the_time(tmp_path):
     probe.start(TREE, 10.0)
     assert probe.stop() == {}
     put(tmp_path, {"proc/pressure/cpu": PSI.format(3000000)})
-    probe.sample(14.0)
-    assert probe.stop() == {"cpu": 0.5, "memory": 0.0}
+    probe.sample(12.0)
+    assert probe.stop() == {}
+    probe.sample(14.0, last=True)
+    found = probe.stop()
+    assert (found["cpu_some"], found["memory_some"], found["memory_full"]) == (0.5, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("text", ["", "some", "some total=", "some total=x", "full total=5", "some avg10=1.0 total"])

@@ -10,7 +10,7 @@ import pytest
 from pilotfish.profiles.probes.attached import Attached, complaint
 from pilotfish.profiles.probes.busy import counting
 from pilotfish.profiles.probes.catalogue import Entry, examine
-from pilotfish.profiles.probes.imc import MemoryControllers, events
+from pilotfish.profiles.probes.imc import MemoryControllers
 from pilotfish.profiles.probes.perf import Perf, refused
 from pilotfish.profiles.probes.tree import ProcessTree
 
@@ -53,6 +53,38 @@ def test_it_counts_the_tree(machine):
     found = probe.stop()
     assert (found.ipc, found.cpu_s, found.miss_bytes, found.problem) == (1.5, 2.0, 960.0, "")
     assert "-p 77 -- cat" in (machine / "asked").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "asked"),
+    [
+        ("0::/us\n", "0::/us/job-1\n", "-G us/job-1 --"),
+        ("0::/\n3:perf_event:/\n", "0::/job-1\n3:perf_event:/site/job-1\n", "-G site/job-1 --"),
+        ("0::/\n3:perf_event:/\n", "0::/job-1\n3:perf_event:/\n", "-G job-1 --"),
+        ("0::/us\n", "0::/us\n", "-p 77 --"),
+        ("4:memory:/\n", "4:memory:/job-1\n", "-p 77 --"),
+        ("", "nonsense", "-p 77 --"),
+    ],
+)
+def test_a_job_with_a_control_group_of_its_own_is_counted_by_that(machine, ours, theirs, asked):
+    (machine / "proc/sys/kernel/perf_event_paranoid").write_text("0\n")
+    for pid, text in (("self", ours), ("77", theirs)):
+        (machine / f"proc/{pid}").mkdir(exist_ok=True)
+        (machine / f"proc/{pid}/cgroup").write_text(text)
+    probe = Perf(machine)
+    probe.start(ProcessTree(77), 0.0)
+    assert probe.stop().ipc == 1.5
+    assert asked in (machine / "asked").read_text()
+
+
+def test_the_node_may_not_be_counted_so_that_the_group_cannot_be(machine):
+    for pid, text in (("self", "0::/us\n"), ("77", "0::/us/job-1\n")):
+        (machine / f"proc/{pid}").mkdir()
+        (machine / f"proc/{pid}/cgroup").write_text(text)
+    probe = Perf(machine)
+    probe.start(ProcessTree(77), 0.0)
+    probe.stop()
+    assert "-p 77 --" in (machine / "asked").read_text()
 
 
 def test_it_steps_back_when_the_job_begins_to_count(machine):
@@ -105,16 +137,6 @@ def test_why_it_is_not_there(machine, monkeypatch):
     monkeypatch.setenv("PATH", str(machine))
     assert "no perf command" in Perf(machine).available()
     assert "no perf command" in MemoryControllers(machine).available()
-
-
-def test_events_of_memory_controllers_are_those_whose_unit_is_known(tmp_path):
-    devices = tmp_path / "sys/bus/event_source/devices"
-    for name, unit in (("uncore_imc_0/cas_count_read", "MiB"), ("uncore_imc_0/cas_count_write", "MiB"),
-                       ("uncore_imc_1/cas_count_read", "MiB"), ("uncore_imc_2/data_reads", "")):  # fmt: skip
-        device, _, event = name.partition("/")
-        (devices / device / "events").mkdir(parents=True, exist_ok=True)
-        (devices / device / f"events/{event}.unit").write_text(f"{unit}\n")
-    assert events(tmp_path) == ["uncore_imc_0/cas_count_read/", "uncore_imc_0/cas_count_write/"]
 
 
 def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):

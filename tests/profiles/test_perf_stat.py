@@ -39,6 +39,13 @@ SOCKETS = "S0,8,1000,MiB,uncore_imc_0/cas_count_read/,5,100.00,,\nS1-D0,8,5e2,,b
 ONE_CPU = "     1.000111,CPU3,42,,cycles,10,100.00\n"
 REPEATED = "120,,cycles,0.50%,1000,100.00,,\n"
 SPELT_OUT = "77,,cpu/event=0x3c,umask=0x1/,1000,100.00,,\n88,,r01c2,1000,100.00,,\n"
+#: By control group (-G), which stands behind the event.
+GROUP = """\
+2000.50,msec,task-clock,pilotfish-0/job-1,2000500000,100.00,0.500,CPUs utilized
+9000,,instructions,pilotfish-0/job-1,2000400000,100.00,1.50,insn per cycle
+6000,,cycles,pilotfish-0/job-1,1200400000,60.00,,
+<not counted>,,LLC-load-misses,pilotfish-0/job-1,0,0.00,,
+"""
 NO_PMU = "0.84,msec,task-clock,837814,100.00,0.552,CPUs utilized\n<not supported>,,instructions,0,100.00,,\n"
 
 
@@ -53,6 +60,14 @@ def test_units_become_seconds_and_bytes():
     assert found["task-clock"].value == pytest.approx(2.0005)
     assert found["instructions"] == Count(9e9, 1.0, user_only=True)
     assert parse("3,MiB,uncore_imc/data_reads/,9,100.00,,")["data_reads"].value == 3 * 2**20
+
+
+def test_the_control_group_stands_behind_the_event():
+    found = parse(GROUP)
+    assert found["task-clock"] == Count(pytest.approx(2.0005), 1.0)
+    assert found["instructions"] == Count(9000.0, 1.0) and found["cycles"] == Count(6000.0, 0.6)
+    assert found["LLC-load-misses"].problem == "not counted"
+    assert parse("5,,cycles,pilotfish-0/job-1\n")["cycles"] == Count(5.0)
 
 
 def test_both_kinds_of_cores_are_added_up():

@@ -4,7 +4,8 @@ import json
 
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.render.probes import cost, show
-from pilotfish.profiles.probes.catalogue import Finding, entries, examine
+from pilotfish.profiles.counters import KINDS
+from pilotfish.profiles.probes.catalogue import BOTH, DAEMON, Finding, entries, examine
 
 
 def test_every_probe_is_there_or_says_why(capsys):
@@ -21,12 +22,19 @@ def test_every_probe_is_there_or_says_why(capsys):
 def test_the_table_cuts_nothing_off_and_is_80_wide(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     why = "because of \x1b[31m" + " ".join(f"reason{i}" for i in range(30))
-    show([Finding("perf", "job", "instructions", why), Finding("io", "job", "bytes", None, 12e-6, 0.031)])
+    perf = Finding("perf", "job", "instructions", BOTH, why)
+    show([perf, Finding("io", "job", "bytes", (DAEMON,), None, 12e-6, 0.031)])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "reason29" in out and "\x1b" not in out
     assert out.index("io ") < out.index("perf ")
-    assert "12 us" in out and "31 ms" in out
+    assert "12 us" in out and "31 ms" in out and " daemon  bytes" in out
+
+
+def test_each_is_used_by_somebody_and_the_daemon_can_be_told_of_its_own(tmp_path):
+    found = {entry.name: entry for entry in entries(tmp_path)}
+    assert set(KINDS) <= {name for name, entry in found.items() if entry.used_by == BOTH}
+    assert [name for name, entry in found.items() if not entry.used_by] == ["oar"]
 
 
 def test_costs():

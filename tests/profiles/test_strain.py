@@ -66,8 +66,8 @@ def test_it_is_shown_in_words(capsys):
     facts |= {"memory_peak": 2.0**30, "oom_kills": 0.0}
     show_profile(estimate("p", [replace(RUN, strain=facts)]), None, Classed(None, "nothing is known"))
     assert (
-        "control group: stalled for CPU 31% (all of it 2%), memory 0%; throttled 1.25 s;"
+        "held up: stalled for CPU 31% (all of it 2%), memory 0%; throttled 1.25 s;"
         " memory peak 1GiB, caches included; at its memory limit 3 times\n"
     ) in capsys.readouterr().out
     show_profile(estimate("p", [RUN]), None, Classed(None, "nothing is known"))
-    assert "control group" not in capsys.readouterr().out
+    assert "held up" not in capsys.readouterr().out

@@ -1,4 +1,5 @@
-"""The real perf command, attached as the probe attaches it: by software events, which every machine has."""
+"""The real perf command, attached as the probe attaches it: by software events, which every machine has, and by those
+of a PMU where there is one."""
 
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import time
 import pytest
 
 from pilotfish.profiles.probes.attached import Attached
+from pilotfish.profiles.probes.imc import MemoryControllers
+from pilotfish.profiles.probes.perf import Perf
 from pilotfish.profiles.probes.perf_stat import parse
 from pilotfish.profiles.probes.tree import ProcessTree
 
@@ -31,3 +34,34 @@ def test_children_that_come_later_are_counted():
         if found is not None and found.value is not None and 0.78 < found.value < 1.0:
             return
     pytest.fail(f"perf did not see 0.8 CPU seconds: {printed}")
+
+
+PMU = Perf().available()
+
+
+@pytest.mark.skipif(PMU is not None, reason=f"{PMU}: nothing was tested")
+def test_a_real_job_is_counted_with_its_instructions():
+    job = subprocess.Popen([sys.executable, "-ISc", BURN.replace("0.4", "1.0")], start_new_session=True)
+    probe, tree = Perf(), ProcessTree(job.pid)
+    tree.refresh()
+    probe.start(tree, 0.0)
+    job.wait()
+    found = probe.stop()
+    if found.problem:
+        pytest.skip(f"{found.problem}: nothing was tested")
+    assert found.ipc is not None and 0.05 < found.ipc < 10.0
+
+
+CONTROLLERS = MemoryControllers().available()
+
+
+@pytest.mark.skipif(CONTROLLERS is not None, reason=f"{CONTROLLERS}: nothing was tested")
+def test_real_memory_controllers_move_something():
+    probe = MemoryControllers()
+    probe.start(ProcessTree(1), 0.0)
+    block = bytearray(1 << 28)
+    assert len(bytes(block)) == 1 << 28
+    found = probe.stop()
+    if found.problem:
+        pytest.skip(f"{found.problem}: nothing was tested")
+    assert found.moved_bytes is not None and found.moved_bytes > 1 << 20
