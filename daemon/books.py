@@ -12,11 +12,12 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.booked import Booked
 from ..simulate.platform import Cluster
-from ..simulate.snapshot import JobState
+from ..simulate.snapshot import JobState, JobView
 from .exporter import Metrics
 from .journal import Journal, JournalError
 from .memory import Memory
@@ -24,9 +25,12 @@ from .queue import Event, Queue
 from .render.text import count
 from .wanted import Wanted
 
+if TYPE_CHECKING:
+    from ..profiles.measurement import Measurement
+
 log = logging.getLogger("pilotfish.books")
 #: Jobs in one request.
-MOST = 200
+MOST = 100
 #: Longest pause between two requests, longest wait for one job's entry to be asked for again, and how long it is
 #: asked for at all, seconds.
 LONGEST_S, LATER_S, GIVE_UP_S = 900.0, 3600.0, 7 * 86400.0
@@ -58,11 +62,16 @@ class Books:
         self._answered = self._told = True
         self._learned: set[str] = set()  # of which the journal could not yet be told
 
-    def wanted(self, events: Iterable[Event], queue: Queue) -> list[Wanted]:
-        """The jobs that have just completed and teach something, for the journal."""
-        found = []
+    def wanted(self, events: Iterable[Event], queue: Queue, views: Iterable[JobView]) -> list[Wanted]:
+        """The jobs that have just completed and teach something, for the journal.
+
+        Args:
+            views: of these, as they are shown: what a job is called is not in the journal.
+        """
+        found, shown = [], {view.key: view.job for view in views}
         for entry in (event.entry for event in events if event.entry.state is JobState.COMPLETED):
-            if (name := self._memory.kept_as(entry.job)) and entry.finish_time is not None:
+            name = self._memory.kept_as(entry.job) or self._memory.kept_as(shown.get(entry.key, entry.job))
+            if name and entry.finish_time is not None:
                 since = queue.submissions[entry.workflow].submit_time
                 found.append(Wanted(entry.key, name, since, entry.finish_time, entry.finish_time + self._delay_s))
         return found
@@ -85,38 +94,43 @@ class Books:
         if not self._answered:
             log.warning("what ended jobs used can be read from the accounting of %s again", self._adapter.name)
         self._answered, self._gap, self._most = True, self._every_s, min(2 * self._most, MOST)
-        later = []
+        later: list[Wanted] = []
+        shown: list[tuple[Wanted, Measurement]] = []
         for wanted in due:
             entry = None if found is None else found.get(wanted.key)
             if found is None:
                 self._count("not kept")
             elif entry is not None:
-                later += [] if self._learn(wanted, entry, cluster) else [self._again(wanted, now)]
+                if wanted.key not in self._learned and (run := self._run_of(entry, cluster)):
+                    shown.append((wanted, run))
             elif now - wanted.ended < GIVE_UP_S:
                 later.append(self._again(wanted, now))
             else:
                 self._count("not found")
+        if not self._learn(shown):
+            later += [self._again(wanted, now) for wanted, _ in shown]
         self._settle(due, later)
 
-    def _learn(self, wanted: Wanted, entry: Booked, cluster: Cluster) -> bool:
-        """Keep what an entry shows; False where that is not possible now."""
+    def _run_of(self, entry: Booked, cluster: Cluster) -> Measurement | None:
+        """What an entry shows; None where that is nothing."""
         from ..profiles.books import measurement
 
-        if wanted.key in self._learned:
-            return True
         kinds = {cluster.nodes[i].type for name in entry.placed if (i := cluster.index.get(name)) is not None}
         kind = kinds.pop() if len(kinds) == 1 else None
-        run = measurement(
-            entry, f"{self._adapter.name} accounting", whole=kind is not None and entry.cores >= kind.cores
-        )
+        whole = kind is not None and entry.cores >= kind.cores
+        run = measurement(entry, f"{self._adapter.name} accounting", whole=whole)
         if run is None:
             self._count("not measured")
             self._say_unmeasured(entry)
-            return True
-        if not self._memory.book(wanted.name, replace(run, node_type=kind.name if kind else None)):
+            return None
+        return replace(run, node_type=kind.name if kind else None)
+
+    def _learn(self, shown: Sequence[tuple[Wanted, Measurement]]) -> bool:
+        """Keep it; False where that is not possible now."""
+        if not self._memory.book([(wanted.name, run) for wanted, run in shown]):
             return False
-        self._learned.add(wanted.key)
-        self._count("learned")
+        self._learned |= {wanted.key for wanted, _ in shown}
+        self._count("learned", len(shown))
         return True
 
     def _settle(self, due: Sequence[Wanted], later: Sequence[Wanted]) -> None:
@@ -154,5 +168,5 @@ class Books:
             )
             self._told = False
 
-    def _count(self, outcome: str) -> None:
-        self._metrics.booked.labels(outcome).inc()
+    def _count(self, outcome: str, jobs: int = 1) -> None:
+        self._metrics.booked.labels(outcome).inc(jobs)

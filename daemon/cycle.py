@@ -200,8 +200,9 @@ class Cycle:
             self._follow(snapshot, events)
         done = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
         if done:
-            self.learn([view for view in snapshot.jobs if view.key in done])
-            self.story.wanted += self.books.wanted(events, self.queue) if self.books else []
+            views = [view for view in snapshot.jobs if view.key in done]
+            self.learn(views)
+            self.story.wanted += self.books.wanted(events, self.queue, views) if self.books else []
         if self.story.missed:
             self._relearn(snapshot)
         self.ledger.save()

@@ -1,7 +1,7 @@
 """Metrics of forecast errors by contention model and by profile.
 
-Rule: the first MOST profiles have a label each, all others share one; words of a command are in no label, because they
-may say who runs what: a program's name and a checksum stand for them.
+Rule: the first MOST profiles have a label each, all others share one; words of a command, names of jobs and users are
+in no label, because they say who runs what: a program's name and a checksum stand for them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from ..profiles.signature import COMMAND, KIND
 from ..simulate.plan import LEVEL
 from .accuracy import NOT_TOLD, SOURCES
 from .guard import Judged
 
 MOST = 50
 OTHERS = "others"
-_COMMAND = "cmd: "
 
 
 class ErrorMetrics:
@@ -66,7 +66,7 @@ class ErrorMetrics:
 
 
 def _unspoken(profile: str) -> str:
-    if not profile.startswith(_COMMAND):
+    if not profile.startswith((COMMAND, KIND)):
         return profile
-    program = profile.removeprefix(_COMMAND).split(" ", 1)[0]
-    return f"{_COMMAND}{program} #{zlib.crc32(profile.encode(errors='surrogateescape')):08x}"
+    told = profile.split(" ", 2)[:2] if profile.startswith(COMMAND) else [KIND.strip()]
+    return f"{' '.join(told)} #{zlib.crc32(profile.encode(errors='surrogateescape')):08x}"

@@ -17,7 +17,7 @@ from ..simulate.errors import ConfigError
 from .copies import copy_whole
 
 VERSION = 4
-_BOOKS = """CREATE TABLE books (
+_BOOKS = """CREATE TABLE IF NOT EXISTS books (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
 _SCHEMA = f"""

@@ -25,6 +25,8 @@ NOTHING: Mapping[str, Counted] = {}
 _LEAST_S = 1e-4
 #: Threads' worth of core time by which a measurement may exceed a whole number of threads.
 _SLACK = 0.15
+#: Jobs of one name, and the scatter of their CPU time (robust deviation over median), from which to expect the next.
+ALIKE_RUNS, MOST_SCATTER = 2, 0.25
 
 
 def rests_on_default(job: Job) -> bool:
@@ -35,6 +37,19 @@ def rests_on_default(job: Job) -> bool:
 def learnable(job: Job) -> bool:
     """Whether what is known of a job was measured, so that later runs may replace it."""
     return job.profile.provenance.source == "measured"
+
+
+def alike(job: Job, profile: Profile | None) -> Profile | None:
+    """What earlier jobs of the same name and owner showed, where they were so much alike that this one is expected to
+    be; None where they were not, or the user allows less. Nobody promised that the same program runs under a name.
+    """
+    if profile is None or profile.provenance.interval is None:
+        return None
+    runs = profile.provenance.runs
+    scatter = (profile.provenance.interval[1] - 1.0) * math.sqrt(runs) / 2  # see `profiles.company.interval`
+    if runs < ALIKE_RUNS or scatter > MOST_SCATTER or profile.isolated_time > (job.walltime or math.inf):
+        return None
+    return dataclasses.replace(profile, memory=min(profile.memory, job.memory)) if job.memory else profile
 
 
 def widened(profile: Profile, cores: int) -> Profile:

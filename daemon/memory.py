@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..profiles.estimate import LATEST
 from ..profiles.scored import added
-from ..profiles.signature import COMMAND
+from ..profiles.signature import COMMAND, KIND
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Profile, Workflow
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView
-from .learned import NOTHING, learnable, measured, rests_on_default, taught, widened, with_learned
+from .learned import NOTHING, alike, learnable, measured, rests_on_default, taught, widened, with_learned
 from .relearning import MOST, Missed
 from .render.text import count, percent, times
 
@@ -68,10 +68,14 @@ class Memory:
 
     def named(self, job: Job) -> Job:
         """A job that names a profile, with that profile if it is known and has threads for no more cores than the job
-        asked for. The job still takes all of its cores."""
-        name, cores = job.profile.name, job.profile.threads
-        profile = self._try(lambda: self._store(name), None) if name and rests_on_default(job) else None
+        asked for; one that names none, with what others of its kind showed. The job still takes all of its cores."""
+        cores = job.profile.threads
+        profile = self._try(lambda: self._known(job), None) if rests_on_default(job) else None
         return job if profile is None or profile.threads > cores else replace(job, profile=widened(profile, cores))
+
+    def _known(self, job: Job) -> Profile | None:
+        named = self._store(job.profile.name) if job.profile.name else None
+        return named or alike(job, self._store.for_job(job))
 
     def learns(self, job: Job) -> bool:
         """Whether anything is kept of what a job uses."""
@@ -124,13 +128,20 @@ class Memory:
 
         return (signature(job) or "") if _teaches(job) else job.profile.name if learnable(job) else ""
 
-    def book(self, name: str, run: Measurement) -> bool:
-        """Keep a run that the resource manager's books tell of, under a name of `kept_as`; False where that is not
-        possible now."""
-        if not name.startswith(COMMAND):
-            self._watch(name, run)
-            return True
-        return self._try(lambda: self._store.record(name, run), None) is not None
+    def book(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
+        """Keep runs that the resource manager's books tell of, each under a name of `kept_as`; False where that is not
+        possible now, and then none is kept."""
+        own = [(name, run) for name, run in runs if name.startswith((COMMAND, KIND))]
+        if own and not self._try(lambda: self._booked(own), False):
+            return False
+        for name, run in runs:
+            if not name.startswith((COMMAND, KIND)):
+                self._watch(name, run)
+        return True
+
+    def _booked(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
+        self._store.record_all(runs)
+        return True
 
     def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
         """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""

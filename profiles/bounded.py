@@ -1,7 +1,8 @@
 """How much the store keeps: so many runs of a name, and so many commands that were learned by themselves.
 
 Rule: what is dropped is the oldest, is counted, and no profile rests on it: of runs more are kept than count, and of
-commands that nobody named those go that have not run for longest. Profiles that a user named or gave stay.
+commands and kinds of jobs that nobody named those go that have not run for longest. Profiles that a user named or gave
+stay.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MOST_RUNS, MOST_FAILED = 100, 20
 #: Commands; looked at once in so many runs.
 MOST_COMMANDS, EVERY = 5000, 100
 #: "!" is what comes after a blank.
-_COMMANDS = "name >= 'cmd: ' AND name < 'cmd:!'"
+_COMMANDS = "(name >= 'cmd: ' AND name < 'cmd:!' OR name >= 'job: ' AND name < 'job:!')"
 _OLDEST = f"SELECT name FROM run WHERE {_COMMANDS} GROUP BY name ORDER BY MAX(id) DESC LIMIT -1 OFFSET ?"
 
 

@@ -1,4 +1,5 @@
-"""A name for a job that was given none, made of its command, so that what ran once is known the next time.
+"""A name for a job that was given none, made of its command, so that what ran once is known the next time; where nobody
+told the command, of the job's name and its owner, and of how much of the machine it takes.
 
 Rule: what says how much is to be done (words, options, numbers) stays; where it is done (folders, file
 names, long numbers and dates that number runs) goes. The same command on more nodes is another job.
@@ -15,8 +16,8 @@ from pathlib import PurePosixPath
 from ..simulate.job import Job
 
 LONGEST = 120
-#: How such a name begins.
-COMMAND = "cmd: "
+#: How such a name begins: of a command, and of a job that is known by its own name.
+COMMAND, KIND = "cmd: ", "job: "
 _INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
 _IDENTIFIER = re.compile(
     r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -26,19 +27,28 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def signature(job: Job) -> str | None:
-    """Return the name under which a job's measurements are kept, or None if it has no command.
+    """Return the name under which a job's measurements are kept, or None if it has no command and is not known as
+    anything.
 
     Args:
-        job: its command, its number of nodes and the variables that set its number of threads count.
+        job: its command, its number of nodes and the variables that set its number of threads count; without a command
+            `known_as`, nodes and cores.
     """
     if not job.command:
-        return None
+        cores = job.profile.threads
+        extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
+        return _cut(f"{KIND}{_IDENTIFIER.sub('#', job.known_as)}{extent}") if job.known_as else None
     words = [_shape(word) for word in _program(job.command)]
     words[0] = PurePosixPath(_program(job.command)[0]).name or words[0]
     words += [f"{key}={value}" for key, value in job.environment if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
-    name = COMMAND + " ".join(" ".join(words).split())
+    return _cut(COMMAND + " ".join(words))
+
+
+def _cut(text: str) -> str:
+    """A name of such text that a profile can have; a long one ends with a checksum."""
+    name = " ".join(text.split())
     name = "".join(letter if letter.isprintable() else "?" for letter in name).strip()
     if len(name) <= LONGEST:
         return name

@@ -210,6 +210,12 @@ class ProfileStore:
             )
         return self.record(name, measurement)
 
+    def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
+        """Add runs, each under its name as `record` does, all or none."""
+        with self._file.writing():
+            for name, measurement in runs:
+                self.record(name, measurement)
+
     def record_jobs(self, runs: Iterable[tuple[Job, Measurement]]) -> None:
         """Add runs of jobs, each as `record_job` does, all or none."""
         with self._file.writing():

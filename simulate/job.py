@@ -164,6 +164,8 @@ class Job:
         directory: working directory; None = where the workflow was submitted.
         allowed: names of the nodes that may run it; None = all that it fits.
         apart: jobs that differ in this share no node, unless one has "" (a resource manager's rule; see `fits`).
+        known_as: what tells jobs of this kind where there is no command: its name and whose it is, as the resource
+            manager has them; "" = nothing does.
     """
 
     id: str
@@ -178,6 +180,7 @@ class Job:
     wait: Wait = Wait.YIELD
     allowed: frozenset[str] | None = None
     apart: str = ""
+    known_as: str = ""
 
 
 @dataclass(frozen=True)

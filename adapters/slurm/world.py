@@ -45,8 +45,9 @@ def job_of(job: SlurmJob, cores: int = 0) -> Job:
     """What a job asks for, as far as Slurm knows: its cores (0 = those that it asks for) are taken as busy until its
     time limit."""
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
+    kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
     return Job(
-        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit
+        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind
     )
 
 

@@ -189,4 +189,4 @@ def test_one_request_is_bounded(books) -> None:
     books.kept |= dict.fromkeys(keys, Booked("", True, "", 10.0, cpu_s=8.0))
     books.bench.run(200)
     assert [len(found) for _, found in books.asked] == [MOST, 10]
-    assert books.learned("a") == len(keys) and books.waiting() == 0
+    assert books.bench.value("booked_jobs_total", outcome="learned") == len(keys) and books.waiting() == 0

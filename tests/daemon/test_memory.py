@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from pilotfish.daemon.learned import widened
 from pilotfish.daemon.memory import AGAIN_S, MOST_HELD, Memory
+from pilotfish.profiles.books import measurement
 from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.booked import Booked
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.snapshot import JobState, JobView
@@ -71,3 +74,54 @@ def test_what_is_held_back_is_bounded_and_written_at_the_end(tmp_path):
         memory.keep([ended("first"), *(ended("later") for _ in range(MOST_HELD))])
     memory.write()
     assert store.own_names() == ["cmd: later x", "named"]
+
+
+def asked(cores: int = 4, **more) -> Job:
+    """A job of Slurm's, as it is known before anything was learned of its kind."""
+    profile = Profile((ThreadGroup(cores, 3600.0),), provenance=Provenance("default"))
+    return Job("7", profile, known_as="align of lab/5", **more)
+
+
+def booked(memory: Memory, job: Job, *cpu_s: float, run_s: float = 100.0) -> None:
+    """Let runs of such jobs be in the books."""
+    for seconds in cpu_s:
+        entry = Booked("align", True, "", run_s, cores=4, cpu_s=seconds, memory_bytes=3e9)
+        run = measurement(entry, "slurm accounting")
+        assert run is not None and memory.book([(memory.kept_as(job), run)])
+
+
+@pytest.mark.parametrize(
+    ("runs", "job", "used"),
+    [
+        ((200.0,), asked(), False),  # one may be anything
+        ((200.0, 210.0), asked(), True),
+        ((200.0, 500.0, 40.0), asked(), False),  # under this name run different things
+        ((200.0, 210.0), asked(walltime=50.0), False),  # its user allows less
+        ((200.0, 210.0), asked(cores=8), False),  # another size is another kind
+    ],
+)
+def test_a_job_is_expected_to_be_like_others_of_its_name_that_were_alike(tmp_path, runs, job, used):
+    memory = Memory(tmp_path / "profiles.sqlite")
+    booked(memory, asked(), *runs)
+    found = memory.named(job)
+    assert (found != job) is used and found.profile.threads == job.profile.threads
+    if used:
+        assert found.profile.name == "job: align of lab/5, 4 cores" and found.profile.provenance.runs == len(runs)
+        assert memory.kept_as(found) == memory.kept_as(job) != "", "later runs sharpen it"
+
+
+def test_memory_that_was_seen_asks_for_no_more_than_the_user_did(tmp_path):
+    memory = Memory(tmp_path / "profiles.sqlite")
+    booked(memory, asked(), 200.0, 200.0)
+    assert memory.named(asked(memory=1e9)).profile.memory == 1e9
+    assert memory.named(asked()).profile.memory == 3e9
+
+
+def test_a_run_of_a_measured_profile_counts_only_once_that_has_aged(tmp_path):
+    memory, store = Memory(tmp_path / "profiles.sqlite"), ProfileStore(tmp_path / "profiles.sqlite")
+    job = replace(asked(), profile=Profile((ThreadGroup(4, 50.0),), name="align", provenance=Provenance("measured")))
+    assert memory.kept_as(job) == "align"
+    booked(memory, job, 200.0)
+    assert store.history("align") == []
+    given = replace(job, profile=replace(job.profile, provenance=Provenance("given")))
+    assert memory.kept_as(given) == "", "what a user gave is never replaced"

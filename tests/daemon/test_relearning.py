@@ -171,9 +171,10 @@ def test_each_model_is_judged_by_its_own_jobs():
 
 
 def test_few_profiles_have_a_label_and_none_has_the_words_of_a_command(monkeypatch):
-    monkeypatch.setattr(error_metrics, "MOST", 2)
+    monkeypatch.setattr(error_metrics, "MOST", 3)
     metrics = Metrics()
-    for name in ("align", "cmd: login --password=secret", "third", "fourth", "align"):
+    names = ("align", "cmd: login --password=secret", "job: secret of secret/5, 1 core", "third", "fourth", "align")
+    for name in names:
         metrics.errors.observe(Judged("max-min", "measured"), name, 0.5)
     found = {
         sample.labels["profile"]: sample.value
@@ -181,7 +182,7 @@ def test_few_profiles_have_a_label_and_none_has_the_words_of_a_command(monkeypat
         for sample in family.samples
         if sample.name == "pilotfish_profile_forecast_error_ratio_count"
     }
-    assert len(found) == 3 and (found["align"], found["others"]) == (2, 2)
+    assert len(found) == 4 and (found["align"], found["others"]) == (2, 2)
     assert not any("secret" in label for label in found)
     name = "pilotfish_model_forecast_error_ratio_count"
-    assert metrics.registry.get_sample_value(name, {"model": "max-min", "source": "measured"}) == 5
+    assert metrics.registry.get_sample_value(name, {"model": "max-min", "source": "measured"}) == 6

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.signature import LONGEST, signature
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job
+from pilotfish.profiles.store import check_name
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 
 
 def name(*command, **more):
@@ -14,6 +15,22 @@ def name(*command, **more):
 
 def test_no_command_no_name():
     assert name() is None
+
+
+def test_without_a_command_a_job_is_known_by_what_its_manager_calls_it():
+    two = Profile((ThreadGroup(2, 1.0),))
+    assert name(known_as="align of lab/5") == "job: align of lab/5, 1 core"
+    assert signature(Job("j", two, nodes=3, known_as="align of lab/5")) == "job: align of lab/5, 2 cores on 3 nodes"
+    assert name(known_as="align-20240101 of lab/5") == name(known_as="align-20250607 of lab/5")
+    assert name(known_as="align of lab/5") != name(known_as="align of lab/6")
+    assert name("sim", known_as="align of lab/5") == "cmd: sim"
+
+
+@given(st.text(min_size=1))
+def test_whatever_a_user_calls_a_job_is_a_name_that_a_profile_can_have(known_as):
+    made = name(known_as=known_as)
+    check_name(made)
+    assert len(made) <= LONGEST
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_what_is_away_is_said_once_and_forgotten_when_it_is_back(
 
 def test_users_cancel_and_nodes_go_away_in_the_middle(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     daemon.start()
-    jobs = [hand_over(slurm, "sleep 1", "--cpus-per-task=4") for _ in range(10)]
+    jobs = [hand_over(slurm, f"sleep {60 if number == 9 else 1}", "--cpus-per-task=4") for number in range(10)]
     eventually(lambda: any(state == "RUNNING" for state, _ in slurm.jobs().values()), "a job to run")
     slurm.run("scancel", str(jobs[-1]), str(jobs[0]), user="games")
     slurm.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test")

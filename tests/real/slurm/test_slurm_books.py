@@ -24,11 +24,11 @@ WORKFLOW = """
 schema: pilotfish/workflow/v1
 name: own
 jobs:
-  fine: {{command: [sleep, "12"]}}
-  three: {{command: [sh, -c, "sleep 12; exit 3"]}}
+  fine: {{command: [sleep, "20"]}}
+  three: {{command: [sh, -c, "sleep 20; exit 3"]}}
   ended: {{command: [sleep, "600"]}}
   late: {{command: [sleep, "600"], walltime: "00:00:30"}}
-  once: {{command: [sh, -c, "echo once >> {trail}; sleep 12"]}}
+  once: {{command: [sh, -c, "echo once >> {trail}; sleep 20"]}}
 """
 DEADLY = """
 schema: pilotfish/workflow/v1
@@ -109,7 +109,7 @@ def test_ends_that_nobody_saw_are_found_once_accounting_answers(
     daemon.start()
     flow = pilotfish("submit", dag, "--socket", daemon.socket).stdout.strip()
     hand = ("--begin=now+600", "--comment=pilotfish:hold=600")
-    lines = {"fine": "sleep 12", "three": "sleep 12; exit 3", "ended": "sleep 600", "late": "sleep 600"}
+    lines = {"fine": "sleep 20", "three": "sleep 20; exit 3", "ended": "sleep 600", "late": "sleep 600"}
     users = {
         name: site.submit(line, *hand, *(["--time=0:30"] if name == "late" else [])) for name, line in lines.items()
     }

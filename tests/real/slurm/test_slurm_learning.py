@@ -13,6 +13,7 @@ import yaml
 from real_world import eventually, pilotfish
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
+from slurm_work import hand_over
 
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.job import Profile
@@ -34,14 +35,14 @@ def daemon(site: SlurmSite, tmp_path: Path) -> Iterator[SlurmDaemon]:
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus, submit_options=options)) as made:
         config = yaml.safe_load(made.config.read_text()) | {"books": {"delay_seconds": 1, "every_seconds": 1}}
         made.config.write_text(yaml.safe_dump(config))
-        (tmp_path / "burn.py").write_text(BURN)
+        (site.shared() / "burn.py").write_text(BURN)
         made.start()
         yield made
 
 
-def run(daemon: SlurmDaemon, seconds: float) -> str:
+def run(site: SlurmSite, daemon: SlurmDaemon, seconds: float) -> str:
     """Have the daemon run a job that takes so much CPU time, to its end; returns its key."""
-    job = {"command": ["python3", str(daemon.folder / "burn.py"), str(seconds)]}
+    job = {"command": ["python3", str(site.shared() / "burn.py"), str(seconds)]}
     flow = {"schema": "pilotfish/workflow/v1", "name": "burning", "jobs": {"burn": job}}
     path = daemon.folder / "burning.yaml"
     path.write_text(yaml.safe_dump(flow))
@@ -50,20 +51,32 @@ def run(daemon: SlurmDaemon, seconds: float) -> str:
     return f"{done.stdout.strip()}/burn"
 
 
-def learned(daemon: SlurmDaemon, seconds: float, runs: int = 1) -> Profile:
-    """What the daemon has learned of such jobs, once it is from so many runs."""
+def learned(daemon: SlurmDaemon, name: str, runs: int = 1) -> Profile:
+    """What the daemon has learned under a name, once it is from so many runs."""
 
     def look() -> Profile | None:
         with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
-            profile = store.get(f"cmd: burn.py {seconds}")
+            profile = store.get(name)
         return profile if profile is not None and profile.provenance.runs >= runs else None
 
     return eventually(look, "a profile from the books")
 
 
-def test_a_job_that_burns_is_learned_from_the_books_and_then_foretold(daemon: SlurmDaemon) -> None:
-    run(daemon, 3.0)
-    profile = learned(daemon, 3.0)
+def state(daemon: SlurmDaemon, key: str) -> str:
+    """Of a job, as the daemon tells it; "" while it does not know it."""
+    return str((daemon.ask("explain", job=key) or {}).get("job", {}).get("state", ""))
+
+
+def foretold(daemon: SlurmDaemon, key: str) -> float:
+    """The run time that was foretold at the start of a job, seconds."""
+    told = daemon.ask("explain", job=key) or {}
+    (*_, chosen) = [record for record in told["story"] if record["kind"] == "chosen"]
+    return float(chosen["data"]["run_time"])
+
+
+def test_a_job_that_burns_is_learned_from_the_books_and_then_foretold(site: SlurmSite, daemon: SlurmDaemon) -> None:
+    run(site, daemon, 3.0)
+    profile = learned(daemon, "cmd: burn.py 3.0")
     (group,) = profile.groups
     assert group.count == 1 and 3.0 <= group.demand < 4.0, profile
     assert 64 << 20 <= profile.memory < 256 << 20
@@ -71,10 +84,23 @@ def test_a_job_that_burns_is_learned_from_the_books_and_then_foretold(daemon: Sl
     assert (about.source, about.runs, profile.measured_on) == ("measured", 1, "t") and about.date and about.interval
     assert about.note.startswith("measured by slurm accounting")
     assert (group.bandwidth, profile.ipc, profile.power_watts) == (0.0, None, None), "the books do not tell"
-    again = daemon.ask("explain", job=run(daemon, 3.0)) or {}
-    (chosen,) = [record for record in again["story"] if record["kind"] == "chosen"]
-    assert chosen["data"]["run_time"] == pytest.approx(group.isolated_time)
-    assert learned(daemon, 3.0, runs=2).groups[0].demand < 4.0
+    assert foretold(daemon, run(site, daemon, 3.0)) == pytest.approx(group.isolated_time)
+    assert learned(daemon, "cmd: burn.py 3.0", runs=2).groups[0].demand < 4.0
+    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
+
+
+def test_jobs_of_users_are_known_by_their_names_once_two_were_alike(site: SlurmSite, daemon: SlurmDaemon) -> None:
+    """The first are planned with what their users asked for, ten minutes."""
+    line, options = f"exec python3 {site.shared()}/burn.py 2", ("--job-name=burning", "--acctg-freq=task=1")
+    name = f"job: burning of research/{site.uid('games')}, 1 core"
+    foreseen = []
+    for number in range(3):
+        job = hand_over(site, line, *options)
+        eventually(lambda key=f"slurm/{job}": state(daemon, key) == "completed", "the end of a job")
+        foreseen.append(foretold(daemon, f"slurm/{job}"))
+        profile = learned(daemon, name, runs=number + 1)
+        assert 2.0 <= profile.groups[0].demand < 3.0
+    assert foreseen[:2] == [600.0, 600.0] and foreseen[2] < 60.0
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
@@ -83,12 +109,12 @@ def test_while_accounting_is_away_nothing_is_forgotten_also_over_a_restart(
 ) -> None:
     site.signal("slurmdbd", signal.SIGKILL)
     for seconds in (1.0, 1.5):
-        run(daemon, seconds)
+        run(site, daemon, seconds)
     eventually(lambda: "cannot be read from the accounting" in daemon.log.read_text(), "a word about it")
     assert daemon.stop(signal.SIGTERM) == 0
     daemon.start()
-    run(daemon, 2.0)
+    run(site, daemon, 2.0)
     site.start_accounting()
     for seconds in (1.0, 1.5, 2.0):
-        assert seconds <= learned(daemon, seconds).groups[0].demand < seconds + 1.0
+        assert seconds <= learned(daemon, f"cmd: burn.py {seconds}").groups[0].demand < seconds + 1.0
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0

@@ -113,7 +113,10 @@ def test_every_start_that_is_proposed_is_one_that_slurm_makes(
 
 def test_a_planned_start_is_not_delayed(site: SlurmSite, daemon: SlurmDaemon) -> None:
     """The neighbours may run for three minutes, then a wide job comes: only what ends before may start."""
-    neighbours = [site.submit("sleep 25", "--time=3", "-c4", f"--nodelist=n{i}", user="root") for i in range(1, 5)]
+    go = site.shared() / "neighbours-go"
+    go.unlink(missing_ok=True)
+    until = f"until [ -e {go} ]; do sleep 0.2; done"
+    neighbours = [site.submit(until, "--time=3", "-c4", f"--nodelist=n{i}", user="root") for i in range(1, 5)]
     site.until(lambda: {site.jobs()[job][0] for job in neighbours} == {"RUNNING"}, "the neighbours")
     wide = site.submit("sleep 1", f"--nodes={site.nodes}", "-c4", "--time=1", "--nice=-500000", user="root")
     site.until(lambda: "SchedNodeList" in site.show(wide) or site.show(wide)["StartTime"] != "Unknown", "a plan")
@@ -124,6 +127,7 @@ def test_a_planned_start_is_not_delayed(site: SlurmSite, daemon: SlurmDaemon) ->
     eventually(lambda: {site.jobs()[job][0] for job in short} == {"COMPLETED"}, "the end of the short ones")
     assert {site.jobs()[job][0] for job in long} == {"PENDING"}
     assert f"job {wide}" in waits(daemon, long[0])
+    go.touch()
     eventually(lambda: site.jobs()[wide][0] == "COMPLETED", "the end of the wide one")
     begun = seconds(site.show(wide)["StartTime"])
     assert begun <= planned  # the neighbours ended before their time
@@ -144,8 +148,8 @@ def test_a_reservation_that_is_to_come_keeps_its_nodes(site: SlurmSite, daemon: 
 
 def test_jobs_of_one_user_together_stay_within_their_limit(site: SlurmSite, daemon: SlurmDaemon) -> None:
     daemon.start()
-    jobs, most, reasons = [hand_over(site, "sleep 2", "--qos=capped") for _ in range(5)], 0, set[str]()
-    deadline = time.monotonic() + 90
+    jobs, most, reasons = [hand_over(site, "sleep 3", "--qos=capped") for _ in range(5)], 0, set[str]()
+    deadline = time.monotonic() + 300
     while any(site.jobs()[job][0] != "COMPLETED" for job in jobs):
         assert time.monotonic() < deadline, site.run("squeue")
         shown = [site.show(job) for job in jobs]
