@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "pilotfish/calibration/v1"
 #: A record of a large node has some ten thousand bytes.
-LARGEST, MOST_FILES = 4 * 2**20, 100_000
+LARGEST, MOST_FILES = 4 * 2**20, 1_000_000
 #: Files of a node that may be no records before the search for one is given up.
 _PATIENCE = 8
 _NAME = re.compile(r"(?P<node>[^@/]+)@\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z\.json")

@@ -120,6 +120,9 @@ def test_on_several_memory_nodes_every_fourth_thread_streams_anothers_memory(mon
 
 def test_jobs_that_sleep_are_timed_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sleepers, "UTILISATIONS", (0.5,))
+    monkeypatch.setattr(sleepers, "ALONE", 1e9)
     waits = sleepers.measure(CPUS[-1], 0.0)
     assert len(waits) == sleepers.RUNS * len(sleepers.company())
     assert all(wait.slowdown > 0 for wait in waits)
+    monkeypatch.setattr(sleepers, "ALONE", 0.0)
+    assert sleepers.measure(CPUS[-1], 0.0) == []  # others were there
