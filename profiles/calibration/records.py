@@ -22,6 +22,7 @@ from ...simulate.formats.hostlist import is_node_name
 from ...simulate.formats.reading import check_schema, config_error, decode, parse_document, read_document
 from ...simulate.formats.units import found as shown_value
 from ...simulate.formats.writing import write_whole
+from .changes import measured
 from .result import Calibration, cluster
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def record(data: dict[str, Any], source: str) -> Record:
     try:
         if not (found.bandwidth.per_thread.value > 0 and result.time > 0):
             raise ValueError
+        measured(found, name)
         dumped = dump_cluster(cluster(found, name))
     except (ValueError, ArithmeticError):
         raise ConfigError(source, "", "its numbers or its date make no sense", "what calibrate wrote") from None
