@@ -88,9 +88,10 @@ def calibrate(
       pilotfish calibrate --record /shared/calibrations
       pilotfish calibrate --compare cluster.yaml --name xeon56
       pilotfish calibrate --compare monday.json friday.json
-      pilotfish calibrate --switching n1 --off-command 'ssh $PILOTFISH_NODE poweroff'
+      pilotfish calibrate --switching n1 --yes --power-command ./watts
+        --off-command 'ssh $PILOTFISH_NODE poweroff'
         --on-command 'ipmitool -H $PILOTFISH_NODE-bmc chassis power on'
-        --up-command 'ping -c1 -W1 $PILOTFISH_NODE' --yes
+        --up-command 'ping -c1 -W1 $PILOTFISH_NODE'
     """
     _check(seconds, out, picture, bound)
     given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}

@@ -103,7 +103,7 @@ def _models(axes: Axes, found: Calibration) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set(xlabel=f"error of speeds in {choice.mixes} mixes, each unseen, %", xlim=(0, None))
-    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
 
 
 def _grid(axes: Axes, found: Calibration) -> None:
@@ -132,7 +132,7 @@ def _trace(axes: Axes, found: Switching) -> None:
         times, mean = [t for t, _, _ in span], means[state]
         if mean is not None:
             axes.plot([times[0], times[-1]], [mean.value] * 2, color=LINES[1], linewidth=2)
-            axes.annotate(f"{state.replace('_', ' ')} {mean.value:.4g} W", (times[0], mean.value), (0, 4),
+            axes.annotate(f"{state.replace('_', ' ')} {mean.value:.4g} W", (times[0], mean.value), (0, 7),
                           textcoords="offset points", fontsize=9)  # fmt: skip
     axes.plot([], [], color=LINES[1], linewidth=2, label="mean")
     axes.set(xlabel="seconds", ylabel="power, W", xlim=(0, None), ylim=(0, None))

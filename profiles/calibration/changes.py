@@ -35,7 +35,7 @@ class Change:
     """A key of a node type whose value differs by more than the bound.
 
     Args:
-        ratio: new / old; None = it was not known before, was 0, or is no number.
+        ratio: new / old; None = it was not known before, was next to 0, or is no number.
         noise: how far apart the two may be by chance, as a share of the old one; None = no ratio.
         sure: the difference is larger than that.
     """
@@ -60,12 +60,12 @@ def changes(before: Mapping[str, Known], after: Mapping[str, Known], bound: floa
             continue
         if not isinstance(was.value, float) or not isinstance(now.value, float) or was.value == 0:
             seen.append(Change(key, was.value, now.value))
-        elif not 1 / (1 + bound) <= now.value / was.value <= 1 + bound:
-            noise = math.hypot(was.margin, now.margin)
-            seen.append(
-                Change(key, was.value, now.value, now.value / was.value, noise / abs(was.value),
-                       abs(now.value - was.value) > noise)
-            )  # fmt: skip
+            continue
+        ratio, noise = now.value / was.value, math.hypot(was.margin, now.margin) / abs(was.value)
+        if not (math.isfinite(ratio) and math.isfinite(noise)):
+            seen.append(Change(key, was.value, now.value))
+        elif not 1 / (1 + bound) <= ratio <= 1 + bound:
+            seen.append(Change(key, was.value, now.value, ratio, noise, abs(ratio - 1) > noise))
     return tuple(seen)
 
 

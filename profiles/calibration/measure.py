@@ -258,7 +258,9 @@ def _waiting(bench: _Bench) -> WaitFit | None:
         bench.notes.append(f"how long jobs that sleep wait for a core is not known: {error}")
         return None
     if fitted is None or not fitted.trusted:
-        bench.notes.append("how long jobs that sleep wait for a core is not clear: queueing is left to its default")
+        bench.notes.append(
+            "how long jobs that sleep wait is not clear, or others were on their core: queueing is left to its default"
+        )
     return fitted
 
 

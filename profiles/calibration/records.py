@@ -22,6 +22,7 @@ from ...simulate.formats.hostlist import is_node_name
 from ...simulate.formats.reading import check_schema, config_error, decode, parse_document, read_document
 from ...simulate.formats.units import found as shown_value
 from ...simulate.formats.writing import write_whole
+from .changes import measured
 from .result import Calibration, cluster
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "pilotfish/calibration/v1"
 #: A record of a large node has some ten thousand bytes.
-LARGEST, MOST_FILES = 4 * 2**20, 100_000
+LARGEST, MOST_FILES = 4 * 2**20, 1_000_000
 #: Files of a node that may be no records before the search for one is given up.
 _PATIENCE = 8
 _NAME = re.compile(r"(?P<node>[^@/]+)@\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z\.json")
@@ -126,6 +127,7 @@ def record(data: dict[str, Any], source: str) -> Record:
     try:
         if not (found.bandwidth.per_thread.value > 0 and result.time > 0):
             raise ValueError
+        measured(found, name)
         dumped = dump_cluster(cluster(found, name))
     except (ValueError, ArithmeticError):
         raise ConfigError(source, "", "its numbers or its date make no sense", "what calibrate wrote") from None

@@ -1,6 +1,7 @@
 """Jobs that compute and sleep by turns, beside others on one core: what `queueing` is fitted to.
 
-Rule: a slowdown compares two runs one after the other, so that a machine that changes meanwhile spoils few of them.
+Rule: a slowdown compares two runs one after the other, so that a machine that changes meanwhile spoils few of them; one
+that others slowed while it was to be alone does not count.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from .waiting import Wait
 #: Shares of the time that the job computes; what is beside it: one that never sleeps, or one or two like it.
 UTILISATIONS = (0.3, 0.5, 0.7)
 PERIOD_S, RUNS = 0.04, 3
+#: A turn of a job that is alone may take so many periods.
+ALONE = 1.15
 _LEAST_S, _FOREVER_S, _START_S = 0.1, 1e6, 30.0
 _DUTY = """
 import os, sys, time
@@ -38,7 +41,7 @@ def company() -> list[tuple[float, tuple[float, ...]]]:
 
 
 def measure(cpu: int, seconds: float) -> list[Wait]:
-    """Return the slowdowns of all company on one CPU, run by run.
+    """Return the slowdowns of all company on one CPU, run by run, but for those that others disturbed.
 
     Raises:
         OSError: a process could not be started, or did not end in time.
@@ -49,7 +52,8 @@ def measure(cpu: int, seconds: float) -> list[Wait]:
     for _ in range(RUNS):
         for utilisation, beside in mixes:
             alone = _turn(cpu, utilisation, (), each)
-            found.append(Wait(utilisation, beside, _turn(cpu, utilisation, beside, each) / alone))
+            if alone <= ALONE * PERIOD_S:
+                found.append(Wait(utilisation, beside, _turn(cpu, utilisation, beside, each) / alone))
     return found
 
 

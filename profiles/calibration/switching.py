@@ -204,8 +204,8 @@ class _Bench:
         site, patience = self._site, self._patience
         begin = missed = site.now()
         seen: list[tuple[float, float]] = []
-        self._sample(f"switch_{what}", seen)
         job, at, times = site.launch(command), None, 0
+        self._sample(f"switch_{what}", seen)
         try:
             while times < _BELIEVED:
                 site.pause(patience.every_s)
@@ -229,7 +229,8 @@ class _Bench:
         if what == "off":  # one that still runs would do harm; one that switched on may be what keeps the node up
             job.stop()
         assert at is not None
-        return _Passage(at - begin, _mean([each for each in seen if each[0] <= at]), at - missed)
+        between = [each for each in seen if each[0] <= missed]  # at the end it may have been there for a while
+        return _Passage(at - begin, _mean(between if len(between) > 1 else seen), at - missed)
 
     def _up(self) -> bool:
         return self._site.ask(self._commands.up, ASK_S).code == 0

@@ -11,6 +11,7 @@ import pytest
 from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.plot.calibration import draw
 from pilotfish.profiles.calibration import measure, sleepers
+from pilotfish.profiles.calibration.figures import Figure
 from pilotfish.profiles.calibration.records import keep
 from pilotfish.simulate.formats.cluster import read_cluster
 from tests.profiles.calibration.calibrations import BARE, FULL
@@ -56,14 +57,14 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
 
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
     Path("kept").mkdir()
-    keep(Path("kept"), BARE, "n1")
+    keep(Path("kept"), replace(BARE, speed=Figure(1.0, 0.0, 5)), "n1")
     assert main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001"]) == 0
     said = capsys.readouterr()
     assert "recorded in kept/n1@" in said.err and f"it differs from the calibration of {BARE.date}" in said.out
     old, new = sorted(map(str, Path("kept").iterdir()))
     assert main(["calibrate", "--compare", old, new]) == 0
     out = capsys.readouterr().out
-    assert f"{new} differs from {old} by more than 10%:" in " ".join(out.split()) and "memory_bandwidth" in out
+    assert f"{new} differs from {old} by more than 10%:" in " ".join(out.split()) and "speed: 1 ->" in out
     assert max(map(len, out.splitlines())) <= 80
     assert main(["calibrate", "--compare", new, new, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"changes": []}

@@ -6,11 +6,15 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from pilotfish.profiles.calibration import crew, sleepers
+from pilotfish.profiles.calibration import measure as measuring
+from pilotfish.profiles.calibration.curve import fit_curve
 from pilotfish.profiles.calibration.grid import BESIDE, EXTRAS, company, measure
+from pilotfish.profiles.calibration.machine import machine
 from pilotfish.profiles.calibration.measure import MOST_POINTS, counts
 from pilotfish.profiles.calibration.sharing import OTHERS, shares
 
@@ -99,8 +103,26 @@ def test_a_grid_has_what_each_task_of_each_mix_did() -> None:
     assert all(mix.share == (0.5 if len(mix.rates) == 4 else 1.0) for mix in mixes)
 
 
+def test_on_several_memory_nodes_every_fourth_thread_streams_anothers_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    homes: list[int] = []
+    touched_from = crew.touched_from
+    monkeypatch.setattr(crew, "touched_from", lambda cpu, size: homes.append(cpu) or touched_from(cpu, size))
+    first, last = CPUS[0], CPUS[-1]
+    node = replace(machine(), cpus=(first,) * 8, memory_nodes=((first,), (last,)), cache=2**16)
+    bound = [(1, 1e9), (2, 1.5e9), (4, 1.5e9), (8, 1.5e9)]
+    bench = measuring._Bench(node, 0.1, lambda text: None)
+    found = measuring._unbound(bench, fit_curve([n for n, _ in bound], [rate for _, rate in bound]), bound)
+    assert found is not None and 1.0 <= found.penalty.value <= 50.0
+    assert set(homes) == {last} and len(homes) == 1 + 1 + 2  # of 4, of 6 and of 8 threads
+    alone = replace(node, memory_nodes=((first, last),))
+    assert measuring._unbound(replace(bench, node=alone), fit_curve([1, 2], [1e9, 1e9]), bound) is None
+
+
 def test_jobs_that_sleep_are_timed_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sleepers, "UTILISATIONS", (0.5,))
+    monkeypatch.setattr(sleepers, "ALONE", 1e9)
     waits = sleepers.measure(CPUS[-1], 0.0)
     assert len(waits) == sleepers.RUNS * len(sleepers.company())
     assert all(wait.slowdown > 0 for wait in waits)
+    monkeypatch.setattr(sleepers, "ALONE", 0.0)
+    assert sleepers.measure(CPUS[-1], 0.0) == []  # others were there

@@ -135,6 +135,18 @@ def test_power_by_cores() -> None:
     assert power.idle_uncore == pytest.approx(0.4, rel=WITHIN)
 
 
+def test_speeds_by_which_profiles_are_scaled() -> None:
+    rng, found = np.random.default_rng(6), []
+    slow = NodeType("slow", 4, 1e11, 76e9, speed=5e8)
+    fast = replace(slow, name="fast", speed=8.5e8)
+    cluster = Cluster("lab", (Node("n0", slow), Node("n1", fast)))
+    for node in cluster.nodes:
+        loop = Job("loop", Profile((ThreadGroup(1, 2.0),)), allowed=frozenset([node.name]))
+        time = Simulation(Workflow("w", (loop,)), cluster).run("loadavg").makespan
+        found.append(figure([1.0 / (time * rng.normal(1.0, NOISE)) for _ in range(20)]).value)
+    assert found[1] / found[0] == pytest.approx(8.5 / 5.0, rel=WITHIN)
+
+
 @pytest.mark.parametrize("truth", list(CpuSharing))
 def test_how_cores_are_shared(truth: CpuSharing) -> None:
     machine = NodeType("t", 1, 1e11, 76e9, cpu_sharing=truth)

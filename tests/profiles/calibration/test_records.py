@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pilotfish.profiles.calibration import records
-from pilotfish.profiles.calibration.records import Record, history, keep, newest, read_known, read_record
+from pilotfish.profiles.calibration.changes import changes, measured
+from pilotfish.profiles.calibration.records import Record, history, keep, newest, read_known, read_record, record
 from pilotfish.profiles.calibration.result import Calibration
 from pilotfish.simulate.errors import ConfigError
 
@@ -71,6 +73,33 @@ def test_what_is_no_record_is_refused_with_the_file_named(text: str, tmp_path: P
     path.write_text(text)
     with pytest.raises(ConfigError, match=NAME.format(1)):
         read_record(path)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something is in a document; of a list its first."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    return [place for key, part in parts for place in ((*at, key), *places(part, (*at, key)))]
+
+
+JUNK = (None, True, -1, 0, 1e308, -1e308, 5e-324, 10**300, "x", "NaN", "inf", "", [], {}, [[1]], {"x": 1})
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+def test_whatever_is_at_any_place_of_it_a_record_is_one_or_is_refused(junk: Any) -> None:
+    text, now = spoiled(), measured(FULL, "n1")
+    for place in places(json.loads(text)):
+        document = json.loads(text)
+        inner = document
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = junk
+        try:
+            found = record(document, "n1.json")
+        except ConfigError as error:
+            assert "n1.json" in str(error)
+        else:
+            for change in changes(measured(found.found, found.name), now, 0.1):
+                json.dumps(asdict(change), allow_nan=False)
 
 
 @pytest.mark.parametrize("at", range(0, len(spoiled()), 331))

@@ -92,7 +92,7 @@ def test_times_and_powers_are_found_and_fit_a_cluster_file() -> None:
     assert (found.idle.value, found.off.value) == (95.0, 9.75)
     for way, seconds, watts in ((found.switch_off, GO_S, 101.0), (found.switch_on, COME_S, 125.17)):
         assert way.seconds.value == pytest.approx(seconds, rel=WITHIN) and way.seconds.runs == 2
-        assert way.watts is not None and way.watts.value == pytest.approx(watts, rel=WITHIN)
+        assert way.watts is not None and way.watts.value == pytest.approx(watts)
         assert 0.0 < way.step_s < 0.2
     power = yaml.safe_load(power_text(found))["power"]
     kind = {"cores": 12, "memory": "32GiB", "memory_bandwidth": "42GB/s", "power": power}

@@ -1,0 +1,103 @@
+"""The alert rules and the dashboard ask for metrics that there are, in the form that Prometheus and Grafana read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pilotfish
+from pilotfish.daemon.calibrations import Calibrations
+from pilotfish.daemon.exporter import Metrics
+from pilotfish.profiles.calibration.figures import Figure
+from pilotfish.profiles.calibration.records import keep
+from pilotfish.simulate.platform import Cluster, Node, NodeType
+from tests.profiles.calibration.calibrations import BARE
+
+FOLDER = Path(pilotfish.__file__).resolve().parent / "monitoring"
+RULES = yaml.safe_load((FOLDER / "calibration.rules.yaml").read_text())
+DASHBOARD = json.loads((FOLDER / "pilotfish.dashboard.json").read_text())
+SERIES = {
+    "counter": ["_total"],
+    "gauge": [""],
+    "summary": ["_sum", "_count"],
+    "histogram": ["_bucket", "_sum", "_count"],
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Series that the daemon exports -> the labels that each may have."""
+    folder = tmp_path_factory.mktemp("kept")
+    for found in (BARE, replace(BARE, speed=Figure(4e8, 1e6, 20))):
+        keep(folder, found, "n1")
+    metrics, calibrations = Metrics(), Calibrations(folder, Cluster("c", (Node("n1", NodeType("t", 1, 1, 1)),)), 0.1)
+    calibrations.look()
+    metrics.registry.register(calibrations)
+    metrics.set_mode("live")
+    metrics.errors.observe("max-min", "p", 0.1)
+    metrics.decisions.labels("mom", "planned").inc()
+    series: dict[str, set[str]] = {}
+    for family in metrics.registry.collect():
+        labels = {label for sample in family.samples for label in sample.labels}
+        series |= {family.name + ending: labels for ending in SERIES[family.type]}
+    return series
+
+
+def asked(expression: str) -> set[str]:
+    return set(re.findall(r"pilotfish_\w+", expression))
+
+
+def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dict[str, set[str]]) -> None:
+    assert RULES.keys() == {"groups"}
+    names = []
+    for group in RULES["groups"]:
+        assert group.keys() == {"name", "rules"}
+        for rule in group["rules"]:
+            assert {"alert", "expr", "labels", "annotations"} <= rule.keys() <= {
+                "alert", "expr", "for", "labels", "annotations"}  # fmt: skip
+            assert re.fullmatch(r"Pilotfish\w+", rule["alert"]) and re.fullmatch(r"\d+[smhd]", rule.get("for", "1s"))
+            (metric,) = asked(rule["expr"])
+            used = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
+            assert metric in exported and used <= exported[metric]
+            assert set(re.findall(r"pilotfish_\w+", str(rule["annotations"]))) <= exported.keys()
+            names.append(rule["alert"])
+    assert len(set(names)) == len(names) >= 3
+
+
+def test_prometheus_takes_the_rules() -> None:
+    tool = shutil.which("promtool")
+    if tool is None:
+        pytest.skip("promtool is not installed: calibration.rules.yaml was NOT checked by Prometheus itself")
+    done = subprocess.run([tool, "check", "rules", FOLDER / "calibration.rules.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(exported: dict[str, set[str]]) -> None:
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    titles = " ".join(panel["title"].lower() for panel in panels)
+    assert all(word in titles for word in ("forecast error", "calibration", "plan"))
+    for panel in panels:
+        for target in panel["targets"]:
+            metrics = asked(target["expr"])
+            assert metrics and metrics <= exported.keys(), panel["title"]
+            (metric,) = metrics
+            by = {word for words in re.findall(r"by \(([^)]*)\)", target["expr"]) for word in words.split(", ")}
+            shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert by | shown <= exported[metric] | {"le"}, panel["title"]
+
+
+def test_the_dashboards_panels_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for place in (panel["gridPos"] for panel in DASHBOARD["panels"]):
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
+                 for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
+        assert not cells & taken and max(x for x, _ in cells) < 24
+        taken |= cells
