@@ -202,7 +202,8 @@ class Story:
                 guard.fallback,
             )
         for whose in sorted(before - guard.distrusted):
-            log.warning("forecasts of model %s are good again: the configured policy decides", whose)
+            more = "" if guard.tripped else ": the configured policy decides"
+            log.warning("forecasts of model %s are good again%s", whose, more)
 
 
 def _ending(entry: Entry) -> str:
