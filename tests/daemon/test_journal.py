@@ -134,6 +134,7 @@ def test_a_journal_without_intervals_is_brought_up_to_date(filled):
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         for table, column in (("errors", "source"), *(("jobs", name) for name in INTERVAL)):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        database.execute("DROP TABLE books")
         database.execute("PRAGMA user_version=3")
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]
