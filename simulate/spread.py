@@ -57,7 +57,7 @@ def within(
     known = {key: found for key, profile in profiles.items() if (found := _uncertain(profile, shares)) is not None}
     start, finish = simulation.world.jobs["start"], simulation.world.jobs["finish"]
     drawn = np.array([i for i, job in enumerate(jobs) if id(job.profile) in known], np.int64)
-    asked, until = drawn[np.isfinite(finish[drawn])], math.inf
+    asked, until, left = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
     if not whole:
         asked = asked[start[asked] <= 0.0]
         until = FAR * float(finish[asked].max(initial=0.0))
@@ -74,7 +74,7 @@ def within(
     end, took = np.array(ends)[:, ended], np.array(ends)[:, ended] - np.array(starts)[:, ended]
     rows = np.array([*_between(end, finish[ended]), *_between(took, (finish - start)[ended])]).T
     told = {i: Within(*row) for i, row in zip(asked[ended].tolist(), rows.tolist(), strict=True)}
-    if not whole or len(drawn) < len(jobs):
+    if not whole or len(asked) < left:
         return told, None
     low, high = _between(np.array(spans), finish.max())
     return told, (float(low), float(high))
