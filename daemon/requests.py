@@ -197,6 +197,7 @@ class Requests:
             "forecast_finish_time": entry.expected,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
             "profile": profile_of(entry.job),
+            "profile_source": entry.job.profile.provenance.source,
             **told(classed),
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,

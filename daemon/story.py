@@ -112,10 +112,10 @@ class Story:
             "evaluations": plan.evaluations,
         }
         slowed = planned.contention_slowdown
-        text = f"{plan.policy} chose {where}: forecast {seconds(entry.forecast.run_time)}, "
+        text = f"{plan.policy} chose {where}: forecast {seconds(entry.forecast.run_time)}"
         if within:
-            text += f"({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])}), "
-        text += "no slowdown" if slowed < 1.005 else f"slowdown {slowed:.2f}"
+            text += f" ({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])})"
+        text += ", no slowdown" if slowed < 1.005 else f", slowdown {slowed:.2f}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
             text += f"; runner-up {', '.join(planned.why.nodes)}, {_worse(planned.why.cost_s)}"
@@ -202,7 +202,8 @@ class Story:
                 guard.fallback,
             )
         for whose in sorted(before - guard.distrusted):
-            log.warning("forecasts of model %s are good again: the configured policy decides", whose)
+            more = "" if guard.tripped else ": the configured policy decides"
+            log.warning("forecasts of model %s are good again%s", whose, more)
 
 
 def _ending(entry: Entry) -> str:

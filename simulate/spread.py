@@ -21,8 +21,10 @@ from .kernels import layout
 from .plan import LEVEL, Within
 from .policies.moves import Candidate
 
-#: Runs of the plan where all its jobs are told of: up to so many jobs, or where a search made so many times as many.
-ALL, ALL_JOBS, SEARCHED = 16, 64, 5
+#: Jobs up to which all are told of; of more where a search made so many runs that some more are nothing beside them.
+ALL_JOBS, SEARCHED = 64, 80
+#: Runs of such a plan, the most and the least: one for so many of the search's, or so many jobs' worth of them.
+MOST, LEAST_RUNS, SHARE, CHEAP = 64, 16, 32, 1024
 #: Runs elsewhere, where those jobs are told of that start at once or run; they are cut off after so many times the
 #: latest end that is foretold of these.
 SOME, FAR = 8, 1.25
@@ -40,8 +42,8 @@ def within(
 ) -> tuple[dict[int, Within], tuple[float, float] | None]:
     """Of each job whose needs are known with an interval, by its position, and of the makespan where all are.
 
-    What is not known so is run as foretold. O(ALL or SOME runs of the plan) where any job is known so, else nothing;
-    the simulation keeps its tables.
+    What is not known so is run as foretold. O(MOST runs of the plan) where any job is known so, else nothing; the
+    simulation keeps its tables.
 
     Args:
         simulation: holds the run of the plan, which is `mapping`.
@@ -49,12 +51,13 @@ def within(
     """
     jobs = simulation.workflow.jobs
     profiles = {id(job.profile): job.profile for job in jobs}
-    whole = len(jobs) <= ALL_JOBS or searched >= SEARCHED * ALL
-    shares = [(draw + 0.5) / (ALL if whole else SOME) for draw in range(ALL if whole else SOME)]
+    whole = len(jobs) <= ALL_JOBS or searched >= SEARCHED
+    draws = min(MOST, max(LEAST_RUNS, searched // SHARE, CHEAP // max(1, len(jobs)))) if whole else SOME
+    shares = [(draw + 0.5) / draws for draw in range(draws)]
     known = {key: found for key, profile in profiles.items() if (found := _uncertain(profile, shares)) is not None}
     start, finish = simulation.world.jobs["start"], simulation.world.jobs["finish"]
     drawn = np.array([i for i, job in enumerate(jobs) if id(job.profile) in known], np.int64)
-    asked, until = drawn[np.isfinite(finish[drawn])], math.inf
+    asked, until, left = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
     if not whole:
         asked = asked[start[asked] <= 0.0]
         until = FAR * float(finish[asked].max(initial=0.0))
@@ -71,7 +74,7 @@ def within(
     end, took = np.array(ends)[:, ended], np.array(ends)[:, ended] - np.array(starts)[:, ended]
     rows = np.array([*_between(end, finish[ended]), *_between(took, (finish - start)[ended])]).T
     told = {i: Within(*row) for i, row in zip(asked[ended].tolist(), rows.tolist(), strict=True)}
-    if not whole or len(drawn) < len(jobs):
+    if not whole or len(asked) < left:
         return told, None
     low, high = _between(np.array(spans), finish.max())
     return told, (float(low), float(high))

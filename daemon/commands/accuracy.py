@@ -51,14 +51,6 @@ def accuracy(
     """
     _check(journal, out, socket)
     jobs = _asked(socket) if journal is None else _read(journal)
-    if as_json:
-        from ..accuracy import to_dict
-
-        print(json.dumps(to_dict(jobs), indent=1, allow_nan=False))
-    else:
-        from ..render.accuracy import show
-
-        show(jobs, everything=everything)
     if out is not None and out.suffix.lower() == ".csv":
         from ...simulate.formats.writing import write_whole
         from ..accuracy import to_csv
@@ -71,6 +63,14 @@ def accuracy(
 
         sheet.draw(picture(jobs), out)
         inputs.note(f"the picture is in {out}")
+    if as_json:
+        from ..accuracy import to_dict
+
+        print(json.dumps(to_dict(jobs), indent=1, allow_nan=False))
+    else:
+        from ..render.accuracy import show
+
+        show(jobs, everything=everything)
     return 0
 
 

@@ -147,7 +147,8 @@ def show_story(reply: dict[str, Any]) -> None:
     screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
     told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if "class" in job:
-        told.insert(0, ("profile", f"{job['profile']}; {job['class'] or 'class unknown'}: {job['class_why']}"))
+        source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
+        told.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
     ages = [f"{record['time'] - begin:+.1f}" for record in reply["story"]]
     widest = max(map(len, ages), default=0)
     for age, record in zip(ages, reply["story"], strict=True):

@@ -82,15 +82,16 @@ def plan_table(plan: Plan, cells: int = 80, *, ascii_only: bool = False, everyth
     """Jobs by start time: place, times, slowdown by contention, and the next best place with its cost."""
     places = decimals(plan.makespan)
     jobs = sorted(plan.jobs, key=lambda job: (job.start_time, job.finish_time))
-    told = any(job.within for job in jobs)
+    told, large = any(job.within for job in jobs), plan.makespan >= 10_000
+    nodes, next_best = (14, 20) if not told else (9, 12) if large else (10, 16)
     columns = (
         Column("JOB", most=48),
-        Column("NODES", most=14),
+        Column("NODES", most=nodes),
         Column("START s", right=True),
         Column("FINISH s", right=True),
         *((Column("KNOWN TO", right=True),) if told else ()),
         Column("SLOWDOWN", right=True),
-        Column("NEXT BEST", most=16 if told else 20),
+        Column("NEXT BEST", most=next_best),
     )
     rows = with_gap(jobs, lambda job: _plan_row(job, places, told), everything)
     return grid(columns, rows, cells, ascii_only=ascii_only)
@@ -104,10 +105,10 @@ def _plan_row(job: PlannedJob, places: int, told: bool) -> tuple[str, ...]:
 
 
 def known_to(within: tuple[float, float], foretold: float) -> str:
-    """How much less or more than foretold it may be: `-4 +12 %`."""
+    """How much less or more than foretold it may be: `-4 +12 %`; 11 cells at most."""
     below, above = (100 * abs(bound / max(foretold, 1e-9) - 1) for bound in within)
     places = 1 if max(below, above) < 0.95 else 0
-    return f"-{below:,.{places}f} +{above:,.{places}f} %"
+    return f"-{below:.{places}f} " + (f"+{above:.{places}f} %" if above < 999.5 else ">999 %")
 
 
 def _next_best(why: RunnerUp | None, places: int) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -10,15 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.accuracy import NOT_TOLD, Foretold, accuracy, by, known, profile_of, quantile, to_dict
+from pilotfish.daemon.accuracy import NOT_TOLD, Foretold, accuracy, by, known, profile_of, quantile, to_csv, to_dict
 from pilotfish.daemon.plot.accuracy import picture
+from pilotfish.daemon.render.service import show_story
 from pilotfish.daemon.requests import Requests
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+from pilotfish.simulate.plan import Within
 
 SPANS = st.floats(0.01, 1e6)
 
 
-def job(actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: str) -> Foretold:
+def job(actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: Any) -> Foretold:
     return Foretold(f"w/{at:g}", at, forecast, actual, profile, **{"model": "max-min", "policy": "mom", **told})
 
 
@@ -61,6 +66,65 @@ def test_the_name_of_a_jobs_profile():
     assert profile_of(Job("a", profile, command=("/bin/x", "1"))) == "cmd: x 1 (given)"
     assert profile_of(Job("a", profile)) == "no command (given)"
     assert profile_of(Job("a", Profile(profile.groups, name="align"))) == "align"
+
+
+def test_who_ran_as_long_as_its_interval_said_is_counted_where_there_was_one():
+    jobs = [job(10.0, shortest_s=9.0, longest_s=11.0), job(12.0, shortest_s=9.0, longest_s=11.0), job(99.0)]
+    assert [one.inside for one in jobs] == [True, False, None]
+    found = accuracy("x", jobs)
+    assert (found.jobs, found.told, found.inside) == (3, 2, 0.5)
+    assert accuracy("x", jobs[2:]).inside is None
+    told = to_dict(jobs)
+    assert told["level"] == 0.8 and told["all"]["inside"] == 0.5 and told["jobs"][1]["inside"] is False
+
+
+def test_the_list_has_every_job_and_nothing_that_could_steer():
+    jobs = [job(10.0, profile='a "b",\n\x1b\udc80', shortest_s=9.0, longest_s=11.0, source="measured"), job(5.0)]
+    first, second = csv.DictReader(to_csv(jobs).splitlines())
+    assert (first["job"], first["source"], first["inside"], float(first["actual_s"])) == ("w/0", "measured", "true", 10)
+    assert first["profile"] == 'a "b",\\x0a\\x1b\\udc80'
+    assert (second["inside"], second["shortest_s"], float(second["error"])) == ("", "", -1.0)
+
+
+def with_intervals(planner):
+    """A planner that foretells that each job may take up to a tenth more or less."""
+
+    def plan(problem, cluster, options):
+        made = planner(problem, cluster, options)
+        jobs = []
+        for one in made.jobs:
+            length = one.finish_time - one.start_time
+            within = Within(one.finish_time - length / 10, one.finish_time + length / 10, 0.9 * length, 1.1 * length)
+            jobs.append(replace(one, within=within))
+        return replace(made, jobs=tuple(jobs))
+
+    return plan
+
+
+def test_an_interval_is_kept_over_a_restart_and_counted_when_the_job_has_ended(bench, kit, tmp_path, capsys):
+    bench.planner = with_intervals(kit.first_fit)
+    bench.kill()
+    bench.start()
+    bench.manager.takes["late"] = 20.0
+    workflow = bench.submit(kit.job("fine"), kit.job("late"))
+    bench.run(3)
+    bench.kill()
+    bench.start()
+    bench.run(30)
+    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, bench.manager.capabilities)
+    reply = json.loads(json.dumps(requests.handle({"do": "explain", "job": f"{workflow}/late"})))
+    assert reply["job"]["forecast_run_within"] == pytest.approx([9.0, 11.0])
+    show_story(reply)
+    assert "outside of 9.000 s to 11.00 s" in " ".join(capsys.readouterr().out.split())
+    assert bench.value("forecast_intervals_total", source="given", result="inside") == 1
+    assert bench.value("forecast_intervals_total", source="given", result="outside") == 1
+    bench.kill()
+    assert main(["accuracy", "--journal", str(bench.path), "--out", str(tmp_path / "a.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "INSIDE" in out and "50 %" in out and all(len(line) <= 80 for line in out.splitlines())
+    with (tmp_path / "a.csv").open() as file:
+        told = {row["job"].partition("/")[2]: row["inside"] for row in csv.DictReader(file)}
+    assert told == {"fine": "true", "late": "false"}
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The cycle: what is started, when it is planned anew, and what it does when something is wrong."""
 
+import dataclasses
 import logging
 from itertools import pairwise
 
@@ -7,6 +8,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording, describe
+from pilotfish.simulate.job import Provenance
 from pilotfish.simulate.plan import Start
 from pilotfish.simulate.snapshot import JobState, NodeState
 
@@ -176,6 +178,25 @@ def test_bad_forecasts_trip_the_guard_and_good_ones_release_it(bench, kit):
     assert bench.cycle.mode == "live"
     assert bench.value("forecast_error_ratio_count", kind="run_time") == 6
     assert bench.value("forecast_error_ratio_count", kind="finish_time") == 6
+
+
+def test_guesses_that_miss_take_nothing_from_what_was_measured(bench, kit):
+    """Predicted jobs that take four times as long: the fallback decides where there are such, and there alone."""
+
+    def jobs(source, *names):
+        about = Provenance(source)
+        made = [kit.job(name) for name in names]
+        return [dataclasses.replace(job, profile=dataclasses.replace(job.profile, provenance=about)) for job in made]
+
+    bench.manager.takes |= {f"slow{i}": 40.0 for i in range(3)}
+    bench.submit(*jobs("predicted", "slow0", "slow1", "slow2"))
+    bench.run(45)
+    bench.submit(*jobs("measured", "m0", "m1"))
+    assert bench.cycle.mode == "live" and bench.cycle.guard.tripped
+    assert [report.policy for report in bench.run(15) if report.plan] == ["mom"]
+    bench.submit(*jobs("predicted", "p0"), *jobs("measured", "m2"))
+    assert bench.cycle.mode == "fallback"
+    assert [report.policy for report in bench.run(15) if report.plan] == ["slf"]
 
 
 def test_the_adapters_error_leaves_everything_as_it_was(bench, kit):

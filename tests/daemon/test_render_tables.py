@@ -15,13 +15,14 @@ from pilotfish.daemon.render.tables import (
     comparison_notes,
     energy,
     header,
+    known_to,
     left_out,
     plan_table,
     summary,
 )
 from pilotfish.daemon.render.text import width
 from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp
+from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Within
 from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
 from pilotfish.simulate.snapshot import JobState
 
@@ -39,6 +40,27 @@ def shown(monkeypatch, capsys):
         return capsys.readouterr().out.splitlines()
 
     return show
+
+
+@pytest.mark.parametrize(
+    ("within", "text"),
+    [
+        ((9.0, 12.0), "-10 +20 %"),
+        ((9.99, 10.05), "-0.1 +0.5 %"),
+        ((0.0, 1e9), "-100 >999 %"),
+        ((10, 10), "-0.0 +0.0 %"),
+    ],
+)
+def test_how_well_a_forecast_is_known_is_told_in_percent_of_it(within, text):
+    assert known_to(within, 10.0) == text
+
+
+def test_a_summary_says_what_the_interval_means(shown):
+    assert not any("known to" in line for line in summary(make_plan(), cluster()))
+    whole = summary(make_plan(makespan_within=(120.0, 130.0)), cluster())
+    assert whole[1] == "known to  120.0 s to 130.0 s with 80 %, as far as the jobs' needs are known"
+    told = dataclasses.replace(make_plan().jobs[0], within=Within(1.0, 2.0, 1.0, 2.0))
+    assert "80 % end within" in summary(dataclasses.replace(make_plan(), jobs=(told,)), cluster())[1]
 
 
 def make_plan(jobs: int = 6, makespan: float = 123.4, **changes) -> Plan:
@@ -66,8 +88,14 @@ def cluster(power: Power | None = None) -> Cluster:
 @pytest.mark.parametrize("jobs", [0, 1, 6, 40, 41, 1000])
 @pytest.mark.parametrize("makespan", [0.5, 123.4, 98_765_432.1])
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, shown):
-    lines = shown(plan_table(make_plan(jobs, makespan), ascii_only=ascii_only))
+@pytest.mark.parametrize("factor", [None, 1.2, 1e4])
+def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown):
+    plan = make_plan(jobs, makespan)
+    if factor:
+        within = Within(0.0, makespan * factor, 0.0, makespan * factor)
+        plan = dataclasses.replace(plan, jobs=tuple(dataclasses.replace(job, within=within) for job in plan.jobs))
+    lines = shown(plan_table(plan, ascii_only=ascii_only))
+    assert ("KNOWN TO" in lines[0]) is (bool(factor) and jobs > 0)
     assert max(map(width, lines)) <= 80
     assert len(lines) == (jobs + 1 if jobs <= 40 else 32)
     assert all(line == line.rstrip() and "\x1b" not in line for line in lines)

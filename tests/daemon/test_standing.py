@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from pilotfish.daemon.fixed import _moved
 from pilotfish.daemon.planning import Options
-from pilotfish.simulate.plan import PlannedJob
+from pilotfish.simulate.plan import PlannedJob, Within
 from pilotfish.simulate.snapshot import NodeState
 
 MANY = 24
@@ -123,3 +124,13 @@ def test_a_dry_run_does_not_go_round_and_round(bench, kit):
     bench.submit(*(kit.job(f"j{i}") for i in range(4)))
     bench.cycle.run()
     assert not bench.cycle.changed
+
+
+def test_what_was_foretold_moves_with_the_job_and_narrows_when_it_starts():
+    job = PlannedJob("j", ("n1",), 10.0, 20.0, 10.0, 1.0, within=Within(15.0, 26.0, 9.0, 12.0))
+    waits = _moved(job, "w/j", 4.0, set(), set())
+    assert (waits.start_time, waits.finish_time, waits.within) == (6.0, 16.0, Within(11.0, 22.0, 9.0, 12.0))
+    starts = _moved(job, "w/j", 4.0, {"j"}, set())
+    assert (starts.finish_time, starts.within) == (10.0, Within(9.0, 12.0, 9.0, 12.0))
+    runs = _moved(dataclasses.replace(job, start_time=0.0), "w/j", 18.0, set(), {"j"})
+    assert (runs.finish_time, runs.within) == (2.0, Within(0.0, 8.0, 9.0, 12.0))

@@ -243,10 +243,28 @@ def test_a_job_without_a_profile_has_one_after_its_first_run(daemon: Daemon) -> 
     first = daemon.ended(daemon.submit("first", {"a": busy}))["jobs"][0]
     assert first["forecast_run_time"] == pytest.approx(60.0)
     second = daemon.ended(daemon.submit("second", {"again": busy}))["jobs"][0]
-    assert second["forecast_run_time"] < 10.0
+    assert second["forecast_run_time"] < 10.0 and second["forecast_run_within"] is None  # of one run nobody can tell
     assert daemon.stop(signal.SIGTERM) == 0
     known = json.loads(pilotfish("profile", "list", "--store", daemon.store, "--json").stdout)["profiles"]
     (mine,) = [profile for name, profile in known.items() if "sum(range" in name]
     assert (mine["source"], mine["runs"]) == ("measured", 2)
     taken = max(run["finish_time"] - run["start_time"] for run in (first, second))
     assert mine.get("threads", 1) == 1 and 0.001 < mine["service_demand"] <= 1.1 * taken
+
+
+def test_forecasts_from_several_runs_have_an_interval_and_are_judged_by_it_after_a_kill(daemon: Daemon) -> None:
+    sleepy = {"command": ["sleep", "1.5"]}
+    daemon.start()
+    for i in range(2):
+        daemon.ended(daemon.submit(f"learn{i}", {"a": sleepy}))
+    workflow = daemon.submit("kept", {"a": sleepy, "b": job("echo b", "a")})
+    eventually(lambda: daemon.ask("status", workflow=workflow)["workflows"][0]["jobs"][0]["start_time"], "the start")
+    daemon.stop(signal.SIGKILL)
+    daemon.start()
+    found = daemon.ended(workflow)["jobs"][0]
+    low, high = found["forecast_run_within"]
+    assert 0.0 < low <= found["forecast_run_time"] <= high
+    told = json.loads(pilotfish("accuracy", "--socket", daemon.socket, "--json").stdout)["jobs"]
+    kept = next(one for one in told if one["key"] == f"{workflow}/a")
+    assert (kept["shortest_s"], kept["longest_s"]) == pytest.approx((low, high))
+    assert kept["source"] == "measured" and kept["inside"] is (low - 1e-3 <= kept["actual_s"] <= high + 1e-3)
