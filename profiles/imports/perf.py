@@ -79,14 +79,15 @@ class _Intervals:
 
     def phases(self, count: int, utilisation: float) -> tuple[Phase, ...]:
         """The phases of so many threads that are alike."""
-        thread, traffic = Course(), Course()
+        thread, whole, traffic = Course(), Course(), Course()
         on = moved = 0.0
         for at, (seconds, bytes_) in [(0.0, [0.0, 0.0]), *sorted(self._sums.items())]:
             on, moved = on + seconds / count, moved + bytes_
             thread.add(at, on, 0.0)
+            whole.add(at, on * count, 0.0)
             traffic.add(at, moved, 0.0)
         step_s = self.end / max(1, len(self._sums))
-        return phases([(0.0, self.end, [thread])], utilisation, step_s, traffic, [thread] * count)
+        return phases([(0.0, self.end, [thread])], utilisation, step_s, traffic, [whole])
 
 
 def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
