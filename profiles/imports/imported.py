@@ -45,10 +45,9 @@ def spread(cpu_s: float, wall_s: float, most: int | None = None) -> ThreadGroup:
         ConfigError: no node has so many.
     """
     filled = cpu_s / wall_s - _SLACK
-    if not filled <= _MOST_THREADS:
-        raise bad(f"{cpu_s:g} CPU seconds in {wall_s:g} s", f"those of {_MOST_THREADS} CPUs at the most")
-    wanted = max(1, math.ceil(filled))
-    count = wanted if most is None else min(most, wanted)
+    if most is None and not filled <= _MOST_THREADS:
+        raise bad(f"{cpu_s:g} CPU seconds in {wall_s:g} s", f"those of {_MOST_THREADS:,} CPUs at the most")
+    count = max(1, math.ceil(min(filled, most or _MOST_THREADS)))
     return ThreadGroup(count, cpu_s / count, min(1.0, cpu_s / count / wall_s))
 
 

@@ -129,3 +129,8 @@ def test_numbers_of_another_locale():
 def test_intervals_that_were_cut_off_are_read_as_far_as_they_go():
     text = intervals(TWO)
     assert one(text[: text.index("70.000123")]).run.wall_s == pytest.approx(69.0, abs=0.01)
+
+
+def test_more_cpu_time_than_any_node_has_is_named():
+    with pytest.raises(ConfigError, match="CPU seconds in"):
+        one(NEW.replace("3801.50,", "18446744073709551614,"))
