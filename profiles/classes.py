@@ -23,6 +23,7 @@ LITTLE, MUCH = 0.25, 1.0
 #: Instructions a cycle below which a core that moves few bytes waits for each of them.
 SLOW_IPC = 1.0
 UNKNOWN = "unknown"
+_NOTHING = 1.0
 #: Share of a job's time that a part must have to count.
 LEAST = 0.1
 
@@ -98,7 +99,8 @@ def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> 
             own = [(p.share, p.utilisation, p.bandwidth) for p in group.phases]
             own = own or [(1.0, group.utilisation, group.bandwidth)]
             phases = [(share * group.isolated_time, used, rate) for share, used, rate in own]
-        parts += [(group.count * work, used, rate) for work, used, rate in phases]
+        known = any(rate for _, _, rate in phases)  # then a phase without traffic is one that moves nothing
+        parts += [(group.count * work, used, rate or _NOTHING * known) for work, used, rate in phases]
     parts.sort(reverse=True)
     total = sum(work for work, _, _ in parts)
     long = [part for part in parts if part[0] >= LEAST * total] or parts[:1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from .course import Course
 from .measurement import Measurement
 from .probes.attached import Attaching
 from .probes.base import ROOT, Probe
@@ -103,17 +104,28 @@ class Counters:
         self._commands = [probe for probe in self._probes.values() if isinstance(probe, Attaching)]
         self._cpus = cpu_times().keys()
         self._others = Others(self._cpus)
+        #: What the job had moved from and to memory, at its readings; None where nothing tells before the end.
+        self.traffic: Course | None = None
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on `tree`."""
         self._others = Others(self._cpus)
         for probe in self._probes.values():
             probe.start(tree, now)
+        self._look_at_traffic(now)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Look once with each probe."""
         for probe in self._probes.values():
             probe.sample(now, last=last)
+        self._look_at_traffic(now)
+
+    def _look_at_traffic(self, now: float) -> None:
+        probe = self._probes.get("resctrl")
+        moved = probe.moved_bytes if isinstance(probe, Resctrl) else None
+        if moved is not None:
+            self.traffic = self.traffic or Course()
+            self.traffic.add(now, moved, 0.0)
 
     def ask(self) -> None:
         """Tell the commands to stop, without waiting for them."""

@@ -14,7 +14,7 @@ from statistics import fmean, median, pstdev
 
 from ..simulate.job import Phase, Profile, ThreadGroup
 from .company import MAD_TO_SIGMA, deviation, inflation, interval
-from .measurement import Measurement, as_known
+from .measurement import Measurement, as_known, rates
 from .strain import typical
 
 #: So many of the latest runs count: a program changes over the years.
@@ -150,7 +150,10 @@ def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
     alike = [phases for phases in runs if len(phases) == usual]
     shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
     levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
-    return tuple(Phase(share / sum(shares), level, 0.0) for share, level in zip(shares, levels, strict=True))
+    seen = [rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
+    moved = [median(same) for same in zip(*seen, strict=True)] or [0.0] * len(shares)
+    parts = zip(shares, levels, moved, strict=True)
+    return tuple(Phase(share / sum(shares), level, rate) for share, level, rate in parts)
 
 
 def _known_bandwidths(groups: tuple[ThreadGroup, ...], known: Profile | None) -> list[float]:

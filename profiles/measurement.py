@@ -6,6 +6,7 @@ not be read is None, never 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -125,11 +126,24 @@ class Measurement:
         return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})
 
 
+def rates(phases: Sequence[Phase]) -> list[float]:
+    """What each phase moves on a core, by the mean over the run; 1 where it was not seen."""
+    on = [phase.share * phase.utilisation for phase in phases]
+    mean = sum(time * phase.bandwidth for time, phase in zip(on, phases, strict=True)) / sum(on)
+    return [phase.bandwidth / mean if mean > 0 else 1.0 for phase in phases]
+
+
 def as_known(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
-    """Return a measured group as a profile has it: with phases, utilisation and bandwidth are theirs alone."""
+    """Return a measured group as a profile has it: with phases, utilisation and bandwidth are theirs alone.
+
+    Args:
+        bandwidth: bytes/s of a thread on a core, over the whole run; phases have it in the mean, and differ from it as
+            they were seen to.
+    """
     if not group.phases:
         return replace(group, bandwidth=bandwidth)
-    phases = tuple(replace(phase, bandwidth=bandwidth) for phase in group.phases)
+    parts = zip(group.phases, rates(group.phases), strict=True)
+    phases = tuple(replace(phase, bandwidth=bandwidth * times) for phase, times in parts)
     return replace(group, utilisation=1.0, bandwidth=0.0, phases=phases)
 
 

@@ -107,6 +107,7 @@ def account(
     step_s: float = 0.1,
     peak: float = 0.0,
     stolen: float = 0.0,
+    traffic: Course | None = None,
 ) -> Account:
     """Group a job's threads. O(threads * lanes).
 
@@ -117,6 +118,7 @@ def account(
         step_s: time between readings: what overlaps by less cannot be told from what came one after another.
         peak: the most threads that were seen at work at once, real-valued: core time and waiting per time.
         stolen: share of busy time that the host of a virtual machine gave to others, [0, 1): waiting, too.
+        traffic: what the job had moved from and to memory, see `phases`; None = not known.
     """
     threads = list(records)
     seen = sum(thread.on_s for thread in threads)
@@ -132,7 +134,7 @@ def account(
             lane.begin, lane.end = 0.0, wall_s
         idle = max(0.0, lane.end - lane.begin - lane.on_s - lane.wait_s)
         lane.wait_s += min(idle, lane.on_s * stolen / (1 - stolen))
-    groups = _groups(lanes, step_s)
+    groups = _groups(lanes, step_s, traffic, [thread.course for thread in threads])
     span = sum(lane.end - lane.begin for lane in lanes)
     waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
     return Account(groups, max(group.isolated_time for group in groups), waiting)
@@ -198,7 +200,9 @@ def _make_room(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, 
         lane.wait_s += max(wait_s, 0.0) * part / sum(room)
 
 
-def _groups(lanes: list[Lane], step_s: float) -> tuple[ThreadGroup, ...]:
+def _groups(
+    lanes: list[Lane], step_s: float, traffic: Course | None, whole: list[Course]
+) -> tuple[ThreadGroup, ...]:
     """Bring lanes that are alike together, the most demanding first."""
     groups: list[list[Lane]] = []
     for lane in sorted(lanes, key=lambda lane: -lane.on_s):
@@ -206,7 +210,7 @@ def _groups(lanes: list[Lane], step_s: float) -> tuple[ThreadGroup, ...]:
             groups[-1].append(lane)
         else:
             groups.append([lane])
-    return tuple(_group(members, step_s) for members in groups)
+    return tuple(_group(members, step_s, traffic, whole) for members in groups)
 
 
 def _alike(one: Lane, other: Lane) -> bool:
@@ -221,14 +225,15 @@ def _utilisation(lanes: list[Lane]) -> float:
     return min(1.0, max(sum(lane.on_s for lane in lanes), TINY * len(lanes)) / max(isolated_s, TINY))
 
 
-def _group(members: list[Lane], step_s: float) -> ThreadGroup:
+def _group(members: list[Lane], step_s: float, traffic: Course | None, whole: list[Course]) -> ThreadGroup:
     """One thread group of lanes that are alike: mean demand, common utilisation, pooled deviation, phases."""
     demand = sum(lane.on_s for lane in members) / len(members)
     steps = [spread for lane in members for spread in lane.steps if spread.count > 1]
     count = sum(spread.count for spread in steps)
     variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
     utilisation = _utilisation(members)
-    found = phases([(lane.begin, lane.end, lane.courses) for lane in members], utilisation, step_s)
+    spans = [(lane.begin, lane.end, lane.courses) for lane in members]
+    found = phases(spans, utilisation, step_s, traffic, whole)
     between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in found)
     deviation = math.sqrt(max(0.0, variance - between))
     return ThreadGroup(len(members), max(demand, TINY), utilisation, deviation, phases=found)

@@ -119,6 +119,7 @@ class Watch:
             step_s=max(step, self._interval),
             peak=self._threads.peak,
             stolen=self._steal.stop() if self._steal in self._probes else 0.0,
+            traffic=self._counters.traffic if self._counters is not None else None,
         )
         read, written = self._io.stop()
         measures_io = self._io in self._probes

@@ -151,7 +151,12 @@ def _print_groups(profile: Profile) -> None:
     print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
     for group in profile.groups:
         if group.phases:
-            parts = (f"{phase.share:.0%} at {phase.utilisation:.2f}" for phase in group.phases)
+            moving = len({phase.bandwidth for phase in group.phases}) > 1
+            parts = (
+                f"{phase.share:.0%} at {phase.utilisation:.2f}"
+                + (f" and {size(phase.bandwidth, rate=True)}" if moving else "")
+                for phase in group.phases
+            )
             lines(f"phases{_of(group, profile)}: {', '.join(parts)}")
 
 

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from ...simulate.formats.units import bad
 from ...simulate.job import Profile, ThreadGroup
 from ..estimate import estimate, usable
 from ..measurement import Measurement
 
 #: Core time by which a run may exceed a whole number of threads.
 _SLACK = 0.15
+#: No node has more CPUs.
+_MOST_THREADS = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +39,32 @@ class Imported:
 
 
 def spread(cpu_s: float, wall_s: float, most: int | None = None) -> ThreadGroup:
-    """As many threads as the CPU time of a node filled, at most `most`, which have it in equal parts."""
-    wanted = max(1, math.ceil(cpu_s / wall_s - _SLACK))
-    count = wanted if most is None else min(most, wanted)
+    """As many threads as the CPU time of a node filled, at most `most`, which have it in equal parts.
+
+    Raises:
+        ConfigError: no node has so many.
+    """
+    filled = cpu_s / wall_s - _SLACK
+    if most is None and not filled <= _MOST_THREADS:
+        raise bad(f"{cpu_s:g} CPU seconds in {wall_s:g} s", f"those of {_MOST_THREADS:,} CPUs at the most")
+    count = max(1, math.ceil(min(filled, most or _MOST_THREADS)))
     return ThreadGroup(count, cpu_s / count, min(1.0, cpu_s / count / wall_s))
 
 
 def profiles_of(runs: Sequence[Imported], node_type: str | None, date: str) -> Mapping[str, Profile]:
-    """One profile for each name, in the order of the first run of each."""
-    names = dict.fromkeys(run.name for run in runs)
-    return {name: _profile(name, [run for run in runs if run.name == name], node_type, date) for name in names}
+    """One profile for each name, in the order of the first run of each. O(runs)."""
+    named: dict[str, list[Imported]] = {}
+    for run in runs:
+        named.setdefault(run.name, []).append(run)
+    return {name: _profile(name, of_name, node_type, date) for name, of_name in named.items()}
 
 
 def _profile(name: str, runs: Sequence[Imported], node_type: str | None, date: str) -> Profile:
     measured = [replace(one.run, node_type=node_type, date=one.run.date or date) for one in runs]
     profile = estimate(name, measured)
     assert profile is not None, "parsers give runs that ended well"
-    used = [one for one, run in zip(runs, measured, strict=True) if run in usable(measured)]
+    counts = {id(run) for run in usable(measured)}
+    used = [one for one, run in zip(runs, measured, strict=True) if id(run) in counts]
     about = replace(profile.provenance, note=used[-1].note)
     return replace(
         profile,

@@ -1,7 +1,7 @@
 """Runs in a dump of Slurm's accounting: `sacct -P -o JobID,JobName,State,ElapsedRaw,TotalCPU,NCPUS,NNodes,...`.
 
-Rule: columns are found by the header, others are left alone; only jobs that completed and whose CPU time was gathered
-count. ConsumedEnergyRaw is of whole nodes, as Slurm has it.
+Rule: columns, and the sign between them, are found by the header, other columns are left alone; only jobs that
+completed and whose CPU time was gathered count. ConsumedEnergyRaw is of whole nodes, as Slurm has it.
 Source: sacct(1), Job Accounting Fields; see `simulate/formats/sacct.py` for the fields.
 """
 
@@ -29,13 +29,15 @@ def parse(text: str, name: str) -> Sequence[Imported]:
         ConfigError: with the line.
     """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    header = lines[0][1].strip().rstrip("|").split("|")
+    title = lines[0][1].strip()
+    sign = next((letter for letter in title if not letter.isalnum() and letter != "_"), "|")
+    header = title.removesuffix(sign).split(sign)
     for forms in _NEEDED:
         if not any(form in header for form in forms):
             inside("line 1", _raise, f"no column {' or '.join(forms)}", "a dump of sacct -P with its header")
     jobs: dict[str, list[Row]] = {}
     for number, line in lines[1:]:
-        row = inside(f"line {number}", _row, header, line)
+        row = inside(f"line {number}", _row, header, line, sign)
         jobs.setdefault(row["JobID"].partition(".")[0], []).append(row | {"": str(number)})
     runs = [run for rows in jobs.values() if (run := inside(f"line {rows[0]['']}", _run, rows, name))]
     if not runs:
@@ -47,12 +49,12 @@ def _raise(problem: str, allowed: str) -> None:
     raise bad(problem, allowed)
 
 
-def _row(header: Sequence[str], line: str) -> dict[str, str]:
-    cells = line.split("|")
+def _row(header: Sequence[str], line: str, sign: str) -> dict[str, str]:
+    cells = line.split(sign)
     if len(cells) == len(header) + 1 and not cells[-1]:  # as `sacct -p` ends its lines
         cells.pop()
     if len(cells) != len(header):
-        raise bad(f"{len(cells)} fields", f"{len(header)}, as in the header; a name with | in it has to go")
+        raise bad(f"{len(cells)} fields", f"{len(header)}, as in the header; a name with {sign} in it has to go")
     return dict(zip(header, cells, strict=True))
 
 

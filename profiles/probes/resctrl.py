@@ -99,6 +99,11 @@ class Resctrl:
         problem = "" if moved is not None else "the bandwidth counters are unavailable (none left to assign?)"
         return MonitoredTraffic(moved, local, self._cache or None, problem)
 
+    @property
+    def moved_bytes(self) -> float | None:
+        """What was moved until the last sample; None = not known."""
+        return self._moved("mbm_total_bytes")
+
     def _moved(self, name: str) -> float | None:
         if name not in self._first or name not in self._last:
             return None

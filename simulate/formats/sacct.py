@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 
 from ..booked import Booked
 from .hostlist import expand
-from .units import bad, found
+from .units import LARGEST, bad, found
 
-_CLOCK = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
+_CLOCK = re.compile(r"(?:(?:(\d{1,9})-)?(\d{1,9}):)?(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)
 _COUNT = re.compile(r"\d{1,20}", re.ASCII)
 #: Energies from here on are Slurm's ways to say that there is none (NO_VAL64, INFINITE64).
 _NO_ENERGY = 2.0**63
@@ -70,9 +70,10 @@ def _clock(text: str) -> float:
 def _size(text: str) -> float:
     """Bytes of a size in units of 1024; 0 where there is none."""
     match = _SIZE.fullmatch(text.strip() or "0")
-    if not match:
+    size = float(match[1]) * 1024.0 ** " KMGTP".index(match[2] or " ") if match else LARGEST
+    if size >= LARGEST:
         raise bad(found(text), "a size such as 1234K")
-    return float(match[1]) * 1024.0 ** " KMGTP".index(match[2] or " ")
+    return size
 
 
 def _count(text: str) -> int:

@@ -58,6 +58,9 @@ def test_without_a_node_only_sleepers_are_known():
 def test_phases_and_groups_that_differ_are_mixed_unless_they_are_short():
     phases = (Phase(0.5, 0.1, 0.0), Phase(0.5, 1.0, 20e9))
     assert classify(profile(phases=phases), NODE).kind is JobClass.MIXED
+    quiet = (Phase(0.5, 1.0, 0.0), Phase(0.5, 1.0, 9e9))
+    nothing_moved_is_known = classify(profile(phases=quiet, ipc=2.0), NODE)
+    assert nothing_moved_is_known.why == "parts of it are mixed, cpu-bound"
     short = (Phase(0.05, 0.1, 0.0), Phase(0.95, 1.0, 20e9))
     assert classify(profile(phases=short), NODE).kind is JobClass.BANDWIDTH
     helper = replace(profile(1.0, 20e9), groups=(ThreadGroup(2, 10.0, bandwidth=20e9), ThreadGroup(1, 0.1, 0.1)))

@@ -1,13 +1,18 @@
 """Phases from made-up courses, and the law that they say nothing else than the group does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.course import MOST_POINTS, Course
+from pilotfish.profiles.estimate import estimate
+from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.phases import MOST_PHASES, phases
 from pilotfish.profiles.threads import ThreadRecord, account
+from pilotfish.simulate.job import ThreadGroup
 
 STEP = 0.1
 
@@ -102,3 +107,80 @@ def test_the_mean_is_the_groups_whatever_it_is(parts, utilisation, wait):
     if seen:
         assert sum(phase.share for phase in seen) == pytest.approx(1.0)
         assert sum(phase.share * phase.utilisation for phase in seen) == pytest.approx(utilisation)
+
+
+def moving(rates, levels=None):
+    """A thread's course, and what it moved: bytes in a second on a core in each interval."""
+    levels = levels or [1.0] * len(rates)
+    traffic = Course()
+    traffic.add(0.0, 0.0, 0.0)
+    total = 0.0
+    for i, (rate, level) in enumerate(zip(rates, levels, strict=True), 1):
+        total += rate * level * STEP
+        traffic.add(i * STEP, total, 0.0)
+    return course(levels), traffic
+
+
+def seen_moving(rates, levels=None, count=1):
+    thread, traffic = moving(rates, levels)
+    span, mean = len(rates) * STEP, float(np.mean(levels or [1.0]))
+    return phases([(0.0, span, [thread])] * count, mean, STEP, traffic, [thread] * count)
+
+
+def test_traffic_that_changes_makes_phases_of_a_thread_that_never_sleeps():
+    seen = seen_moving([1e9] * 100 + [6e9] * 60 + [2e9] * 40)
+    assert [phase.share for phase in seen] == pytest.approx([0.5, 0.3, 0.2])
+    assert [phase.utilisation for phase in seen] == pytest.approx([1.0, 1.0, 1.0])
+    assert [phase.bandwidth for phase in seen] == pytest.approx([1e9, 6e9, 2e9])
+
+
+def test_traffic_is_that_of_a_second_on_a_core_and_shared_among_threads():
+    seen = seen_moving([4e9] * 100 + [1e9] * 100, [0.5] * 100 + [1.0] * 100)
+    assert [phase.utilisation for phase in seen] == pytest.approx([0.5, 1.0])
+    assert [phase.bandwidth for phase in seen] == pytest.approx([4e9, 1e9])
+    of_four = seen_moving([4e9] * 100 + [1e9] * 100, count=4)
+    assert [phase.bandwidth for phase in of_four] == pytest.approx([1e9, 0.25e9])
+
+
+def test_steady_and_noisy_traffic_makes_none():
+    noise = np.random.default_rng(2).normal(1, 0.2, 300).clip(0.1)
+    assert seen_moving(list(2e9 * noise)) == ()
+    assert seen_moving([0.0] * 200) == ()
+
+
+def test_what_sleeps_moves_nothing_that_could_be_told_as_a_rate():
+    seen = seen_moving([2e9] * 100 + [0.0] * 100, [1.0] * 100 + [0.001] * 100)
+    assert len(seen) == 2 and seen[0].bandwidth == pytest.approx(2e9, rel=0.05)
+
+
+def test_a_profile_moves_what_was_counted_over_the_whole_and_differs_as_it_was_seen_to():
+    group = ThreadGroup(1, 20.0, 1.0, phases=seen_moving([1e9] * 100 + [5e9] * 100))
+    run = Measurement((group,), 20.0, 20.0, 20.0, bandwidth=6e9)  # another counter, which knows the whole better
+    (told,) = run.to_profile().groups
+    assert [phase.bandwidth for phase in told.phases] == pytest.approx([2e9, 10e9])
+    (again,) = estimate("x", [run, run, replace(run, bandwidth=3e9)]).groups
+    assert [phase.bandwidth for phase in again.phases] == pytest.approx([2e9, 10e9])
+    (unknown,) = replace(run, bandwidth=None).to_profile().groups
+    assert [phase.bandwidth for phase in unknown.phases] == [0.0, 0.0]
+
+
+def test_an_account_with_traffic_has_the_phases():
+    thread, traffic = moving([1e9] * 100 + [6e9] * 100)
+    record = ThreadRecord(0.0, 20.0, 20.0, readings=200, course=thread)
+    (group,) = account([record], 20.0, 20.0, step_s=STEP, traffic=traffic).groups
+    assert [phase.bandwidth for phase in group.phases] == pytest.approx([1e9, 6e9])
+    assert account([record], 20.0, 20.0, step_s=STEP).groups[0].phases == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1e10), st.floats(0.05, 1.0), st.integers(12, 40)), min_size=2, max_size=5),
+)
+def test_phases_move_as_much_as_was_moved(parts):
+    rates = [rate for rate, _, count in parts for _ in range(count)]
+    levels = [level for _, level, count in parts for _ in range(count)]
+    seen = seen_moving(rates, levels)
+    moved = sum(rate * level for rate, level in zip(rates, levels, strict=True)) / len(rates)
+    if seen and any(phase.bandwidth for phase in seen):
+        told = sum(phase.share * phase.utilisation * phase.bandwidth for phase in seen)
+        assert told == pytest.approx(moved, rel=0.02)

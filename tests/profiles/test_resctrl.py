@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.profiles.counters import Counters
 from pilotfish.profiles.probes.resctrl import (
     MonitoredTraffic,
     Resctrl,
@@ -160,3 +161,24 @@ def test_why_it_is_not_there(tmp_path):
     assert "not mounted" in Resctrl(tmp_path).available()
     (tmp_path / "sys/fs/resctrl/mon_groups").mkdir()
     assert "only nothing" in Resctrl(tmp_path).available()
+
+
+def test_its_course_is_what_phases_are_told_from(root):
+    counters = Counters(root, ["resctrl"])
+    counters.start(ProcessTree(77), 0.0)
+    (group,) = groups(root)
+    for second, total in ((1.0, 600), (2.0, 1600)):
+        fill(group, total, 0)
+        counters.sample(second)
+    moved, _ = counters.traffic.at([0.0, 1.0, 1.5, 2.0])
+    assert moved.tolist() == [0.0, 1000.0, 2000.0, 3000.0]  # of both caches
+    counters.give_up()
+    assert Counters(root, []).traffic is None
+
+
+def test_without_counters_to_be_had_there_is_no_course(root):
+    counters = Counters(root, ["resctrl"])
+    (root / "proc/77/cpu_resctrl_groups").write_text("res:batch\nmon:theirs\n")
+    counters.start(ProcessTree(77), 0.0)
+    counters.sample(1.0)
+    assert counters.traffic is None

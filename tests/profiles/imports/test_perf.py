@@ -80,3 +80,57 @@ def test_a_file_cut_anywhere_is_a_run_or_one_clear_error(cut, more):
         assert one(NEW[:cut] + more).run.cpu_s > 0
     except ConfigError as error:
         assert error.problem
+
+
+def intervals(parts, form="{t:.9f},{value},{unit},{event},1,100.00,,\n"):
+    """What `perf stat -I 1000` prints: for each second the CPU seconds and MiB moved."""
+    lines = ["#           time,counts,unit,events\n"]
+    for t, (cpu_s, mib) in enumerate(parts, 1):
+        lines.append(form.format(t=t + 0.000123, value=f"{cpu_s * 1e3:.2f}", unit="msec", event="task-clock"))
+        lines.append(form.format(t=t + 0.000123, value=f"{mib:.2f}", unit="MiB", event="uncore_imc/data_reads/"))
+    return "".join(lines)
+
+
+TWO = [(1.0, 500.0)] * 60 + [(1.0, 4000.0)] * 40
+
+
+def test_traffic_that_changes_between_intervals_makes_phases():
+    found = one(intervals(TWO))
+    (group,) = found.run.groups
+    assert found.run.wall_s == pytest.approx(100.0, abs=0.01) and found.run.cpu_s == pytest.approx(100.0)
+    assert [phase.share for phase in group.phases] == pytest.approx([0.6, 0.4], abs=0.02)
+    assert [phase.bandwidth for phase in group.phases] == pytest.approx([500 * 2**20, 4000 * 2**20], rel=0.02)
+    (told,) = found.run.to_profile().groups
+    moved = sum(phase.share * phase.utilisation * phase.bandwidth for phase in told.phases)
+    assert moved == pytest.approx(1900 * 2**20, rel=0.02)
+
+
+def test_cpu_time_that_changes_makes_phases_without_any_traffic():
+    (group,) = one(intervals([(1.0, 0.0)] * 50 + [(0.2, 0.0)] * 50)).run.groups
+    assert [phase.utilisation for phase in group.phases] == pytest.approx([1.0, 0.2], abs=0.02)
+    assert one(intervals([(1.0, 500.0)] * 100)).run.groups[0].phases == ()
+
+
+def test_a_summary_after_the_intervals_is_not_counted_twice():
+    text = intervals(TWO) + "             summary,100000.00,msec,task-clock,1,100.00,,\n"
+    assert one(text).run.cpu_s == pytest.approx(100.0)
+    both = intervals(TWO, "{t:.9f},{value},{unit},{event},1,100.00,,\n").replace("task-clock", "cpu-clock")
+    assert one(intervals(TWO) + both).run.cpu_s == pytest.approx(100.0)
+
+
+def test_numbers_of_another_locale():
+    german = one("3801,50;msec;task-clock;3801500000;100,00;1,900;CPUs utilized\n")
+    assert german.run.cpu_s == pytest.approx(3.8015) and german.run.wall_s == pytest.approx(3.8015 / 1.9)
+    form = "{t:.9f};{value};{unit};{event};1;100,00;;\n"
+    series = one(intervals(TWO, form).replace(".", ","))
+    assert len(series.run.groups[0].phases) == 2 and series.run.cpu_s == pytest.approx(100.0)
+
+
+def test_intervals_that_were_cut_off_are_read_as_far_as_they_go():
+    text = intervals(TWO)
+    assert one(text[: text.index("70.000123")]).run.wall_s == pytest.approx(69.0, abs=0.01)
+
+
+def test_more_cpu_time_than_any_node_has_is_named():
+    with pytest.raises(ConfigError, match="CPU seconds in"):
+        one(NEW.replace("3801.50,", "18446744073709551614,"))

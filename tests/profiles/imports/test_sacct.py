@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pilotfish.profiles.imports import read
+from pilotfish.profiles.imports import read, sacct
+from pilotfish.profiles.imports.imported import profiles_of
 from pilotfish.simulate.errors import ConfigError
 
 HEAD = "JobID|JobName|State|Start|ElapsedRaw|TotalCPU|NCPUS|NNodes|MaxRSS|ConsumedEnergyRaw\n"
@@ -73,3 +76,33 @@ def test_what_is_malformed_names_file_and_line(imported, text, said):
     with pytest.raises(ConfigError, match="dump") as error:
         imported(text)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("sign", [";", ",", "\t", "^"])
+def test_another_delimiter_is_found_by_the_header(imported, sign):
+    found = imported(DUMP.replace("|", sign))
+    assert list(found) == ["align", "wide"] and found["align"] == imported(DUMP)["align"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"), [("|2M|", "9" * 400), ("|2M|", "9" * 18 + "P"), ("|06:20.500|", "9" * 400 + ":00")]
+)
+def test_numbers_that_no_job_has_are_named(imported, cell, value):
+    with pytest.raises(ConfigError, match=r"dump.*line \d.*allowed"):
+        imported(DUMP.replace(cell, f"|{value}|", 1))
+
+
+def test_a_dump_of_many_jobs_is_read_in_one_pass():
+    runs = sacct.parse(HEAD + "".join(f"{i}|j{i % 5000}|COMPLETED||9|00:09|1|1||\n" for i in range(15000)), "x")
+    looked = []
+
+    class Name(str):
+        def __eq__(self, other):
+            looked.append(other)
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    named = [replace(run, name=Name(run.name)) for run in runs]
+    assert len(profiles_of(named, None, "")) == 5000
+    assert len(looked) < 10 * len(runs)
