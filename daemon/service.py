@@ -106,6 +106,7 @@ class Service:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
         _check_objective(config, cluster)
+        _check_counters(config, self._file)
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
         self._metrics = metrics = Metrics()
@@ -161,14 +162,11 @@ class Service:
 
     def _alongside(self) -> Alongside:
         """The counters that the configuration asks for, beside jobs that run on this node."""
-        asked, local = self.config.counters, self._adapter.name == "local"
-        if isinstance(asked, list) and not local:
-            problem = f"found {', '.join(asked)}, and jobs of {self._adapter.name!r} do not run on this node"
-            raise ConfigError(str(self._file), "counters", problem, "auto, none")
-        alongside = Alongside(asked if isinstance(asked, list) else None if local and asked == "auto" else ())
-        for name in asked if isinstance(asked, list) else ():
-            if name in alongside.missing:
-                log.warning("counters: there is no %s here: %s", name, alongside.missing[name])
+        asked, local = self.config.counters, self.config.adapter.name == "local"
+        named = asked if isinstance(asked, list) else []
+        alongside = Alongside(named or (None if local and asked == "auto" else ()))
+        for name in alongside.missing.keys() & set(named):
+            log.warning("counters: there is no %s here: %s", name, alongside.missing[name])
         if alongside.names:
             log.info("counters beside jobs: %s", ", ".join(alongside.names))
         return alongside
@@ -372,6 +370,14 @@ def _options(config: DaemonConfig) -> Options:
         name: getattr(config, name) for name in ("policy", "objective", "seed", "budget", "time_limit")
     }
     return Options(**chosen, window=WINDOW)
+
+
+def _check_counters(config: DaemonConfig, file: Path) -> None:
+    """Refuse counters by name where no job runs on this node. Raises ConfigError."""
+    adapter = config.adapter.name
+    if isinstance(config.counters, list) and adapter != "local":
+        problem = f"found {', '.join(config.counters)}, and jobs of {adapter!r} do not run on this node"
+        raise ConfigError(str(file), "counters", problem, "auto, none")
 
 
 def _check_objective(config: DaemonConfig, cluster: Cluster) -> None:

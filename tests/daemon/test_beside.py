@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.daemon.__main__ import main
 from pilotfish.daemon.beside import Beside
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.memory import Memory
@@ -173,6 +174,17 @@ def test_a_counter_that_surprises_us_costs_the_counts_and_not_the_daemon(tmp_pat
     beside.keep([dataclasses.replace(view, state=JobState.COMPLETED, finish_time=4.0, usage=usage, pid=None)])
     with closing(ProfileStore(tmp_path / "profiles.sqlite")) as store:
         assert store.history(signature(job))[0].cpu_s == 2.0
+
+
+def test_counters_by_name_where_no_job_runs_on_this_node_are_refused(tmp_path, capsys):
+    world = World(tmp_path, "cat")
+    config = tmp_path / "pilotfish.yaml"
+    config.write_text(config.read_text().partition("adapter:")[0] + "adapter: {name: simulated}\n")
+    assert main(["daemon", "--config", str(config)]) == 1
+    said = capsys.readouterr().err
+    assert f"{config}: counters: found perf, likwid, and jobs of 'simulated' do not run on this node" in said
+    assert "(allowed: auto, none)" in said and said.count("\n") == 1
+    assert not (tmp_path / "state").exists() and world.counted() == []
 
 
 def alive(pid: int) -> bool:
