@@ -1,9 +1,9 @@
 """What being profiled costs a program: run time and core time with `profile run` and without, by turns; and what the
 keepers of local jobs take of a core together.
 
-Rule: each pair is one run without and one with, in changing order, the least of each kind counts, as other work on the
-machine can only add; what the profiler itself used of a core is told besides. Keepers are watched while nothing begins
-or ends.
+Rule: each pair is one run without and one with, in changing order; the median of the pairs' ratios counts, as other
+work on the machine comes and goes; what the profiler itself used of a core is told besides, beginning and end included.
+Keepers are watched while nothing begins or ends.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def measure(quick: bool) -> None:
                     runs[run].append(run(argv))
             cells = [name, str(pairs)]
             for k in (0, 1):
-                before, after = (min(cost[k] for cost in runs[run]) for run in (_plain, _watched))
-                cells += [number(before), f"{after / before - 1:+.2%}"]
+                pairs_of = zip(runs[_plain], runs[_watched], strict=True)
+                ratio = median(after[k] / before[k] for before, after in pairs_of)
+                cells += [number(median(cost[k] for cost in runs[_plain])), f"{ratio - 1:+.2%}"]
             rows.append([*cells, f"{median(own for _, _, own in runs[_watched]):.2%}"])
     table(("program", "pairs", "run s", "with", "core s", "with", "profiler"), rows)
     span_s = 5.0 if quick else 15.0
