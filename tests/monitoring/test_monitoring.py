@@ -15,6 +15,7 @@ import yaml
 import pilotfish
 from pilotfish.daemon.calibrations import Calibrations
 from pilotfish.daemon.exporter import Metrics
+from pilotfish.daemon.guard import Judged
 from pilotfish.profiles.calibration.figures import Figure
 from pilotfish.profiles.calibration.records import keep
 from pilotfish.simulate.platform import Cluster, Node, NodeType
@@ -41,7 +42,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     calibrations.look()
     metrics.registry.register(calibrations)
     metrics.set_mode("live")
-    metrics.errors.observe("max-min", "p", 0.1)
+    metrics.errors.observe(Judged("max-min", "measured"), "p", 0.1)
     metrics.decisions.labels("mom", "planned").inc()
     series: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
