@@ -47,7 +47,7 @@ _OLD_OFFERS = (
 _FORETOLD = (
     "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time,"
     " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
-    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time IS NOT NULL"
+    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
     " ORDER BY finish_time DESC LIMIT ?"
 )
 
@@ -246,9 +246,15 @@ class Journal:
         return [(Judged(model, source), ratio) for model, source, ratio in reversed(rows)]
 
     def foretold(self, most: int) -> list[Foretold]:
-        """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs)."""
+        """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs).
+
+        One that ended before it began, by a clock that was set back, is none of them. Raises ConfigError: damaged.
+        """
         rows = self._read(_FORETOLD, (str(JobState.COMPLETED), most))
-        return [_foretold(*row) for row in reversed(rows)]
+        try:
+            return [_foretold(*row) for row in reversed(rows)]
+        except ValueError as error:
+            raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
     def books_due(self, now: float, most: int) -> list[Wanted]:
         """The jobs that are to be looked up in the books now, the first `most` of them, and most overdue."""
@@ -338,5 +344,11 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
 
 def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
     told = json.loads(data or "{}")
-    named = (told.get(name) for name in ("profile", "model", "policy", "source", "class"))
-    return Foretold(key, time, forecast_s, actual_s, *named, *(told.get("run_within") or (None, None)))
+    if not isinstance(told, dict):
+        raise ValueError(f"what was foretold of {key} is no record")
+    named = [told.get(name) for name in ("profile", "model", "policy", "source", "class")]
+    within = told.get("run_within") or (None, None)
+    numbers = isinstance(within, list) and len(within) == 2 and all(isinstance(bound, int | float) for bound in within)
+    if not all(name is None or isinstance(name, str) for name in named) or not (numbers or within == (None, None)):
+        raise ValueError(f"what was foretold of {key} cannot be read")
+    return Foretold(key, time, forecast_s, actual_s, *named, *within)

@@ -166,6 +166,8 @@ class Story:
         if entry.start_time is None or entry.finish_time is None:
             return
         run_time = entry.finish_time - entry.start_time
+        if run_time < 0.0:  # a clock was set back: nobody knows how long it ran
+            return
         if entry.forecast:
             error = forecast_error(entry.forecast.run_time, run_time)
             self._metrics.forecast_error.labels("run_time").observe(error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +21,7 @@ from pilotfish.daemon.render.service import show_story
 from pilotfish.daemon.requests import Requests
 from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.plan import Within
+from pilotfish.simulate.snapshot import JobState
 
 SPANS = st.floats(0.01, 1e6)
 
@@ -158,6 +161,31 @@ def test_it_reads_a_journal_that_a_daemon_holds(ran, capsys, monkeypatch):
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "pilotfish/accuracy/v1" and len(told["jobs"]) == 7
     assert told["all"]["jobs"] == 7 and told["profile"][0]["high"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("data", ["{", "[1]", '{"run_within": [1, "b"]}', '{"run_within": [1]}', '{"model": {}}'])
+def test_a_record_that_cannot_be_read_is_damage_in_one_line(ran, capsys, data):
+    ran.kill()
+    with closing(sqlite3.connect(ran.path, isolation_level=None)) as database:
+        database.execute("UPDATE story SET data = ? WHERE kind = 'chosen'", (data,))
+    assert main(["accuracy", "--journal", str(ran.path)]) == 1
+    err = capsys.readouterr().err
+    assert "the journal is damaged" in err and "unexpected" not in err
+
+
+def test_a_job_that_ended_before_it_began_says_nothing_of_forecasts(bench, kit):
+    """A clock is set back by an hour while it runs."""
+    workflow = bench.submit(kit.job("fine"))
+    bench.run(12)
+    bench.submit(kit.job("back"))
+    bench.cycle.run()
+    bench.manager.time -= 3600.0
+    bench.manager.takes["back"] = -3600.0
+    bench.run(3)
+    found = bench.journal.find("w.2").entries["back"]
+    assert found.state is JobState.COMPLETED and found.finish_time < found.start_time
+    assert [one.key for one in bench.journal.foretold(9)] == [f"{workflow}/fine"]
+    assert bench.value("forecast_error_ratio_count", kind="run_time") == 1
 
 
 def test_the_daemon_answers_the_same(ran, kit):
