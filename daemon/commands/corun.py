@@ -51,6 +51,8 @@ def corun(
     from .profile import allowed_cpus, chosen_name
 
     allowed, chosen = allowed_cpus(cpus), chosen_name(command, name)
+    if node_type is not None:
+        chosen_name([], node_type, "--node-type")
     if allowed is not None and set(allowed) >= os.sched_getaffinity(0):
         raise inputs.bad("--cpus", f"{cpus} leaves no CPU for the streamer")
     try:

@@ -296,8 +296,11 @@ def _rate(written: str | None) -> float | None:
         raise inputs.bad_value("--bandwidth", error) from None
 
 
-def chosen_name(command: list[str], name: str | None) -> str:
+def chosen_name(command: list[str], name: str | None, option: str = "--name") -> str:
     """Return the name of a command's profile: the one given, or the one under which a job with it finds its profile.
+
+    Args:
+        option: how it was given.
 
     Raises typer.BadParameter.
     """
@@ -313,7 +316,7 @@ def chosen_name(command: list[str], name: str | None) -> str:
     try:
         check_name(name)
     except ConfigError as error:
-        raise inputs.bad_value("--name", error) from None
+        raise inputs.bad_value(option, error) from None
     return name
 
 

@@ -46,14 +46,14 @@ def test_failures_do_not_push_out_what_ended_well(store, monkeypatch):
 
 
 def test_commands_that_ran_longest_ago_go_and_named_profiles_stay(store):
-    for name in ("cmd: old", "named", "cmd: given", "cmd: new", "cmd: newer"):
+    for name in ("cmd: old", "job: old, 1 core", "named", "cmd: given", "cmd: new", "cmd: newer"):
         store.record(name, run())
     store.put(Profile((ThreadGroup(1, 1.0),), name="cmd: given"))
     with store._file.writing() as connection:
         drop_commands(connection, "2026-02-03", most=2)
     assert store.own_names() == ["cmd: given", "cmd: new", "cmd: newer", "named"]
     assert store.history("cmd: old") == [] and len(store.history("named")) == 1
-    assert store.dropped() == [Dropped("commands", 2, "2026-02-03")]
+    assert store.dropped() == [Dropped("commands", 3, "2026-02-03")]
 
 
 def test_commands_are_looked_at_once_in_so_many_runs(store, monkeypatch):

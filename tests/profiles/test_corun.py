@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -12,6 +13,7 @@ from pilotfish.daemon.__main__ import main
 from pilotfish.profiles import corun
 from pilotfish.profiles.corun import CoRunError, Streamer, buffer_size, co_run
 from pilotfish.profiles.probes.tree import children
+from pilotfish.profiles.store import ProfileStore
 
 CPUS = sorted(os.sched_getaffinity(0))
 pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="one CPU: a streamer has none for itself")
@@ -85,12 +87,15 @@ def test_a_program_that_fails_or_is_too_short_has_no_scores():
         co_run("x", ["/bin/true"], rounds=1)
 
 
-def test_the_command_prints_lines_for_a_node_type(capfd):
-    assert main(["profile", "corun", "--name", "burn", "--rounds", "1", "--", *BURN]) == 0
+def test_the_command_prints_lines_for_a_node_type_and_keeps_the_scores(capfd, tmp_path):
+    assert main(["profile", "corun", "--name", "burn", "--rounds", "1", "--node-type", "here", "--", *BURN]) == 0
     said = capfd.readouterr()
     assert "relative score" in said.out and "\nco_run_inflation:\n  burn: {streamer: 1" in said.out
     assert all(len(line) <= 80 for line in said.out.splitlines())
     assert "round 1 of 1" in said.err
+    with closing(ProfileStore(tmp_path / "profiles.sqlite")) as store:
+        (kept,) = store.scores("burn")
+    assert (kept.rounds, kept.node_type) == (1, "here") and kept.date.startswith("20")
 
 
 def test_the_command_in_json_leaves_stdout_alone(capfd):
@@ -113,6 +118,7 @@ def test_the_command_in_json_leaves_stdout_alone(capfd):
         (["--cpus", "x", "true"], 64, "cpus"),
         (["--cpus", ",".join(map(str, CPUS)), "true"], 64, "no CPU for the streamer"),
         (["--name", "", "true"], 64, "name"),
+        (["--node-type", "", "true"], 64, "node-type"),
     ],
 )
 def test_what_goes_wrong_is_told(capfd, argv, code, word):
