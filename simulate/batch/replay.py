@@ -33,6 +33,8 @@ from .powers import TAURUS, Mixed, Powers
 from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
+#: Most resources of a machine.
+LARGEST = 2**31 - 64
 ALLOWED = "0; of easy and strict also seconds above 0"
 
 
@@ -103,8 +105,8 @@ def replay(
         ConfigError: no such machine; no such time to decide, or of a policy that takes none; see `network_for`.
         PolicyError: see `ask`.
     """
-    if machine < 1 or machine > 2**31 - 64:
-        raise ConfigError("machine", "", f"{machine} resources", "1 or more")
+    if not 1 <= machine <= LARGEST:
+        raise ConfigError("machine", "", f"{machine} resources", f"1 to {LARGEST}")
     joined = network_for(workload, machine, policy, network)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
