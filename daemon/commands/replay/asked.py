@@ -15,6 +15,7 @@ from ....simulate.batch.replay import LARGEST, takes_time
 from ....simulate.batch.select import Select
 from ....simulate.batch.spec import parse, text_of
 from ....simulate.errors import ConfigError
+from ....simulate.workload import LONGEST
 from ...own_policy import Named, make, traced
 from .. import inputs
 
@@ -86,8 +87,8 @@ def _seconds(text: str) -> float | None:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not 0.0 <= found < math.inf:
-        raise inputs.bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds, 0 or more)")
+    if not 0.0 <= found <= LONGEST:
+        raise inputs.bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds from 0 to {LONGEST:g})")
     return found
 
 
