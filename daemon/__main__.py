@@ -140,6 +140,8 @@ def _run(argv: Sequence[str] | None) -> int:
         if error.filename is None:
             return _unwritten(error) if error.errno in _FULL else _our_bug(error)
         return _say(f"error: {error.filename}: {error.strerror}", FAILED)
+    except MemoryError as error:
+        return _say(f"error: there is not enough memory for this{f': {error}' if str(error) else ''}", FAILED)
     except Exception as error:
         return _our_bug(error)
     return result if isinstance(result, int) else 0

@@ -59,7 +59,7 @@ Goal = Annotated[
         metavar="GOAL", help="What to make small: makespan, energy, edp, or mix:W (W = weight of makespan)."
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Same inputs and seed: same plan.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Same inputs and seed: same plan.")]
 Budget = Annotated[
     int | None,
     typer.Option(

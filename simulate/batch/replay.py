@@ -22,7 +22,7 @@ from ..kernels import load
 from ..kernels.batch import tables
 from ..kernels.batch.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..network import Network
-from ..workload import Workload
+from ..workload import LONGEST, Workload
 from . import pace, powered, worlds
 from .asking import ask
 from .custom import OwnPolicy
@@ -33,7 +33,9 @@ from .powers import TAURUS, Mixed, Powers
 from .spec import Conservative, Easy, Policy, Saving, Strict
 
 Array = npt.NDArray[Any]
-ALLOWED = "0; of easy and strict also seconds above 0"
+#: Most resources of a machine.
+LARGEST = 2**31 - 64
+ALLOWED = f"0; of easy and strict also seconds above 0, at most {LONGEST:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ def replay(
         ConfigError: no such machine; no such time to decide, or of a policy that takes none; see `network_for`.
         PolicyError: see `ask`.
     """
-    if machine < 1 or machine > 2**31 - 64:
-        raise ConfigError("machine", "", f"{machine} resources", "1 or more")
+    if not 1 <= machine <= LARGEST:
+        raise ConfigError("machine", "", f"{machine} resources", f"1 to {LARGEST}")
     joined = network_for(workload, machine, policy, network)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
@@ -146,8 +148,8 @@ def _asked(
     workload: Workload, machine: Machine, policy: OwnPolicy, decision_time: float | None,
     progress: Callable[[float], None], clock: Callable[[], float],
 ) -> Replayed:  # fmt: skip
-    if decision_time is not None and not 0.0 <= decision_time < math.inf:
-        raise ConfigError("decision_time", "", f"{decision_time:g}", "seconds, 0 or more")
+    if decision_time is not None and not 0.0 <= decision_time <= LONGEST:
+        raise ConfigError("decision_time", "", f"{decision_time:g}", f"seconds from 0 to {LONGEST:g}")
     began = clock()
     done = ask(workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress)
     overran = (workload.run_time > workload.walltime) & ~done.rejected
@@ -163,7 +165,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
     """Whether decisions of this compiled policy can take so many seconds (None: as long as they take)."""
     if decision_time == 0.0:
         return True
-    return isinstance(policy, Easy | Strict) and decision_time is not None and 0.0 <= decision_time < math.inf
+    return isinstance(policy, Easy | Strict) and decision_time is not None and 0.0 <= decision_time <= LONGEST
 
 
 def _takes(policy: Policy, decision_time: float | None) -> float:

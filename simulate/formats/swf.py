@@ -8,7 +8,7 @@ Source: Parallel Workloads Archive, "The Standard Workload Format" (version 2.2)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False) -> Workload:
         OSError: the file cannot be read.
     """
     data = unpacked(Path(path).read_bytes(), str(path), LARGEST)
-    rows, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
-    found = _workload(Path(path), rows)
+    columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
+    found = _workload(Path(path), columns)
     left_out = {"lines that are no jobs": invalid} if invalid else {}
     machine = {key: int(value) for key, value in reversed(_MACHINE.findall(_header(data)))}
     procs = machine.get(b"Procs") or machine.get(b"Nodes") or None
@@ -68,8 +68,8 @@ def _header(data: bytes) -> bytes:
     return data[: end.start()] if end else data
 
 
-def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[npt.NDArray[np.float64], int]:
-    """Rows of 18 numbers, and how many lines were skipped."""
+def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Array], int]:
+    """The columns, and how many lines were skipped."""
     text = np.frombuffer(data + b"\n", np.uint8)
     rows = int(np.count_nonzero(text == ord("\n")))
     block = layout.Text(
@@ -93,27 +93,29 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[npt.NDArray[n
         line, fields = min(bad)
         what = f"{fields} numbers" if fields >= 0 else "something that is not a number"
         raise ConfigError(f"{name}:{line}", "", f"found {what}", f"{ALLOWED}; or --skip-invalid")
-    for key, column, odd, allowed in _odd(values):
+    columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
+    for key, column, odd, allowed in _odd(columns):
         if not skip_invalid and odd.any():
             row = int(odd.argmax())
             where = f"{name}:{int(block.lines[row])}"
             raise ConfigError(where, key, f"found {column[row]:g}", f"{allowed}; or --skip-invalid")
         keep &= ~odd
-    return (values if keep.all() else values[keep]), invalid + int((~keep).sum())
+    if not keep.all():
+        columns = {name: column[keep] for name, column in columns.items()}
+    return columns, invalid + int((~keep).sum())
 
 
-def _odd(rows: npt.NDArray[np.float64]) -> Iterator[tuple[str, Array, Array, str]]:
+def _odd(columns: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array, str]]:
     """Of what cannot be of a job: its name, its column, in which rows that is, and what may be. O(rows)."""
     for name in ("submit_time", "run_time", "requested_time"):
-        column = rows[:, COLUMNS.index(name)]
+        column = columns[name]
         yield name, column, np.abs(column) > LONGEST, f"seconds, at most {LONGEST:g}"
-    for name, column in (("job", rows[:, 0]), ("requested or allocated processors", _sizes(rows))):
+    for name, column in (("job", columns["job"]), ("requested or allocated processors", _sizes(columns))):
         yield name, column, (np.floor(column) != column) | (np.abs(column) > _MOST), "a whole number"
 
 
-def _sizes(rows: npt.NDArray[np.float64]) -> Array:
-    requested, allocated = rows[:, COLUMNS.index("requested")], rows[:, COLUMNS.index("allocated")]
-    return np.where(requested > 0, requested, allocated)
+def _sizes(columns: Mapping[str, Array]) -> Array:
+    return np.where(columns["requested"] > 0, columns["requested"], columns["allocated"])
 
 
 def _numbers(words: Iterable[bytes]) -> list[float] | None:
@@ -124,9 +126,8 @@ def _numbers(words: Iterable[bytes]) -> list[float] | None:
     return found if np.isfinite(found).all() else None
 
 
-def _workload(path: Path, rows: npt.NDArray[np.float64]) -> Workload:
-    columns = {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(COLUMNS)}
-    size, run, wanted = _sizes(rows), columns["run_time"], columns["requested_time"]
+def _workload(path: Path, columns: Mapping[str, Array]) -> Workload:
+    size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
     more = {name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")}
     name = path.name.removesuffix(".gz").removesuffix(".swf")
     ids, sizes = columns["job"].astype(np.int64), size.astype(np.int64)

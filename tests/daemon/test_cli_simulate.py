@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +66,12 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
     ("argv", "code", "why"),
     [
         (["-p", "esy"], 64, "did you mean easy"),
-        (["--procs", "0"], 64, "1 or more"),
+        (["--procs", "0"], 64, "allowed: 1 to 2147483584"),
+        (["--procs", "2147483585"], 64, "allowed: 1 to 2147483584"),
+        (["--from", "nan"], 64, "allowed: seconds"),
+        (["--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
+        (["--min-size", "5", "--max-size", "4"], 64, "allowed: --min-size, 5, or more"),
+        (["--seed", "9223372036854775808"], 64, "--seed"),
         (["--procs", "4", "--cluster", "x.yaml"], 64, "not beside --cluster"),
         (["--load", "0"], 64, "above 0"),
         (["--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
@@ -307,3 +314,12 @@ def test_what_is_wrong_with_a_workflow_is_said(
     path.write_text(WORKFLOW.replace(old, new) if old else WORKFLOW)
     assert main(["simulate", "-w", str(path), *argv]) == 1
     assert why in capsys.readouterr().err
+
+
+def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> None:
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
+    code = limited + "from pilotfish.daemon.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    argv = [sys.executable, "-c", code, "simulate", "-w", str(trace), "--procs", str(2**31 - 64)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and "pilotfish: error: there is not enough memory for this" in done.stderr
+    assert "report" not in done.stderr and "Traceback" not in done.stderr

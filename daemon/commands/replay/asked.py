@@ -11,10 +11,11 @@ from pathlib import Path
 
 from ....simulate.batch.own import is_own, parse_own
 from ....simulate.batch.pairs import Contending
-from ....simulate.batch.replay import takes_time
+from ....simulate.batch.replay import LARGEST, takes_time
 from ....simulate.batch.select import Select
 from ....simulate.batch.spec import parse, text_of
 from ....simulate.errors import ConfigError
+from ....simulate.workload import LONGEST
 from ...own_policy import Named, make, traced
 from .. import inputs
 
@@ -55,16 +56,27 @@ def asked(
         raise inputs.bad("--decision-time", f"{decision_time}, with {why}")
     if procs is not None and cluster is not None:
         raise inputs.bad("--procs", "not beside --cluster")
-    if procs is not None and procs < 1:
-        raise inputs.bad("--procs", f"{procs} (allowed: 1 or more)")
+    if procs is not None and not 1 <= procs <= LARGEST:
+        raise inputs.bad("--procs", f"{procs} (allowed: 1 to {LARGEST})")
     if resource not in ("core", "node"):
         raise inputs.not_among("--resource", resource, "a kind of resource", ("core", "node"))
     if not 0.0 < select.load < math.inf:
         raise inputs.bad("--load", f"{select.load:g} (allowed: a number above 0)")
+    _check_select(select)
     whole_nodes = resource == "node"
     if isinstance(chosen.policy, Contending) and (cluster is None or whole_nodes):
         raise inputs.bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
     return Asked(tuple(workloads), chosen, select, seed, procs, cluster, whole_nodes, takes, skip_invalid)
+
+
+def _check_select(select: Select) -> None:
+    for option, value in (("--from", select.begin), ("--until", select.end)):
+        if value is not None and math.isnan(value):
+            raise inputs.bad(option, f"{value:g} (allowed: seconds)")
+    if select.begin is not None and select.end is not None and select.begin >= select.end:
+        raise inputs.bad("--until", f"{select.end:g} (allowed: more than --from, {select.begin:g})")
+    if select.least is not None and select.most is not None and select.least > select.most:
+        raise inputs.bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
 
 
 def _seconds(text: str) -> float | None:
@@ -75,8 +87,8 @@ def _seconds(text: str) -> float | None:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not 0.0 <= found < math.inf:
-        raise inputs.bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds, 0 or more)")
+    if not 0.0 <= found <= LONGEST:
+        raise inputs.bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds from 0 to {LONGEST:g})")
     return found
 
 
