@@ -135,10 +135,25 @@ BUT_FOR_ITS_BOOT = [
     (0.25, 1.0, 2.0, 2), (0.25, 1.0, 7.0, 5), (0.5, 1.0, 8.0, 1), (1.0, 1.0, 5.0, 4),
 ]  # fmt: skip
 HALF = Saving(Easy(), Opportunistic(1.0), EnergyBudget(budget=Amount(0.5, share=True), stage=4.0))
+#: Who would run longer than all others lacks energy in the end, at which nobody looks for those who run less long.
+LONGER = [
+    (0.5, 4 / 3, 4.0, 3), (0.0, 2.0, 2.0, 1), (0.5, 1 / 9, 1 / 3, 4), (1 / 3, 11 / 9, 11 / 3, 2),
+    (1 / 3, 7 / 9, 7 / 3, 3), (0.0, 2.0, 2.0, 2), (0.0, 1.0, 4 / 3, 1), (0.0, 4.0, 4.0, 2), (0.5, 2.0, 6.0, 1),
+    (0.5, 4.0, 4.0, 3),
+]  # fmt: skip
+AT_ONCE = Saving(Easy(), Opportunistic(0.0), ReducePC(budget=Amount(8 / 15, share=True), stage=1.0))
+#: Machines are on their way to being off when it is asked how many are free then.
+ON_THEIR_WAY = [
+    (0.0, 1.0, 1.0, 3), (1.0, 3.5, 7.0, 4), (0.25, 1.0, 5.0, 1), (1.0, 0.5, 1.0, 1), (1.0, 8.0, 8.0, 4),
+    (0.0, 8.0, 8.0, 1), (0.25, 4.0, 8.0, 5), (0.5, 1.0, 2.0, 3), (0.0, 1.0, 4.0, 4),
+]  # fmt: skip
+SHARED = Saving(Easy(), Opportunistic(0.0), ReducePC(budget=Amount(9 / 16, share=True), stage=1.0))
 
 
 @given(st.lists(THIRD, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT_THIRDS, BOOTING)
 @example(EXACT, 3, PAYS, Powers(6.0, 8.0, 6.0, 8.0, 0.0, 7.0, 2.5, 3.0, 0.5))
+@example(LONGER, 4, AT_ONCE, Powers(7.0, 26 / 3, 7.0, 26 / 3, 0.0, 8.0, 0.0, 3.5, 0.5))
+@example(ON_THEIR_WAY, 5, SHARED, Powers(4.0, 15.0, 4.0, 15.0, 0.0, 15.0, 1.0, 0.0, 0.5))
 @example(BUT_FOR_ITS_BOOT, 5, HALF, Powers(2.0, 10.0, 2.0, 10.0, 0.0, 10.0, 1.0, 0.0, 0.0))
 @settings(max_examples=600, deadline=None)
 def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(

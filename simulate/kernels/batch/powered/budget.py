@@ -92,8 +92,9 @@ def may_begin(world, now, size, wall):
 def hold(world, now, size, wall, guess):
     """Put the reservation of the first that waits to where there is energy for it, and keep that for it.
 
-    After the moment at which it has machines, stages are looked at, by bisection: where the balance rises, the first
-    that will do is found. There `guess`, a time near which it may be, saves some of the looks.
+    After the moment at which it has machines, the first stage that will do is looked for from `guess` on, a time near
+    which it may be. Where one will do all later ones will: as the balance rises; or, if it only falls, as only who runs
+    on beyond the window can be paid then, who takes the less in it the later he starts.
     """
     clock = world.clock
     time = clock[RESERVATION]
@@ -101,8 +102,7 @@ def hold(world, now, size, wall, guess):
     if time < clock[Clock.END] and not affords(world, time, size, time + wall):
         low = int((time - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
         high = int((clock[Clock.END] - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
-        if clock[Clock.RATE] >= clock[Clock.BASE]:
-            low, high = _near(world, size, wall, low, high, guess)
+        low, high = _near(world, size, wall, low, high, guess)
         while low < high:
             middle = (low + high) >> 1
             if _at_stage(world, middle, size, wall):
