@@ -25,6 +25,9 @@ from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
 
+#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+pytestmark = pytest.mark.xdist_group("counters")
+
 COUNTS = r"1500.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
 COUNTS += r"1000000,,LLC-load-misses,1,100.00,,\n500000,,LLC-store-misses,1,100.00,,\n"
 #: It waits until somebody makes the file, and then computes for a while, as a process of its own.

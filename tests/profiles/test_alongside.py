@@ -13,6 +13,9 @@ from pilotfish.profiles.alongside import Alongside
 from pilotfish.profiles.counters import there
 from pilotfish.profiles.probes.busy import counting
 
+#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+pytestmark = pytest.mark.xdist_group("counters")
+
 COUNTS = r"9000.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
 LONG = 1e9
 

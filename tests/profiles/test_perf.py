@@ -14,6 +14,9 @@ from pilotfish.profiles.probes.imc import MemoryControllers
 from pilotfish.profiles.probes.perf import Perf, refused
 from pilotfish.profiles.probes.tree import ProcessTree
 
+#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+pytestmark = pytest.mark.xdist_group("counters")
+
 COUNTS = """\
 2000.00,msec,task-clock,1,100.00,,
 900,,instructions,1,100.00,,

@@ -14,6 +14,9 @@ from pilotfish.profiles.probes.perf import Perf
 from pilotfish.profiles.probes.perf_stat import parse
 from pilotfish.profiles.probes.tree import ProcessTree
 
+#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+pytestmark = pytest.mark.xdist_group("counters")
+
 BURN = "import time\nwhile time.process_time() < 0.4: pass"
 #: Two processes after one another, begun when perf has had time to attach.
 JOB = f"sleep 0.5; for i in 1 2; do '{sys.executable}' -ISc '{BURN}'; done"
