@@ -39,7 +39,7 @@ from .recall import Recall
 from .relearning import Missed, renewed
 from .shadow import Seen, Shadow
 from .standing import Standing
-from .story import Story, sentence
+from .story import Story, say_stuck, sentence
 
 log = logging.getLogger("pilotfish.cycle")
 LONGEST_RECHECK_S = 60.0
@@ -258,7 +258,8 @@ class Cycle:
             self.shadow = Shadow()
 
     def _decide(self, problem: Problem, snapshot: Snapshot, report: Report) -> Plan | None:
-        self._say_stuck(problem)
+        say_stuck(problem.stuck, self.stuck)
+        self.stuck = problem.stuck
         if not problem.startable:
             self._recheck(snapshot.time, self._backoff(snapshot.time))
             return None
@@ -383,16 +384,6 @@ class Cycle:
         if not self.guard.tripped:
             return self.options.policy
         return self.guard.policy(self.options.policy, {source_of(entry.job) for entry in self.queue.active()})
-
-    def _say_stuck(self, problem: Problem) -> None:
-        """One line for all that wait for the same reason."""
-        reasons: dict[str, list[str]] = {}
-        for key in problem.stuck.keys() - self.stuck.keys():
-            reasons.setdefault(problem.stuck[key], []).append(key)
-        for reason, keys in reasons.items():
-            who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
-            log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
-        self.stuck = problem.stuck
 
     def _backoff(self, now: float) -> float:
         """Seconds until the next start that failed may be tried again."""

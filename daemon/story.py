@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..profiles.classes import classify_on
@@ -217,6 +217,16 @@ def _worse(cost_s: float) -> str:
     if math.isinf(cost_s):
         return "would never fit"
     return f"{seconds(cost_s)} worse" if cost_s >= 5e-4 else "as good"
+
+
+def say_stuck(stuck: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """One line for all that have come to wait for the same reason; both by key."""
+    reasons: dict[str, list[str]] = {}
+    for key in stuck.keys() - before.keys():
+        reasons.setdefault(stuck[key], []).append(key)
+    for reason, keys in reasons.items():
+        who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
+        log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
 
 
 def sentence(report: Report, states: Counter[JobState], seconds: float) -> str:
