@@ -95,7 +95,9 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Arr
         raise ConfigError(f"{name}:{line}", "", f"found {what}", f"{ALLOWED}; or --skip-invalid")
     columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
     for key, column, odd, allowed in _odd(columns):
-        if not skip_invalid and odd.any():
+        if not odd.any():
+            continue
+        if not skip_invalid:
             row = int(odd.argmax())
             where = f"{name}:{int(block.lines[row])}"
             raise ConfigError(where, key, f"found {column[row]:g}", f"{allowed}; or --skip-invalid")
