@@ -87,7 +87,7 @@ def pairs(
     \b
     Examples:
       pilotfish profile pairs
-      pilotfish profile corun --name align --json -- ./align.sh reads.fastq > align.json
+      pilotfish profile corun --name align --json -- ./align.sh > align.json
       pilotfish profile pairs align.json sort.json
     """
     from ...profiles.pairs import co_run_inflation, read_scores

@@ -37,8 +37,9 @@ def demo(
         )
     print(f"Wrote {', '.join(names)} into {clean(str(directory))}. Now type:\n")
     print(f"  cd {clean(shlex.quote(str(directory)))}")
-    print("  sh measure.sh                                                    # profile the programs, 5 s")
-    print("  pilotfish plan workflow.yaml --cluster cluster.yaml --compare    # simulate, start nothing")
-    print(
-        "  pilotfish run workflow.yaml --cluster cluster.yaml               # run, compare with the forecast"
-    )
+    for line, says in (
+        ("sh measure.sh", "measure them"),
+        ("pilotfish plan workflow.yaml --cluster cluster.yaml --compare", "simulate"),
+        ("pilotfish run workflow.yaml --cluster cluster.yaml", "run, compare"),
+    ):
+        print(f"  {line:<61}  # {says}")

@@ -28,7 +28,7 @@ def export(
     ] = False,
     store: inputs.Store = None,
 ) -> None:
-    """Write the store's own profiles as a file that `profile import` reads, or all numbers, for plotting.
+    """Write the store's own profiles, to import or to plot.
 
     For plotting, each number has a row: of which profile and part it is, between what it is, its source, date and runs.
 

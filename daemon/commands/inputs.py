@@ -80,7 +80,10 @@ Engine = Annotated[
     str,
     typer.Option(metavar="ENGINE", help="fluid (exact, no time step), or interval (0.1 s steps with jitter)."),
 ]
-Store = Annotated[Path | None, typer.Option(metavar="PROFILES", help="Profile store to look names up in.")]
+Store = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
+]
 
 
 @dataclass(frozen=True)

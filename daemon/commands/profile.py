@@ -32,10 +32,6 @@ app = typer.Typer(
     help="Measure what jobs need; list, show, import and export profiles.",
 )
 
-Store = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 ForNodes = Annotated[
     Path | None, typer.Option("--cluster", metavar="FILE", help="Class profiles for the nodes of this cluster file.")
@@ -49,7 +45,7 @@ def run(
     name: Annotated[
         str | None, typer.Option(help="Its profile's name (default: one made from the command).")
     ] = None,
-    store: Store = None,
+    store: inputs.Store = None,
     repeat: Annotated[
         int, typer.Option(min=1, metavar="K", help="Run it K times; each run sharpens the profile.")
     ] = 1,
@@ -120,8 +116,11 @@ app.command()(pairs)
 
 
 @app.command("list")
-def list_(cluster: ForNodes = None, store: Store = None, as_json: AsJson = False) -> None:
-    """List the profiles of the store and of the shipped library, with their classes (see show)."""
+def list_(cluster: ForNodes = None, store: inputs.Store = None, as_json: AsJson = False) -> None:
+    """List the profiles that there are, with their classes.
+
+    They are the store's and those of the shipped library; `profile show` says what a class rests on.
+    """
     keep = _store(store)
     own = set(keep.own_names())
     known = {name: profile for name in keep.names() if (profile := keep.get(name))}
@@ -144,12 +143,13 @@ def list_(cluster: ForNodes = None, store: Store = None, as_json: AsJson = False
 def show(
     name: ProfileName,
     cluster: ForNodes = None,
-    store: Store = None,
+    store: inputs.Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is known of one profile, how its runs scatter, and its class: what it would spend its time on.
+    """Show what is known of a profile, and how well.
 
-    The class is for the type of node on which it was measured, where that is in --cluster or shipped with pilotfish.
+    Its class is what it would spend its time on, for the type of node on which it was measured, where that is in
+    --cluster or shipped with pilotfish.
     """
     keep = _store(store)
     profile, scores = keep.get(name), keep.scores(name)
@@ -191,9 +191,11 @@ def import_(
     date: Annotated[
         str | None, typer.Option(metavar="YYYY-MM-DD", help="With --from: when, if the file does not tell.")
     ] = None,
-    store: Store = None,
+    store: inputs.Store = None,
 ) -> None:
-    """Take the profiles of a file into the store, all or none, in place of earlier ones of the same names.
+    """Take profiles into the store, or what other tools measured.
+
+    All of a file or none, in place of earlier ones of the same names.
 
     \b
     sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,

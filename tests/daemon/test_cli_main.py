@@ -44,6 +44,17 @@ def test_every_command_has_help_with_examples(name, capsys):
         assert f"pilotfish {name}" in text.partition("Examples:")[2]
 
 
+@pytest.mark.parametrize("group", ["profile", "predict", "generate"])
+def test_commands_of_a_group_are_listed_whole_and_their_help_fits(group, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([group, "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+    assert listed and not [line for line in listed if line.endswith("...")]
+    for name in (line.split()[0] for line in listed if line[2] != " "):
+        assert main([group, name, "--help"]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pilotfish {__version__}\n"
