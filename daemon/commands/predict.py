@@ -49,12 +49,14 @@ def evaluate(
     skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Leave out what is no job.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
-    """Predict each job of a trace at its submission from those that had ended by then; compare with what it needed.
+    """Predict the jobs of a trace; compare with what they needed.
+
+    Each is predicted at its submission, from those that had ended by then.
 
     \b
     Examples:
       pilotfish predict evaluate --workload trace.swf.gz
-      pilotfish predict evaluate -w trace.swf.gz --need memory --quantile 0.95 --json
+      pilotfish predict evaluate -w trace.swf.gz --need memory --quantile 0.95
     """
     from ...profiles.prediction.evaluate import PREDICTORS, evaluate
     from ...profiles.prediction.history import QUANTILE
@@ -93,20 +95,18 @@ def command(
     walltime: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="The user's limit; no more than that is predicted.")
     ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The profile store (default: profiles.sqlite in the state directory)."),
-    ] = None,
+    store: inputs.Store = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> None:
-    """Tell what COMMAND needs: as measured, or predicted from runs of the same program with other arguments.
+    """Tell what COMMAND needs, measured or predicted.
 
-    It is what a job with this command and no profile of its own is planned with; it is not run.
+    It is predicted from runs of the same program with other arguments. A job with this command and no profile of its
+    own is planned with that; it is not run.
 
     \b
     Examples:
       pilotfish predict command -- ./align.sh -n 8 reads.fastq
-      pilotfish predict command --walltime 600 --json -- ./align.sh -n 8 reads.fastq
+      pilotfish predict command --walltime 600 --json -- ./align.sh -n 8
     """
     from ...profiles.classes import classify_there, told
     from ...profiles.store import ProfileStore
@@ -118,7 +118,12 @@ def command(
     keep = ProfileStore(store or profile_store_path())
     found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
     if found is None:
-        raise ConfigError(str(keep.path), "", f"nothing like {words[0]!r} ever ran; see pilotfish profile run")
+        raise ConfigError(
+            str(keep.path),
+            "",
+            f"nothing like {words[0]!r} ever ran as a job or by profile run without --name: a profile that has a name "
+            "is given to a job by it",
+        )
     if as_json:
         import json
 

@@ -52,10 +52,13 @@ def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
     assert "nothing like '/bin/echo' ever ran" in capfd.readouterr().err
+    assert main(["profile", "run", "--name", "say", "/bin/echo", "3"]) == 0
+    assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
+    assert "by profile run without --name" in capfd.readouterr().err
     assert main(["profile", "run", "/bin/echo", "1"]) == 0
     capfd.readouterr()
     assert main(["predict", "command", "/bin/echo", "3"]) == 0
-    out = capfd.readouterr().out
+    out = " ".join(capfd.readouterr().out.split())
     assert "source: predicted" in out and "from 1 command of the same program and options" in out
     assert main(["predict", "command", "--json", "/bin/echo", "3"]) == 0
     assert json.loads(capfd.readouterr().out)["profiles"]["cmd: echo 3"]["source"] == "predicted"
