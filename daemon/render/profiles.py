@@ -5,6 +5,7 @@ Rule: what is not known says so, or is left out; it is never printed as 0.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,12 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classed) -
         "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
         "runs": _scatter(known) if known else "",
     }
-    lines(*(f"{key}: {value}" for key, value in facts.items() if value))
+    from .screen import Screen
+
+    cells = Screen().cells
+    for key, value in facts.items():
+        if value:
+            lines(*textwrap.wrap(f"{key}: {value}", cells, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def show_list(profiles: Mapping[str, tuple[Profile, Classed]], own: set[str]) -> None:

@@ -84,6 +84,8 @@ def test_list_and_show(store, capfd):
     assert all(len(line) <= 80 for line in out.splitlines())
     assert main(["profile", "show", "cg.C"]) == 0
     out = capfd.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    out = " ".join(out.split())
     assert "slow there even alone" in out and "class: bandwidth-bound: a thread moves 4.7 times" in out
     assert main(["profile", "show", "ep.C", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["class"] == "cpu-bound"
