@@ -58,6 +58,8 @@ def evaluate(
       pilotfish predict evaluate --workload trace.swf.gz
       pilotfish predict evaluate -w trace.swf.gz --need memory --quantile 0.95
     """
+    from dataclasses import replace
+
     from ...profiles.prediction.evaluate import PREDICTORS, evaluate
     from ...profiles.prediction.history import QUANTILE
     from ...profiles.prediction.trace import NEEDS, traced
@@ -74,7 +76,7 @@ def evaluate(
     if workload.suffixes[-2:] != [".swf", ".gz"] and workload.suffix != ".swf":
         raise inputs.bad("--workload", f"{workload.name!r} has no known ending (allowed: .swf, .swf.gz)")
     inputs.load_kernels("batch.swf")
-    trace = traced(read_swf(workload, skip_invalid=skip_invalid), need)
+    trace = traced(replace(read_swf(workload, skip_invalid=skip_invalid), name=str(workload)), need)
     found = evaluate(trace, names, QUANTILE if quantile is None else quantile)
     if not found.jobs:
         raise ConfigError(str(workload), "", f"no job's {need} can be predicted by {', '.join(names)}")

@@ -73,3 +73,10 @@ def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
         said = [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
         assert len(said) == 1
     assert main(["predict", "evaluate", "-w", str(tmp_path / "dag.yaml")]) == 64
+
+
+def test_a_trace_that_does_not_tell_is_named_by_its_path(trace, capfd):
+    lines = [line.split() for line in trace.read_text().splitlines() if not line.startswith(";")]
+    trace.write_text("".join(" ".join([*line[:6], "-1", *line[7:]]) + "\n" for line in lines))
+    assert main(["predict", "evaluate", "-w", str(trace), "--need", "memory"]) == 1
+    assert f"error: {trace}: used_memory: no job's memory is recorded" in capfd.readouterr().err
