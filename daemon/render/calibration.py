@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ...simulate.formats.units import format_size
 from .text import clean, count
 
 if TYPE_CHECKING:
@@ -58,12 +59,17 @@ def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) ->
     screen.put("", f"{clean(new)} {differs} from {clean(old)} by more than {bound:.0%}{':' if changes else ''}")
     for change in changes:
         by = f" ({change.ratio - 1:+.0%}{_doubt(change)})" if change.ratio is not None else ""
-        screen.put(f"  {change.key}: {_value(change.old)} -> {_value(change.new)}{by}")
+        screen.put(f"  {change.key}: {_value(change.key, change.old)} -> {_value(change.key, change.new)}{by}")
 
 
 def _doubt(change: Change) -> str:
     return "" if change.sure or change.noise is None else f", perhaps by chance: known to {change.noise:.0%}"
 
 
-def _value(value: float | str | None) -> str:
-    return "not given" if value is None else clean(value) if isinstance(value, str) else f"{value:.4g}"
+def _value(key: str, value: float | str | None) -> str:
+    """A value of a node type's key, with its unit where a cluster file has one."""
+    if value is None or isinstance(value, str):
+        return "not given" if value is None else clean(value)
+    if key == "memory":
+        return format_size(value)
+    return format_size(float(f"{value:.3g}"), rate=True) if key == "memory_bandwidth" else f"{value:.4g}"

@@ -33,17 +33,17 @@ def rows(found: Calibration) -> Iterator[Row]:
     most = "" if curve.saturated else "at least "
     yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
     yield Row("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
-    yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), f"{found.speed.runs} runs")
+    yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), _count(found.speed.runs, "run"))
     sharing = "unknown" if found.sharing is None else str(found.sharing)
     if found.share is None:
         yield Row("cpu_sharing", sharing)
     else:
-        yield Row("cpu_sharing", sharing, f"{found.share.value:.3f} of a core", f"{found.share.runs} runs")
+        yield Row("cpu_sharing", sharing, f"{found.share.value:.3f} of a core", _count(found.share.runs, "run"))
     if found.remote is None:
         yield Row("remote access", "none", "", "one memory node")
     else:
         remote = found.remote
-        yield Row("remote access", f"{remote.value:.3g}", _spread(remote), f"{remote.runs} runs")
+        yield Row("remote access", f"{remote.value:.3g}", _spread(remote), _count(remote.runs, "run"))
     if found.unbound is not None:
         much, fit = found.unbound.penalty, found.unbound.quality
         yield Row("  under contention", f"{much.value:.3g}", _between(much), _fit(fit))
@@ -72,14 +72,14 @@ def switching_rows(found: Switching) -> Iterator[Row]:
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
         seconds = way.seconds
         known = ", ".join(filter(None, (_spread(seconds), f"looks {way.step_s:.2g} s apart")))
-        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, f"{seconds.runs} runs")
+        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, _count(seconds.runs, "run"))
         yield Row(f"{key} watts", *_watts(way.watts))
 
 
 def _watts(known: Figure | None) -> tuple[str, str, str]:
     if known is None:
         return "unknown", "", ""
-    return f"{known.value:.4g} W", _spread(known), f"{known.runs} readings"
+    return f"{known.value:.4g} W", _spread(known), _count(known.runs, "reading")
 
 
 def _models(choice: Choice) -> Iterator[Row]:
@@ -115,4 +115,8 @@ def _between(constant: Constant, *, rate: bool = False) -> str:
 
 def _fit(quality: Quality) -> str:
     r2 = "" if quality.r2 is None else f"R2 {quality.r2:.3f}, "
-    return f"{r2}{quality.samples} samples"
+    return r2 + _count(quality.samples, "sample")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     assert main(["calibrate", "--seconds", "0.1", "--compare", "old.yaml"]) == 0
     out = capsys.readouterr().out
     assert "it differs from old.yaml by more than 10%:" in out and "speed: not given ->" in out
+    assert re.search(r"memory_bandwidth: \S+[KMG]?B/s -> \S+[KMG]B/s", out)
 
 
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
