@@ -41,7 +41,7 @@ class Memory:
             self._peak = max(self._peak, sum(_proportional(pid, rss) for pid, rss in residents.items()))
 
     def stop(self) -> float:
-        """Return the peak, bytes: over the samples, or of one process between them (VmHWM)."""
+        """Return the peak, bytes: over the samples: what came and went between two of them is not in it."""
         return self._peak
 
     def _resident(self, pid: int) -> float:
