@@ -2,7 +2,8 @@
 
 Rule: only jobs that came without a profile of their own are given one and teach; a profile that was measured is
 replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job,
-nor is it waited for: what could not be written is written later.
+nor is it waited for: what could not be written is written later, and one that cannot be read because it is locked is
+left alone for a while.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..profiles.estimate import LATEST
 from ..profiles.scored import added
 from ..profiles.signature import COMMAND, KIND
+from ..profiles.store_file import LockedError
 from ..simulate.errors import ConfigError
 from ..simulate.job import Job, Profile, Workflow
 from ..simulate.platform import Cluster
@@ -38,7 +40,7 @@ _Result = TypeVar("_Result")
 PATIENCE_S = 0.2
 #: Runs that are held back at the most while the store cannot be written; the oldest are given up first.
 MOST_HELD = 1000
-#: After so many seconds it is tried again to write them.
+#: After so many seconds it is tried again to write them, and to read what was locked.
 AGAIN_S = 10.0
 
 
@@ -53,7 +55,7 @@ class Memory:
         self._path, self._warned, self._clock = path, False, clock
         self._watched: dict[str, deque[Measurement]] = {}
         self._held: deque[tuple[Job, Measurement]] = deque(maxlen=MOST_HELD)
-        self._held_until = 0.0
+        self._held_until = self._locked_until = 0.0
         self._scored: tuple[int, Cluster, Cluster] | None = None
 
     @cached_property
@@ -64,13 +66,13 @@ class Memory:
 
     def recall(self, workflow: Workflow) -> Workflow:
         """The workflow with what earlier runs showed of jobs that came without a profile, or let expect of them."""
-        return self._try(lambda: with_learned(workflow, self._store.expected), workflow)
+        return self._read(lambda: with_learned(workflow, self._store.expected), workflow)
 
     def named(self, job: Job) -> Job:
         """A job that names a profile, with that profile if it is known and has threads for no more cores than the job
         asked for; one that names none, with what others of its kind showed. The job still takes all of its cores."""
         cores = job.profile.threads
-        profile = self._try(lambda: self._known(job), None) if rests_on_default(job) else None
+        profile = self._read(lambda: self._known(job), None) if rests_on_default(job) else None
         return job if profile is None or profile.threads > cores else replace(job, profile=widened(profile, cores))
 
     def _known(self, job: Job) -> Profile | None:
@@ -108,7 +110,7 @@ class Memory:
         """The nodes with what programs cost each other by their relative scores; the same object while that stays."""
         if self._held and self._clock() >= self._held_until:
             self.write()
-        return self._try(lambda: self._with_scores(cluster), cluster)
+        return self._read(lambda: self._with_scores(cluster), cluster)
 
     def _with_scores(self, cluster: Cluster) -> Cluster:
         version, last = self._store.version, self._scored
@@ -172,6 +174,19 @@ class Memory:
         runs.append(measured)
         if len(self._watched) > MOST:
             del self._watched[next(iter(self._watched))]
+
+    def _read(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """As `_try`, but many who ask in one cycle do not each wait for who has locked the store."""
+        if self._clock() < self._locked_until:
+            return otherwise
+        return self._try(partial(self._unlocked, do), otherwise)
+
+    def _unlocked(self, do: Callable[[], _Result]) -> _Result:
+        try:
+            return do()
+        except LockedError:
+            self._locked_until = self._clock() + AGAIN_S
+            raise
 
     def _try(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
         try:

@@ -65,6 +65,23 @@ def test_a_locked_store_is_not_waited_for_and_nothing_is_lost(tmp_path, caplog):
     assert store.own_names() == ["cmd: a x", "cmd: b x", "named"]
 
 
+def test_of_many_jobs_one_waits_for_a_store_that_cannot_be_read(tmp_path):
+    now, store = [0.0], ProfileStore(tmp_path / "profiles.sqlite")
+    store.put(Profile((ThreadGroup(1, 5.0),), name="named"))
+    store.close()
+    memory = Memory(store.path, clock=lambda: now[0])
+    job = Job("7", Profile((ThreadGroup(1, 600.0),), name="named", provenance=Provenance("default")))
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("CREATE TABLE theirs (a)")
+        assert memory.named(job) is job
+        other.execute("ROLLBACK")
+    assert memory.named(job) is job and memory.company(SITE) is SITE, "it is left alone, whoever asks"
+    now[0] += AGAIN_S
+    assert memory.named(job).profile.isolated_time == 5.0
+
+
 def test_what_is_held_back_is_bounded_and_written_at_the_end(tmp_path):
     store = ProfileStore(tmp_path / "profiles.sqlite")
     store.put(Profile((ThreadGroup(1, 5.0),), name="named"))
