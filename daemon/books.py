@@ -80,9 +80,12 @@ class Books:
         """Ask for what is due, if it is time to; `now` is the resource manager's, epoch seconds."""
         if self._clock() < self._next:
             return
-        due = self._journal.books_due(now, self._most)
-        if due:
-            self._ask(due, now, cluster)
+        try:
+            if due := self._journal.books_due(now, self._most):
+                self._ask(due, now, cluster)
+        except JournalError as error:
+            self._gap = min(2 * self._gap, LONGEST_S)
+            log.warning("whose use to look up cannot be told now: %s", error)
         self._next = self._clock() + self._gap
 
     def _ask(self, due: Sequence[Wanted], now: float, cluster: Cluster) -> None:

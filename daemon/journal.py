@@ -257,9 +257,14 @@ class Journal:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
     def books_due(self, now: float, most: int) -> list[Wanted]:
-        """The jobs that are to be looked up in the books now, the first `most` of them, and most overdue."""
+        """The jobs that are to be looked up in the books now, the first `most` of them, and most overdue. Raises
+        JournalError.
+        """
         query = "SELECT key, name, since, ended, due, tries FROM books WHERE due <= ? ORDER BY due, key LIMIT ?"
-        return [Wanted(*row) for row in self._read(query, (now, most))]
+        try:
+            return [Wanted(*row) for row in self._read(query, (now, most))]
+        except sqlite3.Error as error:
+            raise JournalError(f"{self.path}: cannot be read: {error}") from None
 
     def settle_books(self, done: Iterable[str], later: Iterable[Wanted]) -> None:
         """Drop jobs that need not be looked up any more, and note when others are to be. Raises JournalError."""

@@ -2,7 +2,8 @@
 
 Rule: only jobs that came without a profile of their own are given one and teach; a profile that was measured is
 replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job,
-nor is it waited for: what could not be written is written later.
+nor is it waited for: what could not be written is written later, and one that cannot be read because it is locked is
+left alone for a while. Nothing that was learned makes of a job that fits somewhere one that fits nowhere.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from ..profiles.estimate import LATEST
 from ..profiles.scored import added
 from ..profiles.signature import COMMAND, KIND
+from ..profiles.store_file import LockedError
 from ..simulate.errors import ConfigError
+from ..simulate.fits import never_fits
 from ..simulate.job import Job, Profile, Workflow
 from ..simulate.platform import Cluster
 from ..simulate.snapshot import JobView
@@ -38,7 +41,7 @@ _Result = TypeVar("_Result")
 PATIENCE_S = 0.2
 #: Runs that are held back at the most while the store cannot be written; the oldest are given up first.
 MOST_HELD = 1000
-#: After so many seconds it is tried again to write them.
+#: After so many seconds it is tried again to write them, and to read what was locked.
 AGAIN_S = 10.0
 
 
@@ -53,8 +56,9 @@ class Memory:
         self._path, self._warned, self._clock = path, False, clock
         self._watched: dict[str, deque[Measurement]] = {}
         self._held: deque[tuple[Job, Measurement]] = deque(maxlen=MOST_HELD)
-        self._held_until = 0.0
+        self._held_until = self._locked_until = 0.0
         self._scored: tuple[int, Cluster, Cluster] | None = None
+        self._cluster: Cluster | None = None
 
     @cached_property
     def _store(self) -> ProfileStore:
@@ -64,14 +68,28 @@ class Memory:
 
     def recall(self, workflow: Workflow) -> Workflow:
         """The workflow with what earlier runs showed of jobs that came without a profile, or let expect of them."""
-        return self._try(lambda: with_learned(workflow, self._store.expected), workflow)
+        return self._read(lambda: with_learned(workflow, self._expected), workflow)
 
     def named(self, job: Job) -> Job:
         """A job that names a profile, with that profile if it is known and has threads for no more cores than the job
         asked for; one that names none, with what others of its kind showed. The job still takes all of its cores."""
         cores = job.profile.threads
-        profile = self._try(lambda: self._known(job), None) if rests_on_default(job) else None
-        return job if profile is None or profile.threads > cores else replace(job, profile=widened(profile, cores))
+        profile = self._read(lambda: self._known(job), None) if rests_on_default(job) else None
+        if profile is None or profile.threads > cores:
+            return job
+        wide = widened(profile, cores)
+        return replace(job, profile=wide) if self._fits(job, wide) else job
+
+    def _expected(self, job: Job) -> Profile | None:
+        profile = self._store.expected(job)
+        return profile if profile is not None and self._fits(job, profile) else None
+
+    def _fits(self, job: Job, profile: Profile) -> bool:
+        """Whether a job with such a profile fits somewhere, or would not without it either."""
+        site = self._cluster
+        if site is None or never_fits(replace(job, profile=profile), site) is None:
+            return True
+        return never_fits(job, site) is not None
 
     def _known(self, job: Job) -> Profile | None:
         named = self._store(job.profile.name) if job.profile.name else None
@@ -105,10 +123,14 @@ class Memory:
         return True
 
     def company(self, cluster: Cluster) -> Cluster:
-        """The nodes with what programs cost each other by their relative scores; the same object while that stays."""
+        """The nodes with what programs cost each other by their relative scores; the same object while that stays.
+
+        On these nodes must fit, from now on, what is expected of jobs.
+        """
+        self._cluster = cluster
         if self._held and self._clock() >= self._held_until:
             self.write()
-        return self._try(lambda: self._with_scores(cluster), cluster)
+        return self._read(lambda: self._with_scores(cluster), cluster)
 
     def _with_scores(self, cluster: Cluster) -> Cluster:
         version, last = self._store.version, self._scored
@@ -172,6 +194,19 @@ class Memory:
         runs.append(measured)
         if len(self._watched) > MOST:
             del self._watched[next(iter(self._watched))]
+
+    def _read(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """As `_try`, but many who ask in one cycle do not each wait for who has locked the store."""
+        if self._clock() < self._locked_until:
+            return otherwise
+        return self._try(partial(self._unlocked, do), otherwise)
+
+    def _unlocked(self, do: Callable[[], _Result]) -> _Result:
+        try:
+            return do()
+        except LockedError:
+            self._locked_until = self._clock() + AGAIN_S
+            raise
 
     def _try(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
         try:

@@ -103,15 +103,7 @@ class ProfileStore:
         """Add a run and return the profile that all runs make; one that failed is only kept."""
         check_name(name)
         with self._file.writing() as connection:
-            self._add(connection, name, measurement)
-            row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
-            given = row[0] if row else None
-            known = self._profile(name, given) if given else None
-            profile = estimate(name, self._bounded(connection, name), known)
-            if profile is not None:
-                values = (name, json.dumps(dump_entry(profile)), given)
-                connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
-        return profile
+            return self._record(connection, name, [measurement])
 
     def relearn(self, name: str, latest: int, date: str, runs: Sequence[Measurement] = ()) -> Profile | None:
         """Let all runs but the latest cease to count, and return the profile that those make; None if none ended well.
@@ -203,24 +195,21 @@ class ProfileStore:
 
     def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
         """Add a run of a job under its command's name. Raises InvalidJobError if it has no command."""
-        name = signature(job)
-        if name is None:
-            raise InvalidJobError(
-                f"job {job.id!r} has no command, so that its run cannot be kept for later ones"
-            )
-        return self.record(name, measurement)
+        return self.record(_name_of(job), measurement)
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
-        """Add runs, each under its name as `record` does, all or none."""
-        with self._file.writing():
-            for name, measurement in runs:
-                self.record(name, measurement)
+        """Add runs, each under its name as `record` does, all or none. Each name's profile is made once."""
+        by_name: dict[str, list[Measurement]] = {}
+        for name, measurement in runs:
+            check_name(name)
+            by_name.setdefault(name, []).append(measurement)
+        with self._file.writing() as connection:
+            for name, own in by_name.items():
+                self._record(connection, name, own)
 
     def record_jobs(self, runs: Iterable[tuple[Job, Measurement]]) -> None:
         """Add runs of jobs, each as `record_job` does, all or none."""
-        with self._file.writing():
-            for job, measurement in runs:
-                self.record_job(job, measurement)
+        self.record_all([(_name_of(job), measurement) for job, measurement in runs])
 
     def import_file(self, path: str | Path) -> list[str]:
         """Store the profiles of a YAML or JSON file, all or none; return their names. Raises ConfigError."""
@@ -252,6 +241,19 @@ class ProfileStore:
                 found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
                 self._ran[shape] = relatives.chosen(name, [other for (other,) in found])
             return self._ran[shape]
+
+    def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
+        """Add runs of one name and return the profile that all its runs make."""
+        for run in runs:
+            self._add(connection, name, run)
+        row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
+        given = row[0] if row else None
+        known = self._profile(name, given) if given else None
+        profile = estimate(name, self._bounded(connection, name), known)
+        if profile is not None:
+            values = (name, json.dumps(dump_entry(profile)), given)
+            connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
+        return profile
 
     @staticmethod
     def _add(connection: sqlite3.Connection, name: str, measurement: Measurement) -> None:
@@ -286,6 +288,13 @@ class ProfileStore:
             return parse_entry(name, json.loads(document))
         except (ValueError, TypeError, ConfigError) as problem:
             raise self._file.unsound(f"the profile {name!r} cannot be read: {problem}") from None
+
+
+def _name_of(job: Job) -> str:
+    name = signature(job)
+    if name is None:
+        raise InvalidJobError(f"job {job.id!r} has no command, so that its run cannot be kept for later ones")
+    return name
 
 
 def check_name(name: str) -> None:

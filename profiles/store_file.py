@@ -18,6 +18,7 @@ from ..simulate.errors import ConfigError
 
 APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 #: Those after the first three may be missing in a file of an earlier pilotfish, until something is written into it.
 TABLES = (
     "CREATE TABLE IF NOT EXISTS profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID",
@@ -28,6 +29,10 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS dropped (what TEXT PRIMARY KEY, number INTEGER NOT NULL, latest TEXT NOT NULL)"
     " WITHOUT ROWID",
 )
+
+
+class LockedError(ConfigError):
+    """Somebody else has locked the file, for longer than was to be waited."""
 
 
 class StoreFile:
@@ -103,7 +108,8 @@ class StoreFile:
         try:
             yield
         except sqlite3.OperationalError as problem:
-            raise ConfigError(str(self.path), "", f"the profile store cannot be used: {problem}") from None
+            kind = LockedError if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _LOCKED else ConfigError
+            raise kind(str(self.path), "", f"the profile store cannot be used: {problem}") from None
         except sqlite3.DatabaseError as problem:
             raise self.unsound(f"not a sound profile store: {problem}") from None
         except OSError as problem:

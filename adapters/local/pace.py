@@ -1,8 +1,8 @@
 """One allowance for all who sample jobs on this node, kept in a file that they share.
 
 Rule: a look that took c seconds of CPU is followed by c / SHARE seconds of rest, whoever looks next; each pays for its
-next look before that, so that nobody waits for anybody, and gives back what it did not use. Without the file each keeps
-its own rest. Standard library only: the keeper uses it.
+next look before that, so that nobody waits for anybody, and gives back what it did not use. Without the file, or while
+somebody else has it locked, each keeps its own rest. Standard library only: the keeper uses it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Pace:
         except OSError:
             return now + max(0.0, cost_s) / SHARE
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             due = due_after(os.pread(fd, 200, 0), cost_s, now)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{boot_id()} {due}\n".encode(), 0)

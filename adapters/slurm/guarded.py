@@ -55,6 +55,7 @@ class Guarded:
         self.notes: Sequence[str] = inner.notes
         self._budget = Budget(per_minute, clock)
         self._controller, self._accounting = Breaker(clock, draw), Breaker(clock, draw)
+        self._books = Breaker(clock, draw)
         self._breakers = {"controller": self._controller, "accounting": self._accounting}
         self._requests: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, tuple[int, float]] = {}
@@ -106,8 +107,14 @@ class Guarded:
         return self._send("ended", self._accounting, lambda: self._inner.ended_as(names, uid, since))
 
     def books(self, which: Sequence[str]) -> list[Entry]:
-        """As `inner`, once."""
-        return self._send("books", self._accounting, lambda: self._inner.books(which))
+        """As `inner`, once, and with requests to spare only: it can wait.
+
+        What is slow because jobs had many steps must not hide how jobs ended: it has a breaker of its own.
+        """
+        if self._accounting.state is BreakerState.OPEN:
+            raise self._not_sent("books", "open", self._closed_to("accounting", self._accounting))
+        self._spare("books")
+        return self._send("books", self._books, lambda: self._inner.books(which))
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """As `inner`, once."""
@@ -145,14 +152,18 @@ class Guarded:
     def _write(self, call: str, ask: Callable[[], Result]) -> Result:
         if self._controller.state is not BreakerState.CLOSED:
             raise self._not_sent(call, "open", self._closed_to("the controller", self._controller))
+        self._spare(call)
+        return self._send(call, self._controller, ask)
+
+    def _spare(self, call: str) -> None:
+        """Raise AdapterError where what is left of the budget is for looking at the world."""
         if pause := self._budget.pause_s(read=False):
             raise self._not_sent(call, "budget", f"the budget of requests is used up for the next {pause:.1f} s")
-        return self._send(call, self._controller, ask)
 
     def _send(self, call: str, breaker: Breaker, ask: Callable[[], Result]) -> Result:
         """Send one request. Raises AdapterError: `open` if it must not be sent now, or as `ask` does."""
         if breaker.state is BreakerState.OPEN:
-            who = "accounting" if breaker is self._accounting else "the controller"
+            who = "the controller" if breaker is self._controller else "accounting"
             raise self._not_sent(call, "open", self._closed_to(who, breaker))
         if pause := self._budget.pause_s(read=True):
             self._sleep(pause)

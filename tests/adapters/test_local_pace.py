@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -64,3 +67,15 @@ def test_without_its_file_a_keeper_keeps_its_own_rest(tmp_path: Path) -> None:
 
 def test_the_parts_add_up_to_the_nodes_share() -> None:
     assert pytest.approx(pace.SHARE) == SHARE + alongside.SHARE
+
+
+def test_a_keeper_waits_for_nobody_who_has_locked_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "pace"
+    due: list[float] = []
+    keeper = threading.Thread(target=lambda: due.append(Pace(str(file)).begin()), daemon=True)
+    with file.open("w") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        before = time.monotonic()
+        keeper.start()
+        keeper.join(60)
+        assert due and due[0] >= before + FIRST_COST_S / SHARE, "it keeps its own rest"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
 import stamina
@@ -13,6 +13,7 @@ from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.load import BreakerState
 from pilotfish.adapters.slurm import breaker as limits
 from pilotfish.adapters.slurm import create
+from pilotfish.adapters.slurm.books import Entry
 from pilotfish.adapters.slurm.breaker import Breaker
 from pilotfish.adapters.slurm.budget import KEPT_FOR_READS, Budget
 from pilotfish.adapters.slurm.guarded import Guarded
@@ -59,6 +60,10 @@ class Slurm(ByCommands):
         self.answer()
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        self.answer()
+        return []
+
+    def books(self, which: Sequence[str]) -> list[Entry]:
         self.answer()
         return []
 
@@ -128,6 +133,29 @@ def test_accounting_that_is_away_does_not_hide_the_controller() -> None:
     assert slurm.transport.jobs() == []
     states = slurm.transport.load().breakers
     assert states == {"controller": BreakerState.CLOSED, "accounting": BreakerState.OPEN}
+
+
+def test_books_that_take_too_long_do_not_hide_how_jobs_ended() -> None:
+    slurm = Slurm()
+    slurm.ill(5.1, kind="timeout")
+    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "timeout"
+    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open"
+    slurm.well = True
+    assert slurm.transport.ended([1]) == []
+    slurm.ill()
+    assert kind_of(lambda: slurm.transport.ended([1])) == "unreachable"
+    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open", "who is away is asked for nothing"
+
+
+def test_books_wait_where_the_budget_is_for_looking_at_the_world() -> None:
+    slurm = Slurm()
+    slurm.takes = 0.0
+    while kind_of(lambda: slurm.transport.cancel(1)) != "budget":
+        pass
+    began, asked = slurm.now, len(slurm.asked)
+    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "budget"
+    assert (slurm.now, len(slurm.asked)) == (began, asked)
+    assert slurm.transport.jobs() == []
 
 
 def test_where_all_answers_are_late_the_world_is_still_seen_now_and_then() -> None:

@@ -173,6 +173,17 @@ def test_a_journal_that_takes_nothing_lets_nothing_be_learned_twice(books) -> No
     assert books.learned("a") == 1 and books.waiting() == 0
 
 
+def test_a_journal_that_cannot_be_read_costs_no_cycle(books, caplog):
+    books.end("a")
+    database = books.bench.journal._db
+    database.execute("ALTER TABLE books RENAME TO away")
+    books.bench.run(90)
+    assert "cannot be read" in caplog.text and not books.asked
+    database.execute("ALTER TABLE away RENAME TO books")
+    books.bench.run(600)
+    assert books.learned("a") == 1 and books.waiting() == 0
+
+
 def test_a_store_that_cannot_be_used_loses_nothing(books) -> None:
     books.store.path.write_bytes(b"no store at all" * 100)
     books.end("a")

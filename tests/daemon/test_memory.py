@@ -11,9 +11,11 @@ import pytest
 from pilotfish.daemon.learned import widened
 from pilotfish.daemon.memory import AGAIN_S, MOST_HELD, Memory
 from pilotfish.profiles.books import measurement
+from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.booked import Booked
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
+from pilotfish.simulate.fits import never_fits
+from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.platform import Cluster, Node, NodeType
 from pilotfish.simulate.snapshot import JobState, JobView
 
@@ -65,6 +67,23 @@ def test_a_locked_store_is_not_waited_for_and_nothing_is_lost(tmp_path, caplog):
     assert store.own_names() == ["cmd: a x", "cmd: b x", "named"]
 
 
+def test_of_many_jobs_one_waits_for_a_store_that_cannot_be_read(tmp_path):
+    now, store = [0.0], ProfileStore(tmp_path / "profiles.sqlite")
+    store.put(Profile((ThreadGroup(1, 5.0),), name="named"))
+    store.close()
+    memory = Memory(store.path, clock=lambda: now[0])
+    job = Job("7", Profile((ThreadGroup(1, 600.0),), name="named", provenance=Provenance("default")))
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("CREATE TABLE theirs (a)")
+        assert memory.named(job) is job
+        other.execute("ROLLBACK")
+    assert memory.named(job) is job and memory.company(SITE) is SITE, "it is left alone, whoever asks"
+    now[0] += AGAIN_S
+    assert memory.named(job).profile.isolated_time == 5.0
+
+
 def test_what_is_held_back_is_bounded_and_written_at_the_end(tmp_path):
     store = ProfileStore(tmp_path / "profiles.sqlite")
     store.put(Profile((ThreadGroup(1, 5.0),), name="named"))
@@ -108,6 +127,24 @@ def test_a_job_is_expected_to_be_like_others_of_its_name_that_were_alike(tmp_pat
     if used:
         assert found.profile.name == "job: align of lab/5, 4 cores" and found.profile.provenance.runs == len(runs)
         assert memory.kept_as(found) == memory.kept_as(job) != "", "later runs sharpen it"
+
+
+@pytest.mark.parametrize("threads, most", [(64, 0.0), (1, 1e12)])
+def test_what_was_learned_elsewhere_makes_no_job_fit_nowhere(tmp_path, threads, most):
+    memory, store = Memory(tmp_path / "profiles.sqlite"), ProfileStore(tmp_path / "profiles.sqlite")
+    flow = Workflow("w", (Job("a", DEFAULT_PROFILE, command=("make", "x")),))
+    run = Measurement((ThreadGroup(threads, 10.0),), 10.0, 10.0, 10.0 * threads, 0.0, memory_bytes=most)
+    store.record_job(flow.jobs[0], run)
+    job = asked(cores=2)
+    small = measurement(Booked("align", True, "", 100.0, cores=2, cpu_s=200.0, memory_bytes=most), "slurm accounting")
+    store.record_all([(memory.kept_as(job), small)] * 2)
+    memory.company(SITE)
+    assert memory.recall(flow).jobs == flow.jobs
+    found = memory.named(job)
+    assert never_fits(found, SITE) is None and (found == job) is (most > 0)
+    bigger = Cluster("lab", (Node("n1", NodeType("t", 64, 1e13, 1e12)),))
+    memory.company(bigger)
+    assert memory.recall(flow).jobs[0].profile.threads == threads and memory.named(job) != job
 
 
 def test_memory_that_was_seen_asks_for_no_more_than_the_user_did(tmp_path):

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.profiles import library
+from pilotfish.profiles import store as store_module
+from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
@@ -64,6 +66,18 @@ def test_runs_are_kept_and_sharpen_the_profile(store):
     facts = store.statistics("job")
     assert facts.used == 5
     assert facts.spread_cpu_s < 0.2 < facts.deviation_cpu_s
+
+
+def test_many_runs_at_once_make_what_one_after_another_does_and_each_profile_once(store, tmp_path, monkeypatch):
+    runs = [(f"job {i % 2}", run(2.0 + i % 7 / 10, exit_code=int(i % 5 == 0))) for i in range(300)]
+    for name, measurement in runs:
+        store.record(name, measurement)
+    together, made = ProfileStore(tmp_path / "together.sqlite"), []
+    monkeypatch.setattr(store_module, "estimate", lambda name, *rest: made.append(name) or estimate(name, *rest))
+    together.record_all(runs)
+    assert made == ["job 0", "job 1"], "a cycle in which a thousand jobs of one name end has time for no more"
+    for name in made:
+        assert together.get(name) == store.get(name) and together.history(name) == store.history(name)
 
 
 def test_a_failed_run_is_kept_but_makes_no_profile(store):
