@@ -125,6 +125,7 @@ class Watch:
         measures_io = self._io in self._probes
         schedstat = isinstance(self._threads, Schedstat)
         used_s = sum(group.count * group.demand for group in found.groups)
+        resident = self._memory.stop() if self._looks > 1 else 0.0  # before it had grown and after its end: unknown
         measured = Measurement(
             groups=found.groups,
             wall_s=wall_s,
@@ -135,7 +136,7 @@ class Watch:
             date=self._date,
             cpu_model=cpu_model(),
             interval_s=round(max(step, self._interval), 3),
-            memory_bytes=max(self._memory.stop(), most_resident) or None,
+            memory_bytes=max(resident, most_resident) or None,
             node_type=self._node_type,
             company=self._company(used_s, wall_s),
             method="schedstat" if schedstat else "psutil",

@@ -50,6 +50,20 @@ def test_a_job_that_somebody_else_started():
     assert again == found
 
 
+def test_the_memory_of_a_job_that_was_not_seen_as_it_ran_is_unknown():
+    job = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
+    try:
+        watched = watch.Watch(job.pid)
+        watched.sample(last=True)
+        assert watched.finish().memory_bytes is None
+        assert watched.finish(most_resident=5e6).memory_bytes == 5e6
+        watched.sample()
+        assert watched.finish().memory_bytes
+    finally:
+        job.kill()
+        job.wait()
+
+
 def test_the_tree_is_the_job_and_nothing_else():
     job = subprocess.Popen(["/bin/sh", "-c", "sleep 5 & sleep 5 & wait"], start_new_session=True)
     other = subprocess.Popen(["/bin/sleep", "5"])
