@@ -1,12 +1,14 @@
 """One allowance for all who sample jobs on this node, kept in a file that they share.
 
-Rule: a look that took c seconds of CPU is followed by c / SHARE seconds of rest, whoever looks next; each pays for its
-next look before that, so that nobody waits for anybody, and gives back what it did not use. Without the file, or while
-somebody else has it locked, each keeps its own rest. Standard library only: the keeper uses it.
+Rule: a look that took c seconds of CPU costs c / SHARE seconds of rest, whoever looks next; of rest that nobody used
+CREDIT_S are kept, so that jobs which take a moment are seen, too. Each pays for its next look before that, so that
+nobody waits for anybody, and gives back what it did not use. Without the file, or while somebody else has it locked,
+each keeps its own rest. Standard library only: the keeper uses it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -17,6 +19,8 @@ from .processes import boot_id
 SHARE = 0.003
 #: What a first look is taken to cost, CPU seconds.
 FIRST_COST_S = 0.0005
+#: Seconds of rest that are kept, worth CREDIT_S * SHARE seconds of looks at once.
+CREDIT_S = 10.0
 #: What killed keepers paid for and did not use is forgotten after so many seconds.
 LONGEST_S = 60.0
 
@@ -58,29 +62,27 @@ class Pace:
             return now + max(0.0, cost_s) / SHARE
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            due = due_after(os.pread(fd, 200, 0), cost_s, now)
+            due = paid_from(os.pread(fd, 200, 0), cost_s, now)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{boot_id()} {due}\n".encode(), 0)
         except OSError:
             due = now + max(0.0, cost_s) / SHARE
         finally:
             os.close(fd)
-        return due
+        return max(now, due)
 
 
-def due_after(content: bytes, cost_s: float, now: float) -> float:
-    """Return from when on the next look is paid for.
+def paid_from(content: bytes, cost_s: float, now: float) -> float:
+    """Return from when on the next look is paid for; where that is past, the rest since then is still to be used.
 
     Args:
         content: of the file, boot and that time as it was before; of another boot, or unreadable, it means nothing.
         cost_s: CPU seconds to pay for; < 0 to give back.
         now: monotonic seconds.
     """
-    before = now
+    before = now - CREDIT_S
     words = content.decode(errors="replace").split()
     if len(words) == 2 and words[0] == boot_id():
-        try:
-            before = min(max(float(words[1]), now), now + LONGEST_S)
-        except ValueError:
-            before = now
-    return max(now, before + cost_s / SHARE)
+        with contextlib.suppress(ValueError):
+            before = min(max(float(words[1]), before), now + LONGEST_S)
+    return max(now - CREDIT_S, before + cost_s / SHARE)

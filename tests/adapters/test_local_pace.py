@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.local.pace import FIRST_COST_S, LONGEST_S, SHARE, Pace, due_after
+from pilotfish.adapters.local.pace import CREDIT_S, FIRST_COST_S, LONGEST_S, SHARE, Pace, paid_from
 from pilotfish.adapters.local.processes import boot_id
 from pilotfish.profiles import alongside, pace
 
@@ -25,39 +25,45 @@ def content(due: float) -> bytes:
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 0.002), st.floats(0, 1)), max_size=60))
 def test_looks_of_all_keepers_together_are_within_the_share(looks: list[tuple[int, float, float]]) -> None:
     """Five jobs, each of which pays for its next look by what the last one cost: all that was used or is paid for is
-    within the share of the time until then, from which nobody looks earlier than it paid for."""
+    within the share of the time until then and of what is kept, and nobody looks earlier than it paid for."""
     file, now, spent, due, paid = b"", 0.0, 0.0, dict[int, float](), dict[int, float]()
     for job in range(5):
-        due[job], paid[job] = due_after(file, FIRST_COST_S, now), FIRST_COST_S
+        due[job], paid[job] = paid_from(file, FIRST_COST_S, now), FIRST_COST_S
         file = content(due[job])
     for job, cost, late in looks:
         now = max(now, due[job]) + late
         spent += cost
-        due[job], paid[job] = due_after(file, 2 * cost - paid[job], now), cost
+        due[job], paid[job] = paid_from(file, 2 * cost - paid[job], now), cost
         file = content(due[job])
-        assert due[job] >= now
-        assert spent + sum(paid.values()) <= SHARE * due[job] + 1e-9
+        assert spent + sum(paid.values()) <= SHARE * (max(now, due[job]) + CREDIT_S) + 1e-9
+
+
+def test_rest_that_nobody_used_pays_for_the_looks_at_a_short_job(tmp_path: Path) -> None:
+    keeper = Pace(str(tmp_path / "pace"))
+    before = time.monotonic()
+    assert keeper.begin() <= time.monotonic() and keeper.next() <= max(time.monotonic(), before + CREDIT_S)
+    assert paid_from(content(0.0), CREDIT_S * SHARE, 100.0) == pytest.approx(100.0)
+    assert paid_from(content(100.0), SHARE, 100.0) == pytest.approx(101.0)
 
 
 def test_what_was_paid_for_and_not_used_is_given_back(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     first, second = Pace(str(file)), Pace(str(file))
+    file.write_text(content(time.monotonic() + 30.0).decode())
     alone = first.begin()
-    assert second.begin() >= alone + FIRST_COST_S / SHARE - 1e-6
-    both = float(file.read_text().split()[1])
-    second.end()
-    assert float(file.read_text().split()[1]) == pytest.approx(both - FIRST_COST_S / SHARE)
-    second.end()
-    assert float(file.read_text().split()[1]) == pytest.approx(both - FIRST_COST_S / SHARE, abs=1e-3)
+    assert second.begin() == pytest.approx(alone + FIRST_COST_S / SHARE)
+    for _ in range(2):  # the second time there is nothing to give back
+        second.end()
+        assert float(file.read_text().split()[1]) == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("text", [b"", b"another-boot 1e9\n", b"\xff\xfe", HERE.encode() + b"soon", b"1 2 3"])
 def test_what_means_nothing_is_as_if_nobody_had_looked(text: bytes) -> None:
-    assert due_after(text, SHARE, 100.0) == 101.0
+    assert paid_from(text, SHARE, 100.0) == pytest.approx(101.0 - CREDIT_S)
 
 
 def test_what_killed_keepers_left_is_forgotten() -> None:
-    assert due_after(content(1e12), 0.0, 100.0) == 100.0 + LONGEST_S
+    assert paid_from(content(1e12), 0.0, 100.0) == 100.0 + LONGEST_S
 
 
 def test_without_its_file_a_keeper_keeps_its_own_rest(tmp_path: Path) -> None:
