@@ -1,8 +1,8 @@
-"""Writing files, whole or not at all.
+"""Write files completely or not at all.
 
-Rule: under its name there is what was there before or all of what is new; a name that ends in .gz is packed, the same
-bytes each time. Several files are replaced when all of them are written. What is no regular file (a pipe, a device) is
-written straight.
+Rule: under a file's name there is either the old content or all of the new content. Names ending in .gz are compressed,
+to the same bytes each time. Several files are replaced only after all of them were written. Pipes and devices are
+written directly.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _MODE = 0o644
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write text as UTF-8, or bytes, and return `path`. O(bytes). Raises OSError with the path."""
+    """Write text (as UTF-8) or bytes and return `path`. O(bytes). Raises OSError with the path."""
     write_together({path: content})
     return path
 
 
 def write_together(contents: Mapping[Path, str | bytes]) -> None:
-    """Write several files; where one of them fails, all are as before. O(bytes). Raises OSError with its path."""
+    """Write several files; if one fails, all keep their old content. O(bytes). Raises OSError with the path."""
     drafts = dict[Path, str]()
     path = Path()
     try:
         for path, content in contents.items():
             if path.exists() and not path.is_file():
-                path.write_bytes(_packed(path, content))
+                path.write_bytes(_compressed(path, content))
             else:
-                drafts[path] = _draft(path.resolve(), _packed(path, content))
+                drafts[path] = _draft(path.resolve(), _compressed(path, content))
         for path, draft in [*drafts.items()]:
             os.replace(draft, path.resolve())
             del drafts[path]
@@ -42,13 +42,13 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
             os.unlink(draft)
 
 
-def _packed(path: Path, content: str | bytes) -> bytes:
+def _compressed(path: Path, content: str | bytes) -> bytes:
     data = content.encode() if isinstance(content, str) else content
     return gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data
 
 
 def _draft(path: Path, data: bytes) -> str:
-    """The name of a file beside `path` that holds the data, and may be read as that may."""
+    """Write data to a temporary file next to `path`, with the same permissions, and return its name."""
     mode = path.stat().st_mode & 0o777 if path.exists() else _MODE
     with tempfile.NamedTemporaryFile(prefix=".pilotfish-", dir=path.parent, delete=False) as file:
         try:

@@ -1,6 +1,6 @@
-"""The cluster file (schema pilotfish/cluster/v1): its YAML or JSON to a Cluster, and back.
+"""The cluster file (schema pilotfish/cluster/v1): read YAML or JSON as a Cluster, and write it.
 
-Rule: a Cluster that comes out of here is consistent; what contradicts itself is refused with the key named.
+Rule: a cluster that is read here is consistent; contradictions are refused, with the key named.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ..network import Tree
-from ..platform import (
+from ..simulate.model.cluster import (
     Cluster,
     ContendingThreads,
     Contention,
@@ -24,23 +23,31 @@ from ..platform import (
     PowerState,
     Transition,
 )
+from ..simulate.model.network import Tree
+from .files import check_schema, read_document
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
-from .reading import check_schema, read_document
-from .shape import (
+from .schema import (
+    Collector,
     Convert,
     above_zero,
+    bad,
     build,
     choice,
+    format_size,
+    found,
     from_source,
     inside,
     mapping,
     name,
     nearest,
     number,
+    parse_duration,
+    parse_frequency,
+    parse_rate,
+    parse_size,
     shown,
     whole,
 )
-from .units import bad, format_size, found, parse_duration, parse_frequency, parse_rate, parse_size
 
 _WATTS = number(0, 1e9)
 _RATE_MB = number(0, 1e12)
@@ -64,9 +71,7 @@ _POWER: dict[str, Convert[Any]] = {
     "off": _WATTS,
     "switch_on": _STATE["enter"],
     "switch_off": _STATE["enter"],
-    "states": lambda value: tuple(
-        inside(shown(key), _state, key, part) for key, part in mapping(value).items()
-    ),
+    "states": lambda value: tuple(inside(shown(key), _state, key, part) for key, part in mapping(value).items()),
 }
 _PIECEWISE: dict[str, Convert[Any]] = {
     "b": number(-1e6, 0),
@@ -121,14 +126,14 @@ _FACTOR = number(1, 1000)
 
 
 def _co_run(value: Any) -> tuple[CoRun, ...]:
-    """{job's profile: {neighbour's profile: factor}}."""
+    """Read {job's profile: {neighbour's profile: factor}}."""
 
-    def pairs(job: str, beside: Any) -> list[CoRun]:
+    def pairs(job: str, neighbours: Any) -> list[CoRun]:
         job = name(job)
         return [CoRun(job, inside(shown(key), name, key), inside(shown(key), _FACTOR, part))
-                for key, part in mapping(beside).items()]  # fmt: skip
+                for key, part in mapping(neighbours).items()]  # fmt: skip
 
-    return tuple(pair for job, beside in mapping(value).items() for pair in inside(shown(job), pairs, job, beside))
+    return tuple(pair for job, part in mapping(value).items() for pair in inside(shown(job), pairs, job, part))
 
 
 _NODE_TYPE: dict[str, Convert[Any]] = {
@@ -161,10 +166,12 @@ def _node_type(key: str, value: Any) -> NodeType:
 
 
 def _node_types(value: Any) -> dict[str, NodeType]:
-    types = {key: inside(shown(key), _node_type, key, part) for key, part in mapping(value).items()}
+    wrong = Collector()
+    types = {key: wrong.read(shown(key), _node_type, key, part) for key, part in mapping(value).items()}
+    wrong.check()
     if not types:
         raise bad(found(value), "at least one node type")
-    return types
+    return cast("dict[str, NodeType]", types)
 
 
 def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
@@ -186,8 +193,11 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
         "memory_domain": name,
         "cpus": parse_cpus,
     }
+    wrong = Collector()
     for i, part in enumerate(value):
-        entry = inside(f"[{i}]", build, dict, table, part, ("names", "type"))
+        entry: dict[str, Any] | None = wrong.read(f"[{i}]", build, dict, table, part, ("names", "type"))
+        if entry is None:
+            continue
         for node in entry.pop("names"):
             if node in seen:
                 raise bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names")
@@ -195,7 +205,8 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
             nodes.append(Node(node, **entry))
         if len(nodes) > MOST_NODES:
             raise bad(f"more than {MOST_NODES} nodes")
-        inside(f"[{i}]", _check_entry, entry, domains)
+        wrong.read(f"[{i}]", _check_entry, entry, domains)
+    wrong.check()
     return tuple(nodes)
 
 
@@ -222,19 +233,19 @@ def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
         groups[inside(shown(key), name, key)] = names = inside(shown(key), expand, part)
         for node in names:
             if node not in known:
-                raise bad(f"{node!r} is not a node here{nearest(node, known)}", "its nodes", key=shown(key))
+                raise bad(f"{node!r} is not a node of this cluster{nearest(node, known)}", "its nodes", key=shown(key))
     return groups
 
 
 def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
-    """Return the cluster that a mapping describes (formats: cluster).
+    """Return the cluster that a mapping describes.
 
     Args:
         data: as read from the file, `schema` included.
         source: the file's name, for messages.
 
     Raises:
-        ConfigError: naming the key, what was found and what is allowed.
+        ConfigError: names the key, what was found and what is allowed.
     """
     return from_source(source, _cluster, check_schema(data, "cluster", source), source)
 
@@ -255,13 +266,13 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
     nodes = inside("nodes", _nodes, parts["nodes"], parts["node_types"])
     known = {node.name for node in nodes}
     groups = inside("clusters", _groups, parts["clusters"], known) if "clusters" in parts else {}
-    tree = _joined(parts["network"], nodes, groups) if "network" in parts else None
+    tree = _with_nodes(parts["network"], nodes, groups) if "network" in parts else None
     oversubscription = parts.get("oversubscription", 1.0)
     return Cluster(parts.get("name", "cluster"), nodes, oversubscription, groups, source, tree)
 
 
-def _joined(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
-    """With the nodes that it joins: each in the first group that has it, else in one with all others."""
+def _with_nodes(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
+    """Return `tree` with its nodes: each in the first group that has it, the others in a group of their own."""
     first: dict[str, str] = {}
     for group, names in groups.items():
         for node in names:
@@ -277,7 +288,7 @@ def read_cluster(path: str | Path) -> Cluster:
 
 
 def dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a frozen value that differ from their defaults."""
+    """Return the fields of a frozen value that differ from their defaults."""
     given = {}
     for field in fields(value):
         part = getattr(value, field.name)
@@ -288,7 +299,7 @@ def dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _dump_type(kind: NodeType) -> dict[str, Any]:
     given = dump(kind, ("name",))
-    given |= {"memory": _in_words(kind.memory), "memory_bandwidth": _in_words(kind.memory_bandwidth, rate=True)}
+    given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
     for key in ("contention", "contending_threads", "cpu_sharing"):
         if key in given:
             given[key] = str(given[key])
@@ -302,7 +313,7 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
 
 
 def dump_cluster(cluster: Cluster) -> dict[str, Any]:
-    """Return the mapping that `parse_cluster` reads back as this cluster; neighbours alike share an entry."""
+    """Return the mapping that `parse_cluster` reads back as this cluster; equal consecutive nodes share an entry."""
     entries: list[tuple[dict[str, Any], list[str]]] = []
     for node in cluster.nodes:
         entry: dict[str, Any] = {"type": node.type.name}
@@ -325,14 +336,12 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
     if isinstance(cluster.wiring, Tree):
         given = dump(cluster.wiring, ("speeds", "group_of"))
-        data["network"] = {
-            key: part if key == "latency" else _in_words(part, rate=True) for key, part in given.items()
-        }
+        data["network"] = {key: part if key == "latency" else _readable(part, rate=True) for key, part in given.items()}
     return data
 
 
-def _in_words(amount: float, *, rate: bool = False) -> str | float:
-    """An amount as people write it, where that says the same; otherwise the number."""
+def _readable(amount: float, *, rate: bool = False) -> str | float:
+    """Return an amount as people write it if that is exact, else the number."""
     if not 1 <= amount < 1e15:
         return amount
     texts = (format_size(amount, rate=rate), *([] if rate else [f"{amount / 2**20:.0f}MiB"]))
@@ -341,6 +350,6 @@ def _in_words(amount: float, *, rate: bool = False) -> str | float:
 
 
 def _in_order(names: list[str]) -> str:
-    """Fold only where unfolding gives the same order."""
+    """Fold names only if unfolding gives the same order."""
     folded = fold(names)
     return folded if expand(folded) == tuple(names) else ",".join(names)

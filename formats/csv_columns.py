@@ -1,6 +1,6 @@
-"""CSV tables as columns: a million rows in seconds; a row that is malformed is an error with its file and line.
+"""Read CSV tables as columns, a million rows in seconds; a malformed row is an error with its file and line.
 
-Rule: a block of rows is converted at a time; only where that fails is it looked at row by row.
+Rule: rows are converted in blocks; the rows of a file are checked one by one only after a block failed.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ConfigError
-from .units import LARGEST, found
+from ..simulate.errors import ConfigError
+from .schema import LARGEST, found
 
 Array = npt.NDArray[Any]
 Convert = Callable[[Sequence[str]], Array]
-#: Rows that are converted at once.
+#: Rows per block.
 BLOCK = 1024
-#: Most characters of a field: the allocation of a job can be long.
-LONGEST = 1 << 30
-#: Most resources of a machine.
-MOST = 1 << 31
+#: Longest field, characters: the allocation of a job can be long.
+MAX_FIELD = 1 << 30
+#: Largest machine, resources.
+MAX_RESOURCES = 1 << 31
 _SPACE, _DASH, _ZERO, _NINE = b" -09"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is wanted of a table.
+    """A column to read.
 
     Args:
-        names: how the header may call it; the first that is there counts.
-        convert: texts to an array; raises ValueError.
-        allowed: what is right, for a person.
-        required: its absence is an error; else it is left out of the answer.
+        names: accepted names in the header; the first one present is read.
+        convert: converts texts to an array; raises ValueError.
+        allowed: what is allowed, for the error.
+        required: whether its absence is an error; otherwise the column is left out of the result.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,11 @@ class Column:
 
 
 def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
-    """The columns of a CSV file that has a header; other columns are passed over. O(bytes).
+    """Return the wanted columns of a CSV file with a header; other columns are ignored. O(bytes).
+
+    Args:
+        path: the file.
+        wanted: name in the result -> column.
 
     Raises:
         ConfigError: a column is missing, or a row is malformed.
@@ -56,7 +60,7 @@ def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
     """
     blocks: dict[str, list[Array]] = {}
     with _rows(path) as (header, rows):
-        places = _places(path, header, wanted)
+        places = _positions(path, header, wanted)
         while block := list(islice(rows, BLOCK)):
             if min(map(len, block)) < len(header):
                 _explain(path, wanted)
@@ -70,15 +74,15 @@ def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
 
 @contextmanager
 def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
-    """The header, and the rows that are not empty."""
-    before = csv.field_size_limit(LONGEST)
+    """Yield the header and an iterator over the non-empty rows."""
+    before = csv.field_size_limit(MAX_FIELD)
     try:
         with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
             reader = csv.reader(file)
             try:
                 header = [name.strip() for name in next(reader, [])]
                 if not header:
-                    raise ConfigError(f"{path}", "", "nothing in it", "a line with the names of its columns, and rows")
+                    raise ConfigError(f"{path}", "", "the file is empty", "a header line with column names, then rows")
                 yield header, filter(None, reader)
             except csv.Error as error:
                 raise ConfigError(f"{path}:{reader.line_num}", "", f"not CSV: {error}") from None
@@ -86,23 +90,25 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
         csv.field_size_limit(before)
 
 
-def _places(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) -> dict[str, int]:
+def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) -> dict[str, int]:
     places = {}
     for name, column in wanted.items():
         there = [header.index(each) for each in column.names if each in header]
         if there:
             places[name] = there[0]
         elif column.required:
-            raise ConfigError(f"{path}:1", column.names[0], "no such column", f"one of that name, {column.allowed}")
+            raise ConfigError(
+                f"{path}:1", column.names[0], "column missing", f"a column of that name: {column.allowed}"
+            )
     return places
 
 
 def _explain(path: Path, wanted: Mapping[str, Column]) -> NoReturn:
-    """Raise the error of the first row that is malformed."""
+    """Raise the error of the first malformed row."""
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader)]
-        places = _places(path, header, wanted)
+        places = _positions(path, header, wanted)
         for row in filter(None, reader):
             where = f"{path}:{reader.line_num}"
             if len(row) < len(header):
@@ -112,11 +118,11 @@ def _explain(path: Path, wanted: Mapping[str, Column]) -> NoReturn:
                     wanted[name].convert([row[place]])
                 except ValueError:
                     raise ConfigError(where, header[place], found(row[place]), wanted[name].allowed) from None
-    raise ConfigError(f"{path}", "", "it changed while it was read", "a file that stays as it is")
+    raise ConfigError(f"{path}", "", "the file changed while it was read", "a file that does not change")
 
 
 def at_row(path: Path, row: int) -> str:
-    """FILE:LINE of a row, rows being counted from 0 as they are read. O(bytes)."""
+    """Return FILE:LINE of a row; rows count from 0 in the order in which they are read. O(bytes)."""
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         reader = csv.reader(file)
         next(islice(filter(None, reader), row + 1, None))
@@ -124,14 +130,14 @@ def at_row(path: Path, row: int) -> str:
 
 
 def texts(values: Sequence[str]) -> Array:
-    """As they are."""
+    """Return texts as an object array."""
     column = np.empty(len(values), object)
     column[:] = values
     return column
 
 
 def numbers(values: Iterable[str]) -> Array:
-    """Numbers that are not absurd."""
+    """Return numbers from -LARGEST to LARGEST. Raises ValueError."""
     column = np.array(list(map(float, values)), float)
     if not (np.abs(column) <= LARGEST).all():
         raise ValueError
@@ -139,7 +145,7 @@ def numbers(values: Iterable[str]) -> Array:
 
 
 def numbers_or_nothing(values: Sequence[str]) -> Array:
-    """Numbers that are not absurd; nan where the field is empty."""
+    """Return numbers as `numbers` does, NaN for an empty field. Raises ValueError."""
     column = np.array([float(text or "nan") for text in values], float)
     if np.count_nonzero(~(np.abs(column) <= LARGEST)) != sum(not text for text in values):
         raise ValueError
@@ -147,20 +153,23 @@ def numbers_or_nothing(values: Sequence[str]) -> Array:
 
 
 def amounts(values: Iterable[str]) -> Array:
-    """Whole numbers from 0, exact."""
+    """Return whole numbers from 0 to MAX_RESOURCES, exact. Raises ValueError."""
     column = numbers(values)
-    if ((column < 0) | (column != np.floor(column)) | (column > MOST)).any():
+    if ((column < 0) | (column != np.floor(column)) | (column > MAX_RESOURCES)).any():
         raise ValueError
     return column.astype(np.int64)
 
 
 def interval_counts(values: Iterable[str]) -> Array:
-    """How many intervals each set has ("0-3 7": two)."""
+    """Return the number of intervals in each set ("0-3 7": two)."""
     return np.array([text.count(" ") + 1 if text else 0 for text in values], np.int64)
 
 
 def intervals(values: Iterable[str]) -> Array:
-    """First and last of each interval of all sets, one a row: "0-3 7" is (0, 3), (7, 7). O(characters)."""
+    """Return the first and last number of each interval of all sets, one row each: "0-3 7" gives (0, 3), (7, 7).
+
+    O(characters). Raises ValueError.
+    """
     text = " ".join(filter(None, values))
     if not text:
         return np.empty((0, 2), np.int64)
@@ -175,6 +184,6 @@ def intervals(values: Iterable[str]) -> Array:
         raise ValueError
     found = np.fromstring(text.replace("-", " "), np.int64, sep=" ")
     pairs = np.stack([found[np.append(True, ~dashes)], found[np.append(~dashes, True)]], axis=1)
-    if (pairs[:, 0] > pairs[:, 1]).any() or pairs[:, 1].max() >= MOST:
+    if (pairs[:, 0] > pairs[:, 1]).any() or pairs[:, 1].max() >= MAX_RESOURCES:
         raise ValueError
     return pairs

@@ -1,19 +1,29 @@
-"""YAML and JSON text to plain Python values, safely and fast.
+"""Read files: bytes, gzip, UTF-8 text, and YAML or JSON documents as plain Python values.
 
-Rule: whatever the text, the result is a value of bounded size or one ConfigError with the line. YAML follows
-the core schema of YAML 1.2 (`2.4e9` is a number, `no` and `00:10:00` are text); keys are always text, given
-once; no tags; aliases count in full, so a bomb is refused; nothing here recurses.
+Rule: a file that cannot be read, or that does not hold a mapping, raises one ConfigError that names the file. Whatever
+the text, the value is of bounded size, or the error names the line. YAML follows the core schema of YAML 1.2 (`2.4e9`
+is a number, `no` and `00:10:00` are text). Keys are text and unique, tags are refused, aliases count in full (so alias
+bombs are refused), and nothing recurses.
 """
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import io
 import json
 import re
+import zlib
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import ConfigError
-from .units import found
+from ..simulate.errors import ConfigError, ConfigErrors
+from .schema import MOST_ERRORS, found, join, nearest, shown
+
+if TYPE_CHECKING:
+    import pydantic
+
 
 MOST_VALUES = 5_000_000
 DEEPEST = 64
@@ -26,7 +36,7 @@ _NOTHING: Any = object()
 
 
 class WrittenFloat(float):
-    """A float that remembers how it was written, so that `sleep 0.50` stays `0.50` where text is wanted."""
+    """A float that keeps its spelling, so that `sleep 0.50` stays `0.50` where text is required."""
 
     written: str
 
@@ -35,7 +45,7 @@ class WrittenFloat(float):
 
 
 def _plain(text: str) -> Any:
-    """The value of an unquoted scalar (YAML 1.2.2, section 10.3.2, without octal and hexadecimal numbers)."""
+    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2, without octal and hexadecimal numbers)."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _NUMBER_STARTS or len(text) > 400:
@@ -53,7 +63,7 @@ def _plain(text: str) -> Any:
 
 
 class _Frame:
-    """A mapping or list that is still open; `key` is the mapping key that waits for its value."""
+    """A mapping or list that is still open; `key` is the mapping key whose value comes next."""
 
     __slots__ = ("anchor", "began", "key", "line", "merged", "value")
 
@@ -65,7 +75,7 @@ class _Frame:
 
 
 class _Builder:
-    """Builds the value from the parser's events."""
+    """Build the value of a document from the events of the YAML parser."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -80,7 +90,7 @@ class _Builder:
     def grow(self, by: int, line: int) -> None:
         self.count += by
         if self.count > MOST_VALUES:
-            raise self.fail(line, f"more than {MOST_VALUES} values, aliases counted in full")
+            raise self.fail(line, f"more than {MOST_VALUES} values (aliases count in full)")
 
     def scalar(self, event: Any) -> None:
         line = event.start_mark.line + 1
@@ -132,7 +142,7 @@ class _Builder:
     def alias(self, event: Any) -> None:
         line = event.start_mark.line + 1
         if event.anchor not in self.anchors:
-            raise self.fail(line, f"the alias *{event.anchor[:60]} stands for nothing, or contains itself")
+            raise self.fail(line, f"the alias *{event.anchor[:60]} is undefined or contains itself")
         value, size = self.anchors[event.anchor]
         self.grow(size, line)
         frame = self.open[-1] if self.open else None
@@ -161,8 +171,12 @@ _MERGE: Any = object()
 def parse_yaml(text: str, source: str) -> Any:
     """Return the value of a YAML document. O(text); 0.4 s for the 1.5 MB of a 10,000-job workflow.
 
+    Args:
+        text: the document.
+        source: the file's name, for messages.
+
     Raises:
-        ConfigError: not YAML (with the line), a key twice, a tag, several documents, too deep or too large.
+        ConfigError: not YAML (with the line), a duplicate key, a tag, several documents, too deep or too large.
     """
     import yaml
 
@@ -198,8 +212,12 @@ def parse_yaml(text: str, source: str) -> Any:
 def parse_json(text: str, source: str) -> Any:
     """Return the value of a JSON document. O(text).
 
+    Args:
+        text: the document.
+        source: the file's name, for messages.
+
     Raises:
-        ConfigError: not JSON (with the line), a key twice, nested too deep, or thousands of digits.
+        ConfigError: not JSON (with the line), a duplicate key, nested too deep, or a number of thousands of digits.
     """
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -217,3 +235,160 @@ def parse_json(text: str, source: str) -> Any:
         raise ConfigError(source, "", "nested too deep") from None
     except ValueError as error:
         raise ConfigError(source, "", f"not JSON: {error}") from None
+
+
+LARGEST_FILE = 256 * 2**20
+#: First bytes of a gzip file.
+GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        ConfigError: it cannot be read, is empty, or is larger than LARGEST_FILE.
+    """
+    source = str(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(source, "", f"cannot be read: {reason}") from None
+    if len(data) > LARGEST_FILE:
+        raise ConfigError(source, "", "too large", f"at most {LARGEST_FILE // 2**20} MiB")
+    if not data.strip():
+        raise ConfigError(source, "", "the file is empty")
+    return data
+
+
+def is_file(path: Path) -> bool:
+    """Return whether `path` is a regular file; False also for impossible names, such as too long ones."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_xml(data: bytes) -> bool:
+    """Return whether the first bytes are those of XML."""
+    return data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
+
+
+def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
+    """Return the bytes that gzip packed; other bytes are returned as they are.
+
+    Args:
+        data: the content of the file.
+        source: the file's name, for messages.
+        most: the largest size after unpacking, bytes.
+
+    Raises:
+        ConfigError: the data is damaged or unpacks to more than `most` bytes.
+    """
+    if not data.startswith(GZIP):
+        return data
+    pieces, size = list[bytes](), 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while size <= most and (piece := file.read(2**20)):
+                pieces.append(piece)
+                size += len(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
+    if size > most:
+        raise ConfigError(source, "", "too large, unpacked", f"at most {most // 2**20} MiB")
+    return b"".join(pieces)
+
+
+def decode(data: bytes, source: str) -> str:
+    """Return UTF-8 bytes as text. Raises ConfigError, with the line, for anything else."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(source, f"line {line}", "not UTF-8 text", "a text file in UTF-8") from None
+    if control := _CONTROL.search(text):
+        line = text.count("\n", 0, control.start()) + 1
+        raise ConfigError(source, f"line {line}", "a control character; is this a binary file?", "a text file")
+    return text
+
+
+def parse_document(text: str, source: str) -> dict[str, Any]:
+    """Return the mapping that YAML or JSON text holds. Raises ConfigError."""
+    if text.lstrip()[:1] == "{":
+        try:
+            data = parse_json(text, source)
+        except ConfigError:
+            if source.endswith(".json"):
+                raise
+            data = parse_yaml(text, source)
+    else:
+        data = parse_yaml(text, source)
+    if not isinstance(data, dict):
+        raise ConfigError(source, "", found(data), "a mapping of keys to values")
+    return data
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """Return the mapping in a YAML or JSON file. Raises ConfigError for any other file."""
+    return parse_document(decode(read_bytes(path), str(path)), str(path))
+
+
+def check_schema(data: dict[str, Any], kind: str, source: str) -> dict[str, Any]:
+    """Return `data` without its `schema` key, which must be pilotfish/<kind>/v1. Raises ConfigError."""
+    wanted = f"pilotfish/{kind}/v1"
+    if data.get("schema") != wanted:
+        problem = found(data["schema"]) if "schema" in data else "missing"
+        raise ConfigError(source, "schema", problem, wanted)
+    return {key: value for key, value in data.items() if key != "schema"}
+
+
+def config_error(error: pydantic.ValidationError, source: str, model: type[pydantic.BaseModel]) -> ConfigError:
+    """Return the errors that pydantic found: each has the dotted key, what was found and what is allowed.
+
+    Args:
+        error: what the validation raised.
+        source: the file.
+        model: the model that was validated, for the names that a key may have.
+    """
+    every = [_complaint(one, source, model) for one in error.errors(include_url=False)[:MOST_ERRORS]]
+    return ConfigErrors(every) if len(every) > 1 else every[0]
+
+
+def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> ConfigError:
+    *path, last = one["loc"] or ("",)
+    names = _field_names(model, tuple(path))
+    key = ""
+    for part in one["loc"]:
+        key = join(key, f"[{part}]" if isinstance(part, int) else shown(part))
+    if one["type"] == "extra_forbidden":
+        return ConfigError(source, key, f"unknown key{nearest(str(last), names)}", ", ".join(names))
+    if one["type"] == "missing":
+        return ConfigError(source, key, "missing", "it is required")
+    return ConfigError(source, key, found(one["input"]), _plainly(one["msg"]))
+
+
+def _plainly(message: str) -> str:
+    """Return what pydantic allows, in our words."""
+    if "instance of" in message:
+        return "a mapping of keys to values"
+    return message.removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _field_names(model: Any, path: tuple[Any, ...]) -> list[str]:
+    """Return the keys allowed at `path` inside a pydantic model, also inside Optional, list and dict."""
+    level = [model]
+    for part in path:
+        inner = [field.annotation for name, field in _fields(level) if part in (name, field.alias)]
+        level = [kind for annotation in inner or level for kind in (annotation, *_inner_kinds(annotation))]
+    return [field.alias or name for name, field in _fields(level)]
+
+
+def _fields(kinds: list[Any]) -> list[tuple[str, Any]]:
+    return [item for kind in kinds for item in getattr(kind, "model_fields", {}).items()]
+
+
+def _inner_kinds(annotation: Any) -> list[Any]:
+    return [deep for kind in get_args(annotation) for deep in (kind, *_inner_kinds(kind))]

@@ -1,21 +1,20 @@
-"""Node lists in the field's hostlist syntax: n1,n[3-5,07-10],r[1-2]n[1-4].
+"""Node lists in hostlist syntax: n1,n[3-5,07-10],r[1-2]n[1-4]; and lists of CPU numbers.
 
-Rule: names are expanded in the order in which they are written (inside brackets in ascending order), and a
-list that would fill the memory is refused before it is expanded. Syntax as in ClusterShell's NodeSet, without
-its groups (@) and set operators.
+Rule: names are expanded in the order in which they are written (inside brackets in ascending order), and the size of a
+list is checked before it is expanded. Syntax: ClusterShell's NodeSet without groups (@) and set operators.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from .units import bad, found
+from .schema import bad, found
 
 MOST_NODES = 200_000
-ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_', '-', at most 255 of them"
+ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_' and '-', at most 255 characters each"
 ALLOWED_CPUS = 'CPU numbers such as "0-3,6"'
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,254})")
 _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
@@ -24,15 +23,27 @@ _PART = re.compile(r"(?:[^\[\],]|\[[^\[\]]*\])+")
 
 
 def is_node_name(name: str) -> bool:
-    """Whether `name` is one plain node name, safe to hand to any resource manager."""
+    """Return whether `name` is one plain node name that is safe to pass to any resource manager."""
     return _NAME.fullmatch(name) is not None
+
+
+def local_node_names(host: str, groups: Sequence[Sequence[int]]) -> list[str]:
+    """Name the nodes that are made of this machine's CPUs: `HOST` for one node, else `cpuN` by the first CPU of each.
+
+    Args:
+        host: name of this machine.
+        groups: CPU numbers of each node, each in ascending order.
+    """
+    if len(groups) == 1:
+        return [host if is_node_name(host) else "localhost"]
+    return [f"cpu{cpus[0]}" for cpus in groups]
 
 
 def expand(text: object) -> tuple[str, ...]:
     """Return the node names of a hostlist, in order. O(names).
 
     Raises:
-        ConfigError: not text, not a hostlist, a name twice, or more than MOST_NODES names.
+        ConfigError: not text, not a hostlist, a duplicate name, or more than MOST_NODES names.
     """
     if isinstance(text, str) and is_node_name(text):
         return (text,)
@@ -51,7 +62,7 @@ def expand(text: object) -> tuple[str, ...]:
 
 
 def _count(part: str) -> int:
-    """How many names a part stands for, without making them."""
+    """Return the number of names in a part without expanding it."""
     if not _PATTERN.fullmatch(part):
         raise bad(found(part), ALLOWED)
     total = 1
@@ -88,7 +99,7 @@ def _expand_part(part: str) -> Iterable[str]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); the order may change."""
+    """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); their order may change."""
     names = tuple(names)
     return _folded(names) if len(names) > 1 else ",".join(names)
 
@@ -103,10 +114,10 @@ def _folded(names: tuple[str, ...]) -> str:
 
 
 def parse_cpus(value: object) -> tuple[int, ...]:
-    """Return CPU numbers, ascending, from one number or text such as "0-3,6" (cpuset(7), "List format").
+    """Return CPU numbers in ascending order from one number or from text such as "0-3,6" (cpuset(7), "List format").
 
     Raises:
-        ConfigError: not such a list, a number twice, or one beyond 1,000,000.
+        ConfigError: not such a list, a duplicate number, or a number of 1,000,000 or more.
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000:
         return (value,)

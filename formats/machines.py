@@ -1,24 +1,18 @@
-"""Machines to replay on, in whatever format a file has.
+"""Read machines to replay on, in any known format.
 
-Rule: XML is a platform of SimGrid, JSON with a platform one of IRMaSim, all else a cluster file.
+Rule: XML is a SimGrid platform, JSON with a `platform` key is an IRMaSim platform, everything else is a cluster file.
 """
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 
-from ..platform import Cluster
+from ..simulate.model.cluster import Cluster
 from . import irmasim
 from .cluster import parse_cluster
-from .reading import decode, parse_document, read_bytes
-from .simgrid import parse_platform
-from .simgrid_cluster import cluster_of
-
-
-def is_xml(data: bytes) -> bool:
-    """Whether a file's bytes begin as XML does."""
-    return data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
+from .files import decode, is_xml, parse_document, read_bytes
+from .simgrid.cluster import cluster_of
+from .simgrid.platform import parse_platform
 
 
 def read_machine(path: str | Path) -> Cluster:
@@ -27,6 +21,6 @@ def read_machine(path: str | Path) -> Cluster:
     if is_xml(data):
         return cluster_of(parse_platform(data, source))
     document = parse_document(decode(data, source), source)
-    if irmasim.is_irmasim(document):
+    if irmasim.is_irmasim_platform(document):
         return irmasim.parse_platform(document, source)
     return parse_cluster(document, source)

@@ -1,7 +1,7 @@
-"""Profiles as people write them: the `profile` of a job in a workflow file, and an entry of a profile store.
+"""Profiles as people write them: the `profile` of a job in a workflow file, and entries of a profile store.
 
-Rule: a profile is a mapping of one thread group, a list of thread groups, or a mapping with `groups` and what
-concerns the whole job.
+Rule: a profile is a mapping of one thread group, a list of thread groups, or a mapping with `groups` and keys of the
+whole job.
 """
 
 from __future__ import annotations
@@ -9,13 +9,29 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from ..job import Distribution, Phase, Profile, ThreadGroup
-from .shape import Convert, above_zero, build, inside, keyed, listed, mapping, name, number, whole
-from .units import bad, checked_number, found, parse_duration, parse_rate, parse_size
+from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
+from .schema import (
+    Convert,
+    above_zero,
+    bad,
+    build,
+    checked_number,
+    found,
+    inside,
+    keyed,
+    listed,
+    mapping,
+    name,
+    number,
+    parse_duration,
+    parse_rate,
+    parse_size,
+    whole,
+)
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
-#: What each distribution must be given, and what it may.
+#: Parameters of each distribution, all required.
 _DISTRIBUTIONS = {
     "lognormal": ("mean", "cv"),
     "normal": ("mean", "cv"),
@@ -99,14 +115,14 @@ def _groups(value: Any) -> tuple[ThreadGroup, ...]:
 
 
 def parse_profile(value: Any, profile_name: str = "") -> Profile:
-    """Return the profile that a mapping or a list of thread groups describes (formats: workflow, `profile`).
+    """Return the profile that a mapping or a list of thread groups describes (schema pilotfish/workflow/v1, `profile`).
 
     Args:
         value: {threads, service_demand, ...}, [{count, service_demand, ...}, ...] or {groups: [...], ...}.
-        profile_name: its name in a store; empty for one written in place.
+        profile_name: its name in a store; empty for an inline profile.
 
     Raises:
-        ConfigError: with the key inside the profile; the caller adds file and place (see `shape.inside`).
+        ConfigError: with the key inside the profile; the caller adds file and place (see `schema.inside`).
     """
     if isinstance(value, list):
         return Profile(_groups(value), profile_name)
@@ -124,7 +140,7 @@ def parse_profile(value: Any, profile_name: str = "") -> Profile:
 
 
 def dump_profile(profile: Profile) -> dict[str, Any]:
-    """Return the mapping that `parse_profile` reads back as this profile, but for its name and provenance."""
+    """Return the mapping that `parse_profile` reads back as this profile, without its name and provenance."""
     given = {key: getattr(profile, key) for key in _WHOLE_JOB}
     data = {key: part for key, part in given.items() if part is not None and part != 0}
     if len(profile.groups) > 1:
@@ -134,7 +150,7 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 
 
 def _dump(value: Any) -> dict[str, Any]:
-    """The fields of a thread group, phase or distribution that differ from their defaults."""
+    """Return the fields of a thread group, phase or distribution that differ from their defaults."""
     given: dict[str, Any] = {}
     for field in fields(value):
         part = getattr(value, field.name)

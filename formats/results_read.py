@@ -1,9 +1,10 @@
-"""Results of a run as they were written, by `results.write_results` or by Batsim itself: jobs.csv, machine_states.csv,
-consumed_energy.csv, and who says what ran there: summary.json, schedule.csv.
+"""Read the results of a run that `results_write` or Batsim wrote.
 
-Rule: only jobs.csv has to be there; what else is there is read, and must be right. Columns go by their names, older
-names of Batsim's included.
-Source: Batsim's documentation, "Output files"; what Batsim 1.4 to 4.2 write.
+They are in jobs.csv, machine_states.csv, consumed_energy.csv, summary.json and schedule.csv.
+
+Rule: only jobs.csv is required; every other file present is read and must be valid. Columns are found by name,
+including Batsim's older names.
+Source: Batsim's documentation, "Output files"; output of Batsim 1.4 to 4.2.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ConfigError
-from ..series.run import DONE, KILLED, REJECTED, STATES, WALLTIME, Energy, Jobs, MachineStates, Run
-from .columns import (
+from ..simulate.errors import ConfigError
+from ..simulate.results.recorded_run import DONE, KILLED, REJECTED, STATES, WALLTIME, Energy, Jobs, MachineStates, Run
+from .csv_columns import (
     Column,
     amounts,
     at_row,
@@ -27,8 +28,7 @@ from .columns import (
     read_columns,
     texts,
 )
-from .documents import parse_json
-from .reading import decode, read_bytes
+from .files import decode, parse_json, read_bytes
 
 Array = npt.NDArray[Any]
 JOBS = "jobs.csv"
@@ -38,47 +38,51 @@ _ALLOCATION = "resources such as 0-3 7"
 
 
 def read_run(path: Path) -> Run:
-    """The run whose results are in a folder, or beside a file NAME_jobs.csv. O(bytes).
+    """Return the run whose results are in a folder, or next to a file NAME_jobs.csv. O(bytes).
 
     Raises:
-        ConfigError: there are no such results, or a file is malformed.
+        ConfigError: no results there, or a malformed file.
         OSError: a file cannot be read.
     """
     file = _jobs_file(path)
     workload, jobs = _jobs(file)
-    about, row = _summary(_beside(file, "summary.json")), _schedule(_beside(file, "schedule.csv"))
-    states, energy = _states(_beside(file, "machine_states.csv")), _energy(_beside(file, "consumed_energy.csv"))
+    about, row = _summary(_sibling(file, "summary.json")), _schedule(_sibling(file, "schedule.csv"))
+    states, energy = _states(_sibling(file, "machine_states.csv")), _energy(_sibling(file, "consumed_energy.csv"))
     size = about["machine"] or (row["nb_computing_machines"] and int(row["nb_computing_machines"]))
     if size is None and states is not None and len(states.counts):
         size = int(states.counts[0].sum())
     used = int(jobs.pieces[:, 1].max()) + 1 if len(jobs.pieces) else 1
     if size is not None and used > size:
         job = jobs.id[jobs.owner[int(jobs.pieces[:, 1].argmax())]]
-        raise ConfigError(str(file), f"job {job}", f"resource {used - 1} of a machine of {size}", f"up to {size - 1}")
+        raise ConfigError(
+            str(file), f"job {job}", f"found resource {used - 1} on a machine of {size}", f"resources 0 to {size - 1}"
+        )
     joules = about["consumed_joules"] if about["consumed_joules"] is not None else row["consumed_joules"]
-    return Run(workload, about["policy"], size or used, size is not None, jobs, states, energy, joules)
+    return Run(workload, about["policy"], size or used, size is not None, jobs, states, energy, joules, about["epoch"])
 
 
 def _jobs_file(path: Path) -> Path:
     if not path.is_dir():
         if path.name.endswith(JOBS):
             return path
-        raise ConfigError(str(path), "", "no such folder" if not path.exists() else "no folder", f"one with {JOBS}")
+        raise ConfigError(
+            str(path), "", "no such folder" if not path.exists() else "not a folder", f"a folder with {JOBS}"
+        )
     found = [path / JOBS] if (path / JOBS).exists() else sorted(path.glob(f"*_{JOBS}"))
     if len(found) != 1:
         many = ", ".join(each.name for each in found[:3]) or f"no {JOBS} in it"
-        raise ConfigError(str(path), "", many, "a folder that `simulate --out` wrote, or one of Batsim's")
+        raise ConfigError(str(path), "", many, "a folder written by `simulate --out` or by Batsim")
     return found[0]
 
 
-def _beside(file: Path, name: str) -> Path | None:
-    """A file of the same run: Batsim puts one prefix before all names."""
+def _sibling(file: Path, name: str) -> Path | None:
+    """Return the path of another file of the run, which shares the prefix of jobs.csv; None if it does not exist."""
     path = file.with_name(file.name.removesuffix(JOBS) + name)
     return path if path.exists() else None
 
 
 def _jobs(path: Path) -> tuple[str, Jobs]:
-    """The workload's name, and its jobs."""
+    """Return the workload's name and its jobs."""
     columns = read_columns(
         path,
         {
@@ -98,9 +102,9 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
     )
     start, finish, counts = columns["start"], columns["finish"], columns["counts"]
     began = ~np.isnan(start)
-    _refuse(path, began & ~(finish >= start), "finish_time", "it is not at or after starting_time", _SECONDS)
-    _refuse(path, began & (counts == 0), _SETS[0], "nothing, and the job ran", _ALLOCATION)
-    ending = _endings(began, columns["success"], columns.get("state"))
+    _refuse(path, began & ~(finish >= start), "finish_time", "before starting_time", _SECONDS)
+    _refuse(path, began & (counts == 0), _SETS[0], "empty, but the job ran", _ALLOCATION)
+    ending = _end_states(began, columns["success"], columns.get("state"))
     owner = np.repeat(np.arange(len(counts)), counts)
     kept = began[owner]
     names = columns.get("workload", np.empty(0, object))
@@ -111,7 +115,7 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
     return str(names[0]) if len(names) else "", jobs
 
 
-def _endings(began: Array, success: Array, state: Array | None) -> Array:
+def _end_states(began: Array, success: Array, state: Array | None) -> Array:
     ending = np.where(success > 0, DONE, KILLED).astype(np.int8)
     if state is not None:
         ending[state == "COMPLETED_WALLTIME_REACHED"] = WALLTIME
@@ -120,10 +124,10 @@ def _endings(began: Array, success: Array, state: Array | None) -> Array:
 
 
 def _summary(path: Path | None) -> dict[str, Any]:
-    """Who ran what, by whoever wrote summary.json."""
+    """Return policy, machine size and energy from summary.json."""
     found = parse_json(decode(read_bytes(path), str(path)), str(path)) if path is not None else {}
     if not isinstance(found, dict):
-        raise ConfigError(str(path), "", "no mapping", "the summary of a run")
+        raise ConfigError(str(path), "", "not a mapping", "the summary of a run")
     policy, machine, joules = found.get("policy", ""), found.get("machine"), found.get("consumed_joules")
     if not isinstance(policy, str):
         raise ConfigError(str(path), "policy", f"found {policy!r}", "text")
@@ -131,11 +135,14 @@ def _summary(path: Path | None) -> dict[str, Any]:
         raise ConfigError(str(path), "machine", f"found {machine!r}", "a number of resources, 1 or more")
     if joules is not None and (type(joules) not in (int, float) or not 0 <= joules < float("inf")):
         raise ConfigError(str(path), "consumed_joules", f"found {joules!r}", "a number, or null")
-    return {"policy": policy, "machine": machine, "consumed_joules": joules}
+    epoch = found.get("epoch")
+    if epoch is not None and (type(epoch) not in (int, float) or not 0 <= epoch < 1e11):
+        raise ConfigError(str(path), "epoch", f"found {epoch!r}", "a Unix time in seconds, or null")
+    return {"policy": policy, "machine": machine, "consumed_joules": joules, "epoch": epoch}
 
 
 def _schedule(path: Path | None) -> dict[str, Any]:
-    """What the row of schedule.csv says."""
+    """Return machine size and energy from schedule.csv."""
     row: dict[str, Any] = {"nb_computing_machines": None, "consumed_joules": None}
     if path is None:
         return row
@@ -151,7 +158,7 @@ def _states(path: Path | None) -> MachineStates | None:
         return None
     counts = {f"nb_{state}": Column((f"nb_{state}",), amounts, "a number of machines") for state in STATES}
     columns = read_columns(path, {"time": Column(("time",), numbers, _SECONDS), **counts})
-    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "it is before the time above", _SECONDS)
+    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
     return MachineStates(columns["time"], np.stack([columns[name] for name in counts], axis=1))
 
 
@@ -160,11 +167,11 @@ def _energy(path: Path | None) -> Energy | None:
         return None
     wanted = {"time": Column(("time",), numbers, _SECONDS), "energy": Column(("energy",), numbers, "joules")}
     columns = read_columns(path, wanted)
-    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "it is before the time above", _SECONDS)
+    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
     return Energy(columns["time"], columns["energy"])
 
 
 def _refuse(path: Path, wrong: Array, key: str, problem: str, allowed: str) -> None:
-    """Raise the error of the first row that is wrong."""
+    """Raise the error of the first wrong row."""
     if wrong.any():
         raise ConfigError(at_row(path, int(wrong.argmax())), key, problem, allowed)

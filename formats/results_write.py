@@ -1,9 +1,10 @@
-"""Results of a replay as Batsim writes them, so that its tools and evalys read them: jobs.csv, schedule.csv, and, where
-it is known what the machine drew, machine_states.csv and consumed_energy.csv; and summary.json, which adds where the
-numbers come from.
+"""Write the results of a replay as Batsim does, for its tools and evalys.
 
-Rule: times keep their full precision; what is not known is an empty field in CSV, null in JSON, never 0. Each file is
-written whole or not at all.
+They are in jobs.csv, schedule.csv and summary.json; with known power also in machine_states.csv and
+consumed_energy.csv.
+
+Rule: times keep their full precision. An unknown value is an empty field in CSV and null in JSON, never 0. Each file is
+written completely or not at all.
 Source: Batsim's documentation, "Output files"; procset's interval sets ("0-3 7").
 """
 
@@ -21,10 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..batch.energy import STATES, Track
-from ..batch.metrics import Summary, failed
-from ..batch.replay import Replayed
-from .writing import write_together
+from ..simulate.replay.energy import STATES, Track
+from ..simulate.replay.metrics import Summary, failed
+from ..simulate.replay.replay import Replayed
+from .atomic_write import write_together
 
 Array = npt.NDArray[Any]
 SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
@@ -40,12 +41,18 @@ def write_results(
     folder: Path, replayed: Replayed, summary: Summary, about: Mapping[str, Any],
     found: Track | None = None, joules: Array | None = None,
 ) -> list[Path]:  # fmt: skip
-    """Write the files into a folder, which is made if missing; returns them. O(jobs + pieces). Raises OSError: then
-    what was there is as before.
+    """Write the result files into a folder and return their paths. O(jobs + pieces).
 
     Args:
-        about: what summary.json says beside the numbers.
-        found, joules: what the machine and each job took, where that is known.
+        folder: created if missing.
+        replayed: the replay.
+        summary: its metrics.
+        about: further keys of summary.json.
+        found: the machine's states and power over time; None = unknown.
+        joules: energy of each job, joules [jobs]; None = unknown.
+
+    Raises:
+        OSError: a file cannot be written; the old files are unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     numbers = asdict(summary)
@@ -65,13 +72,13 @@ def write_results(
 
 
 def machine_states_csv(found: Track) -> str:
-    """How many resources are in which state from each change on."""
+    """Return the number of resources in each state from each change on."""
     names = ("time", *(f"nb_{state}" for state in STATES))
     return _table(names, found.time, *found.counts.T)
 
 
 def energy_csv(found: Track) -> str:
-    """Joules consumed up to each change; watts: then if nothing computed, and since the row before."""
+    """Return the energy up to each change, the least power from there on, and the power since the row before."""
     names = ("time", "energy", "event_type", "wattmin", "epower")
     rows = len(found.time)
     before = np.array(["NA", *found.watts[:-1].tolist()], object)[:rows]
@@ -84,10 +91,11 @@ def _table(names: Iterable[str], *columns: Array) -> str:
 
 
 def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
-    """A line a job, in the order of submission; no walltime is -1, as Batsim has it. O(jobs + pieces).
+    """Return one line a job, in the order of submission; no walltime is written as -1. O(jobs + pieces).
 
     Args:
-        joules: what each took.
+        replayed: the replay.
+        joules: energy of each job, joules [jobs]; None = unknown.
     """
     jobs, rejected = replayed.workload, replayed.rejected.tolist()
     ended, lost = replayed.overran.tolist(), failed(replayed).tolist()
@@ -114,7 +122,7 @@ def jobs_csv(replayed: Replayed, joules: Array | None = None) -> str:
 
 
 def allocations(replayed: Replayed) -> list[str]:
-    """The resources of each job as an interval set ("0-3 7"), "" for none. O(pieces)."""
+    """Return the resources of each job as an interval set ("0-3 7"), "" for none. O(pieces)."""
     first, last = replayed.pieces["first"].tolist(), replayed.pieces["last"].tolist()
     texts = [f"{a}-{b}" if a != b else str(a) for a, b in zip(first, last, strict=True)]
     starts, counts = replayed.piece0.tolist(), replayed.piece_count.tolist()
@@ -133,7 +141,7 @@ def _row_csv(numbers: Mapping[str, Any]) -> str:
 
 
 def _fields(column: Array) -> list[str]:
-    """A CSV field for each row."""
+    """Return a CSV field for each row."""
     if column.dtype != object:
         return [str(value) for value in column.tolist()]
     written = {text: _field(text) for text in set(column.tolist())}
@@ -141,7 +149,7 @@ def _fields(column: Array) -> list[str]:
 
 
 def _field(text: str) -> str:
-    """A CSV field."""
+    """Return a text as a CSV field."""
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([text])
     return out.getvalue()

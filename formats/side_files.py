@@ -1,7 +1,8 @@
-"""Files without which another cannot be read: usage traces of Batsim's workloads, and their ranks; the types of nodes
-and processors beside IRMaSim's platforms.
+"""Find the files that another file needs.
 
-Rule: told are those that can be read; what is wrong with the others is for who reads the workload or platform to say.
+They are usage traces and ranks of Batsim workloads, and type libraries of IRMaSim platforms.
+
+Rule: only readable files are listed; errors in the others are left to the reader of the workload or platform.
 """
 
 from __future__ import annotations
@@ -11,35 +12,33 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
-from .batsim_profiles import UsageTrace
-from .batsim_traces import rank_names
-from .batsim_types import parse_profile
-from .documents import parse_json
-from .irmasim import LIBRARY, is_irmasim
-from .machines import is_xml
-from .reading import decode, parse_document, read_bytes, unpacked
+from ..simulate.errors import ConfigError
+from .batsim.profiles import UsageTrace, parse_profile, rank_names
+from .files import decode, is_file, is_xml, parse_document, parse_json, read_bytes, unpacked
+from .irmasim import LIBRARY, is_irmasim_platform
 from .workloads import format_of
 
 
-def beside_workload(path: Path) -> tuple[str, ...]:
-    """Names of these files, each once, relative to the folder of the workload where they are so. O(bytes).
+def files_of_workload(path: Path) -> tuple[str, ...]:
+    """Return the names of the files that a workload needs, without duplicates. O(bytes).
+
+    Names are relative to the folder of the workload where they are so in the file.
 
     Raises:
         OSError: the workload cannot be read.
     """
     names = dict.fromkeys(name for trace in _traces(path) for name in _named(path.parent, trace))
-    return tuple(name for name in names if _is_file(path.parent / name))
+    return tuple(name for name in names if is_file(path.parent / name))
 
 
-def beside_machine(path: Path) -> tuple[str, ...]:
-    """Names of these files, in the folder of the machine's. O(bytes)."""
+def files_of_machine(path: Path) -> tuple[str, ...]:
+    """Return the names of the files that a machine file needs, relative to its folder. O(bytes)."""
     data = dict[str, Any]()
     with suppress(ConfigError):
         text = read_bytes(path)
         data = {} if is_xml(text) else parse_document(decode(text, str(path)), str(path))
-    names = LIBRARY.values() if is_irmasim(data) else ()
-    return tuple(name for name in names if _is_file(path.parent / name))
+    names = LIBRARY.values() if is_irmasim_platform(data) else ()
+    return tuple(name for name in names if is_file(path.parent / name))
 
 
 def _traces(path: Path) -> Iterator[str]:
@@ -61,10 +60,3 @@ def _named(folder: Path, trace: str) -> Iterator[str]:
     with suppress(ConfigError):
         for rank in rank_names(folder / trace):
             yield str(Path(trace).parent / rank)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long, say
-        return False

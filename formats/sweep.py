@@ -1,8 +1,7 @@
-"""The sweep file (schema pilotfish/sweep/v1): workloads, machines, policies and seeds, of which each combination is a
-run.
+"""The sweep file (schema pilotfish/sweep/v1): workloads, machines, policies and seeds; each combination is a run.
 
-Rule: what comes out of here can be run as far as the file alone tells: names are files, policies have the options that
-are given, nothing is there twice; what is wrong is refused with the key named.
+Rule: a sweep that is read here can run as far as the file alone shows: names are files, policies have the given
+options, nothing is listed twice. Errors name the key.
 """
 
 from __future__ import annotations
@@ -14,15 +13,28 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..batch.own import is_own, parse_own
-from ..batch.pairs import Contending
-from ..batch.select import Select
-from ..batch.spec import parse, text_of
-from ..errors import ConfigError
-from ..sweep.grid import AS_TRACED, Chosen, Site, Sweep, Trace
-from .reading import check_schema, read_document
-from .shape import Convert, build, from_source, inside, keyed, listed, mapping, number, shown, text, whole, word
-from .units import bad, found
+from ..simulate.errors import ConfigError
+from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.select import Select
+from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
+from .files import check_schema, is_file, read_document
+from .schema import (
+    Convert,
+    bad,
+    build,
+    flag,
+    found,
+    from_source,
+    inside,
+    keyed,
+    listed,
+    mapping,
+    number,
+    shown,
+    text,
+    whole,
+    word,
+)
 
 MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64
@@ -36,15 +48,15 @@ _WORKLOAD: dict[str, Convert[Any]] = {
     "min_size": whole(1, _MOST_PROCESSORS),
     "max_size": whole(1, _MOST_PROCESSORS),
     "load": lambda value: _each_once(listed(_LOAD, least=1)(value)) if isinstance(value, list) else (_LOAD(value),),
-    "skip_invalid": lambda value: _truth(value),
+    "skip_invalid": flag,
 }
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Return the sweep in a YAML or JSON file; names of files in it are relative to its folder.
+    """Return the sweep in a YAML or JSON file; file names in it are relative to its folder.
 
     Raises:
-        ConfigError: naming the key, what was found and what is allowed.
+        ConfigError: names the key, what was found and what is allowed.
     """
     data = check_schema(read_document(path), "sweep", str(path))
     return from_source(str(path), _sweep, data, str(path))
@@ -63,7 +75,7 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
     sweep = Sweep(source, **parts)
     _refuse_alike(sweep)
     if len(sweep) > MOST_RUNS:
-        raise bad(f"makes {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
+        raise bad(f"the sweep has {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
     return sweep
 
 
@@ -79,7 +91,7 @@ def _traces(value: Any, folder: Path) -> tuple[Trace, ...]:
 
 
 def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
-    """The files that a name or pattern stands for, with what is asked of them."""
+    """Return the traces that a file name or pattern stands for, with their selection of jobs."""
     if not isinstance(value, dict):
         return [Trace(name, key) for name in _files(value, folder)]
     given: dict[str, Any] = build(dict, _WORKLOAD, value, ("file",))
@@ -92,33 +104,24 @@ def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
         if least is not None and most is not None and (most < least or (most == least and high == "until")):
             raise bad(found(most), f"{'more than' if high == 'until' else 'at least'} {low}, {least:g}", key=high)
     names = inside("file", _files, given["file"], folder)
-    return [
-        Trace(name, key, chosen, given.get("load", (1.0,)), given.get("skip_invalid", False)) for name in names
-    ]
+    return [Trace(name, key, chosen, given.get("load", (1.0,)), given.get("skip_invalid", False)) for name in names]
 
 
 def _files(value: Any, folder: Path) -> list[str]:
-    """The names of files, in order; a pattern stands for all it fits."""
+    """Return file names in order; a pattern stands for all files that match it."""
     name = text(value)
-    if has_magic(name) and not _is_file(folder / name):
-        names = sorted(text(one) for one in glob(name, root_dir=folder, recursive=True) if _is_file(folder / one))
+    if has_magic(name) and not is_file(folder / name):
+        names = sorted(text(one) for one in glob(name, root_dir=folder, recursive=True) if is_file(folder / one))
         if not names:
-            raise bad(found(name), "a pattern that some file fits; it is relative to the folder of this file")
+            raise bad(found(name), "a pattern that matches a file; it is relative to the folder of this file")
         return names
     return [_file(name, folder)]
 
 
 def _file(name: str, folder: Path) -> str:
-    if not _is_file(folder / name):
-        raise bad(f"no such file: {shown(name)}", "a file; its name is relative to the folder of this one")
+    if not is_file(folder / name):
+        raise bad(f"no such file: {shown(name)}", "a file name, relative to the folder of this file")
     return name
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long, say
-        return False
 
 
 def _machine(value: Any, folder: Path) -> int | Site:
@@ -142,12 +145,12 @@ def _resource(value: Any) -> str:
 
 
 def _refuse_alike(sweep: Sweep) -> None:
-    """Policies that choose among the cores of nodes need such. Raises ConfigError."""
+    """Raise ConfigError if a policy that chooses among the cores of nodes has a machine without nodes."""
     choosing = [policy for policy in sweep.policies if isinstance(policy, Contending)]
     alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
     if choosing and alike:
-        what = f"{text_of(choosing[0])} chooses among the cores of nodes; {shown(alike[0] or AS_TRACED)} has none"
-        raise bad(what, "files, for their cores", key="machines")
+        what = f"{text_of(choosing[0])} chooses among cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
+        raise bad(what, "cluster files, with their cores as resources", key="machines")
 
 
 def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
@@ -157,7 +160,7 @@ def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
 
 
 def _policies_of(value: Any, folder: Path) -> list[Chosen]:
-    """One policy as `--policy` takes it, or all combinations of what a mapping lists for each option."""
+    """Return one policy written as for `--policy`, or all combinations of the options that a mapping lists."""
     if isinstance(value, str):
         return [_policy(value, folder)]
     if not isinstance(value, dict):
@@ -178,14 +181,17 @@ def _policies_of(value: Any, folder: Path) -> list[Chosen]:
 
 
 def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
-    """The policy of a SPEC, and of more options of its last part."""
+    """Return the policy of a SPEC; `more` are further options of its last part."""
     try:
-        if is_own(spec):
-            own = parse_own(spec)
+        if is_python_policy(spec):
+            own = parse_python_policy(spec)
             if not own.is_file:
-                raise bad(found(spec), "./file.py:Class, of one's own policies; a module is not known by its content")
+                raise bad(
+                    found(spec),
+                    "./file.py:Class for a policy of your own (a sweep hashes its file)",
+                )
             _file(own.where, folder)
-            return parse_own(spec + ("," if own.options else ":") + ",".join(more)) if more else own
+            return parse_python_policy(spec + ("," if own.options else ":") + ",".join(more)) if more else own
         last = spec.rpartition("+")[2]
         return parse(spec + ("," if ":" in last else ":") + ",".join(more) if more else spec)
     except ConfigError as error:
@@ -193,24 +199,18 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
-    """These, or as many as a number says, from 0 on."""
+    """Return the listed seeds, or 0 to N - 1 for a number N."""
     if isinstance(value, list):
         return _each_once(listed(_SEED, least=1)(value))
     return tuple(range(whole(1, MOST_RUNS)(value)))
 
 
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise bad(found(value), "true, false")
-    return value
-
-
 def _each_once(values: Iterable[Any], names: Iterable[Hashable] = ()) -> tuple[Any, ...]:
-    """The values. Raises ConfigError: one is there twice."""
+    """Return the values as a tuple. Raises ConfigError if one appears twice."""
     values = tuple(values)
     seen = set[Hashable]()
     for value, name in zip(values, tuple(names) or values, strict=True):
         if value in seen:
-            raise bad(f"{shown(name)} is there twice", "each once")
+            raise bad(f"{shown(name)} is given twice", "each once")
         seen.add(value)
     return values

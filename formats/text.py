@@ -1,6 +1,6 @@
-"""Text for a person: names made harmless, fitted to a number of terminal cells, and numbers with their units.
+"""Text for terminals: escape names, fit text to terminal cells, and format numbers with units.
 
-Rule: no byte of a name that a user chose reaches a terminal or a file before `clean` has seen it.
+Rule: a name that a user chose reaches a terminal or a file only through `clean`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def clean(text: str, *, ascii_only: bool = False) -> str:
-    r"""Return `text` with every character that could steer a terminal written as an escape (`\x1b`).
+    r"""Return `text` with each character that could control a terminal written as an escape (`\x1b`).
 
     Args:
-        text: anything, also with lone surrogates.
-        ascii_only: escape what is not ASCII as well, for an encoding that cannot carry it.
+        text: any text, also with lone surrogates.
+        ascii_only: also escape characters outside ASCII, for encodings without them.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -35,7 +35,7 @@ def _escape(character: str) -> str:
 
 
 def width(text: str) -> int:
-    """Cells that `text` takes in a terminal."""
+    """Return the number of terminal cells that `text` takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -44,9 +44,14 @@ def width(text: str) -> int:
 
 
 def fit(text: str, cells: int, *, ascii_only: bool = False) -> str:
-    """Shorten `text` to at most `cells` cells, keeping its beginning and its end: `individuals_..._0023`.
+    """Shorten `text` to at most `cells` cells and keep its beginning and end: `individuals_..._0023`.
 
     The end is kept because names in a workflow mostly differ there.
+
+    Args:
+        text: any text.
+        cells: width in terminal cells, 0 or more.
+        ascii_only: mark the gap with ~ instead of an ellipsis.
     """
     if width(text) <= cells:
         return text
@@ -65,7 +70,13 @@ def _head(text: str, cells: int) -> str:
 
 
 def broken(text: str, cells: int, *, ascii_only: bool = False) -> list[str]:
-    """Lines of `cells` cells at most: `text` is broken behind + and , where it can be; a longer piece is fitted."""
+    """Break `text` into lines of at most `cells` cells.
+
+    Args:
+        text: broken after + and `, `; a longer piece is shortened by `fit`.
+        cells: width in terminal cells.
+        ascii_only: see `fit`.
+    """
     lines = [""]
     for piece in re.split(r"(?<=[+,])(?! )|(?<=, )", text):
         if lines[-1] and width(lines[-1] + piece.rstrip()) > cells:
@@ -75,18 +86,18 @@ def broken(text: str, cells: int, *, ascii_only: bool = False) -> list[str]:
 
 
 def pad(text: str, cells: int, *, ascii_only: bool = False) -> str:
-    """Fit `text` and fill it up with blanks to exactly `cells` cells."""
+    """Fit `text` and fill it with blanks to exactly `cells` cells."""
     text = fit(text, cells, ascii_only=ascii_only)
     return text + " " * (cells - width(text))
 
 
 def decimals(largest: float) -> int:
-    """Decimals with which times up to `largest` seconds are worth printing."""
+    """Return the number of decimals for times up to `largest` seconds."""
     return 3 if largest < 10 else 2 if largest < 100 else 1 if largest < 10_000 else 0
 
 
 def seconds(value: float, places: int | None = None) -> str:
-    """`12.5 s`; from an hour on without a fixed number of places also as `2:05:00`."""
+    """Format seconds as `12.5 s`; from an hour on, without fixed `places`, also as `(2:05:00)`."""
     text = f"{value:,.{decimals(value) if places is None else places}f} s"
     if places is None and 3600 <= value < math.inf:
         hours, rest = divmod(round(value), 3600)
@@ -95,14 +106,14 @@ def seconds(value: float, places: int | None = None) -> str:
 
 
 def duration(value: float) -> str:
-    """A short duration in its own unit: `85 us`, `2.1 ms`, `3.40 s`."""
+    """Format a short duration in its own unit: `85 us`, `2.1 ms`, `3.40 s`."""
     if value < 1e-3:
         return f"{value * 1e6:.0f} us"
     return f"{value * 1e3:.{0 if value >= 0.01 else 1}f} ms" if value < 1 else f"{value:.2f} s"
 
 
 def joules(value: float) -> str:
-    """An energy with three digits and its prefix: `56.8 kJ`."""
+    """Format an energy with three digits and a prefix: `56.8 kJ`."""
     units = ((1.0, "J"), (1e3, "kJ"), (1e6, "MJ"), (1e9, "GJ"))
     factor, unit = next((pair for pair in reversed(units) if value >= pair[0] * 0.9995), units[0])
     scaled = value / factor
@@ -110,16 +121,16 @@ def joules(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """`0.074` as `7 %`, with a decimal below 10 %."""
+    """Format a ratio as a percentage, with a decimal below 10 %: 0.174 as `17 %`."""
     share = ratio * 100
     return f"{share:.0f} %" if abs(share) >= 9.95 or share == 0 else f"{share:.1f} %"
 
 
 def times(ratio: float) -> str:
-    """A ratio with two digits: `3.1x`, `25x`."""
+    """Format a ratio with two digits: `3.1x`, `25x`."""
     return f"{ratio:,.{1 if ratio < 9.95 else 0}f}x"
 
 
 def count(number: int, noun: str) -> str:
-    """`1 job`, `1,000 jobs`."""
+    """Format a count with its noun: `1 job`, `1,000 jobs`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

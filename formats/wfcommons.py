@@ -1,29 +1,28 @@
-"""WfCommons WfFormat instances, versions 1.0 to 1.6, as workflows.
+"""WfCommons WfFormat: read instances of versions 1.0 to 1.6; write version 1.5.
 
-Rule: a trace is read for what it says of its tasks: who waits for whom, cores, time, CPU use, memory. Keys
-that the format does not have are left alone, as its documentation says. Source: the schema and migration
-tool of github.com/wfcommons/WfFormat. Up to 1.3 `runtime` in s, `memory` in kB; 1.4 runtimeInSeconds,
-memoryInBytes; 1.5 splits specification from execution and refers to tasks by id (before: by name); 1.6 adds
-optional metrics.
+Rule: a task keeps its dependencies, cores, run time, CPU use and memory; unknown keys are ignored, as the format's
+documentation says. What is written reads back as the same tasks, to the last bit, one task a line. The format requires
+a date and a makespan: the epoch stands for an unknown date, the critical path for the makespan.
+Source: the schema and migration tool of github.com/wfcommons/WfFormat. Up to 1.3 `runtime` is in s and `memory` in kB;
+1.4 has runtimeInSeconds and memoryInBytes; 1.5 splits specification from execution and refers to tasks by id (before:
+by name); 1.6 adds optional metrics.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
-from ..workload import LONGEST
-from .shape import from_source, inside, listed, mapping, name, number, shown
-from .tasks import Task, Tasks
-from .units import LARGEST, bad, found
-from .workflow import Interned, checked
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ..simulate.model.workload import LONGEST
+from .schema import LARGEST, bad, found, from_source, inside, listed, mapping, name, number, plain, shown
+from .workflow_tasks import TINY_S, ProfilePool, Task, Tasks, check_graph, earliest
 
 VERSIONS = "1.0 to 1.6"
-#: Demand given to a task whose recorded run time is zero, seconds; and the least utilisation.
-TINY_S = 1e-6
+#: The least utilisation of a task.
 LEAST_UTILISATION = 1e-3
 _TRACE = Provenance("measured", note="a WfFormat trace")
 _positive = number(0, LARGEST)
@@ -34,38 +33,38 @@ _items = listed(mapping)
 def parse_wfcommons(data: dict[str, Any], source: str) -> Workflow:
     """Return the workflow of a WfFormat instance. O(tasks + dependencies).
 
-    Threads are the task's cores (one where not recorded), utilisation its average CPU use over them, service
-    demand what that share of the run time comes to; memory bandwidth is not in the format and taken as 0.
+    Threads are the task's cores (1 if not recorded), utilisation is its average CPU use over them, and service demand
+    is that share of its run time. The format records no memory bandwidth; it is taken as 0.
 
     Args:
         data: the JSON document.
         source: the file's name, for messages.
 
     Raises:
-        ConfigError: no tasks, or a number that is none; the key is named.
+        ConfigError: no tasks, or an invalid number; the key is named.
         InvalidJobError: a duplicate task, an unknown parent or child, or a cycle.
     """
-    return checked(from_source(source, _Reader(source).workflow, data))
+    return check_graph(from_source(source, _Reader(source).workflow, data))
 
 
 def wfcommons_tasks(data: dict[str, Any], source: str) -> Tasks:
-    """The tasks of a WfFormat instance as they are recorded. Raises as `parse_wfcommons`."""
+    """Return the tasks of a WfFormat instance as recorded; arguments and errors as in `parse_wfcommons`."""
     found = from_source(source, _Reader(source).tasks, data)
-    checked(found.graph())
+    check_graph(found.graph())
     return found
 
 
 class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.interned = Interned()
+        self.interned = ProfilePool()
         self.counts = dict.fromkeys(("default", "zero", "clipped"), 0)
         self.version, self.execution = "", dict[str, Any]()
 
     def workflow(self, data: dict[str, Any]) -> Workflow:
         given = self.tasks(data)
         jobs = tuple(Job(task.id, self.profile(task), task.after, memory=task.memory) for task in given.tasks)
-        return Workflow(given.name, jobs, self.source, (*self.warnings(), *_speeds(self.execution)))
+        return Workflow(given.name, jobs, self.source, (*self.warnings(), *_speed_warnings(self.execution)))
 
     def tasks(self, data: dict[str, Any]) -> Tasks:
         self.version = _version(data.get("schemaVersion"))
@@ -88,7 +87,7 @@ class _Reader:
         title = data.get("name")
         label = title.replace("/", "-").strip() if isinstance(title, str) else ""
         label = label if 0 < len(label) <= 255 and label.isprintable() else "workflow"
-        return Tasks(label, tuple(found), self.source, _beside(tasks, runs))
+        return Tasks(label, tuple(found), self.source, _extras(tasks, runs))
 
     def profile(self, task: Task) -> Profile:
         if task.time is None:
@@ -104,18 +103,18 @@ class _Reader:
         return self.interned.one(Profile((group,), provenance=_TRACE))
 
     def warnings(self) -> Iterator[str]:
-        yield f"WfFormat {self.version} records no memory bandwidth: taken as 0, no memory contention is foreseen"
+        yield f"WfFormat {self.version} records no memory bandwidth: taken as 0, so no memory contention is forecast"
         if count := self.counts["default"]:
             assumed = DEFAULT_PROFILE.provenance.note
-            yield f"{count} of the tasks have no recorded run time and rest on the default ({assumed})"
+            yield f"{count} of the tasks have no recorded run time and are planned with the default ({assumed})"
         if count := self.counts["zero"]:
             yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
         if count := self.counts["clipped"]:
             yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
 
 
-def _task(identity: str, said: dict[str, Any], run: dict[str, Any], after: tuple[str, ...]) -> Task:
-    memory, program = 0.0, said.get("name")
+def _task(identity: str, specified: dict[str, Any], run: dict[str, Any], after: tuple[str, ...]) -> Task:
+    memory, program = 0.0, specified.get("name")
     if run.get("memoryInBytes") is not None:
         memory = inside("memoryInBytes", _positive, run["memoryInBytes"])
     elif run.get("memory") is not None:
@@ -131,7 +130,7 @@ def _task(identity: str, said: dict[str, Any], run: dict[str, Any], after: tuple
     return Task(identity, time, after, math.ceil(cores), busy, memory, name=label)
 
 
-def _beside(tasks: tuple[dict[str, Any], ...], runs: dict[str, dict[str, Any]]) -> dict[str, int]:
+def _extras(tasks: tuple[dict[str, Any], ...], runs: dict[str, dict[str, Any]]) -> dict[str, int]:
     """What else it says, of how many tasks."""
     keys = ("files", "inputFiles", "outputFiles")
     return {
@@ -144,20 +143,17 @@ def _version(value: Any) -> str:
     text = str(value) if isinstance(value, float) else value
     if text is not None and (not isinstance(text, str) or not re.fullmatch(r"1\.[0-9]{1,3}", text)):
         raise bad(found(value), f"a WfFormat version, {VERSIONS}", key="schemaVersion")
-    return text or "(of no stated version)"
+    return text or "(version not stated)"
 
 
 def _identities(tasks: tuple[dict[str, Any], ...], by_id: bool) -> list[str]:
-    """The job id of each task: its id from 1.5 on; before, its name, made unique where several share it."""
+    """Return the job id of each task: its id from 1.5 on, before that its name, made unique where tasks share it."""
     if by_id:
         return [inside(f"[{i}].id", name, task.get("id", task.get("name"))) for i, task in enumerate(tasks)]
     names = [inside(f"[{i}].name", name, task.get("name", task.get("id"))) for i, task in enumerate(tasks)]
     if len(set(names)) == len(names):
         return names
-    return [
-        f"{label}_{shown(task.get('id', i))}"
-        for i, (label, task) in enumerate(zip(names, tasks, strict=True))
-    ]
+    return [f"{label}_{shown(task.get('id', i))}" for i, (label, task) in enumerate(zip(names, tasks, strict=True))]
 
 
 def _runs(execution: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -165,12 +161,8 @@ def _runs(execution: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _dependencies(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, dict[str, None]]:
-    """Who waits for whom, from `parents` and `children` (either end may have declared it); in order."""
-    known = {
-        str(task.get(key)): identity
-        for key in ("name", "id")
-        for task, identity in zip(tasks, ids, strict=True)
-    }
+    """Return the predecessors of each task, in order, from `parents` and `children` (either may declare an edge)."""
+    known = {str(task.get(key)): identity for key in ("name", "id") for task, identity in zip(tasks, ids, strict=True)}
     known |= {identity: identity for identity in ids}
     after: dict[str, dict[str, None]] = {identity: {} for identity in ids}
     for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
@@ -179,14 +171,14 @@ def _dependencies(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str
         for position, child in enumerate(inside(f"[{i}].children", listed(name), task.get("children") or [])):
             if child not in known:
                 raise bad(
-                    f"{child!r} is not a task here", "ids of its tasks", key=f"[{i}].children[{position}]"
+                    f"{child!r} is not a task of this file", "ids of its tasks", key=f"[{i}].children[{position}]"
                 )
             after[known[child]][identity] = None
     return after if any(after.values()) else _by_files(tasks, ids)
 
 
 def _by_files(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, dict[str, None]]:
-    """Who waits for whom where no task declares it: who reads a file waits for who writes it (up to 1.4)."""
+    """Return the predecessors of each task if none declares any: readers of a file follow its writer (up to 1.4)."""
     writers: dict[str, str] = {}
     reads: list[tuple[str, str]] = []
     for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
@@ -202,7 +194,7 @@ def _by_files(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, di
     return after
 
 
-def _speeds(execution: dict[str, Any]) -> Iterator[str]:
+def _speed_warnings(execution: dict[str, Any]) -> Iterator[str]:
     speeds: set[float] = set()
     machines = execution.get("machines")
     for machine in machines if isinstance(machines, list) else []:
@@ -213,3 +205,46 @@ def _speeds(execution: dict[str, Any]) -> Iterator[str]:
     if speeds:
         listing = ", ".join(f"{speed:g}" for speed in sorted(speeds)[:5])
         yield f"run times were recorded on machines of {listing} MHz and are not rescaled"
+
+
+_UNKNOWN_DATE = "1970-01-01T00:00:00+00:00"
+
+
+def dump_wfcommons(given: Tasks, note: str) -> str:
+    """Return the text of an instance. O(tasks + dependencies).
+
+    Args:
+        given: the tasks to write.
+        note: the description of the instance.
+    """
+    children: dict[str, list[str]] = {task.id: [] for task in given.tasks}
+    for task in given.tasks:
+        for before in dict.fromkeys(task.after):
+            children[before].append(task.id)
+    specified = [_specified(task, children[task.id]) for task in given.tasks]
+    executed = [_executed(task) for task in given.tasks if task.time is not None]
+    head = {"name": given.name, "description": note, "schemaVersion": "1.5"}
+    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
+    body = f'"specification": {{"tasks": [\n{_lines(specified)}\n], "files": []}}'
+    if executed:
+        makespan = json.dumps(plain(max(end for _, end in earliest(given.tasks))))
+        body += f',\n"execution": {{"makespanInSeconds": {makespan}, "executedAt": "{_UNKNOWN_DATE}", "tasks": [\n'
+        body += f"{_lines(executed)}\n]}}"
+    return f'{{\n{text},\n"workflow": {{\n{body}\n}}\n}}\n'
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return ",\n".join(map(json.dumps, rows))
+
+
+def _specified(task: Task, children: list[str]) -> dict[str, Any]:
+    return {"name": task.name or task.id, "id": task.id, "parents": [*dict.fromkeys(task.after)], "children": children}
+
+
+def _executed(task: Task) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": task.id, "runtimeInSeconds": plain(task.time or 0.0), "coreCount": task.cores}
+    if task.busy is not None:
+        row["avgCPU"] = plain(task.busy)
+    if task.memory:
+        row["memoryInBytes"] = plain(task.memory)
+    return row

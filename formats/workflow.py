@@ -1,25 +1,31 @@
-"""The workflow file (schema pilotfish/workflow/v1), and the one reader of workflows of every kind.
+"""Read workflows of every kind; read and write the workflow file (schema pilotfish/workflow/v1).
 
-Rule: a Workflow that comes out of here can be planned: its graph is sound, its profiles are known, and
-profiles that are equal are one object.
+Rule: a workflow that is read here can be planned: its graph is sound, its profiles are known, and equal profiles are
+one object. What is written reads back as the same jobs, to the last bit; profiles are written inline, without their
+names and provenance. Text is quoted wherever YAML could read it as something else.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ..errors import ConfigError, InvariantError
-from ..job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
-from .profile import parse_profile
-from .reading import check_schema, decode, parse_document, read_bytes, unpacked
-from .shape import (
+from ..simulate.errors import ConfigError
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
+from .files import check_schema, decode, is_xml, parse_document, read_bytes, unpacked
+from .plausible import job_doubts
+from .profile import dump_profile
+from .schema import (
+    Collector,
     Convert,
     above_zero,
+    bad,
     build,
     choice,
+    found,
     from_source,
     inside,
     keyed,
@@ -27,33 +33,40 @@ from .shape import (
     mapping,
     name,
     nearest,
+    parse_duration,
+    parse_size,
     shown,
     text,
     whole,
     word,
 )
-from .tasks import Tasks, tasks_of
-from .units import bad, found, parse_duration, parse_size
+from .workflow_tasks import ProfilePool, Tasks, check_graph, default_warning, tasks_of
 
 Profiles = Callable[[str], Profile | None]
 KINDS = "a workflow of pilotfish (schema: pilotfish/workflow/v1), WfCommons WfFormat JSON, or Pegasus DAX XML"
+#: Words of other workflow managers and of Slurm -> the key of a job that they mean.
+_ALIASES = dict.fromkeys(("depends_on", "dependencies", "dependency", "needs", "requires", "parents"), "after")
+_ALIASES |= dict.fromkeys(("cmd", "run", "script", "exec", "executable"), "command")
+_ALIASES |= dict.fromkeys(("time", "time_limit", "timelimit", "timeout"), "walltime")
+_ALIASES |= dict.fromkeys(("mem", "ram"), "memory") | dict.fromkeys(("env", "variables"), "environment")
+_ALIASES |= dict.fromkeys(("cwd", "chdir", "workdir", "working_directory", "dir"), "directory")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflow:
-    """Return the workflow in a file; its kind is told by its content.
+    """Return the workflow in a file; its kind follows from its content.
 
     Args:
-        path: YAML or JSON of ours, WfFormat JSON, or Pegasus DAX; also packed by gzip.
+        path: our YAML or JSON, WfCommons WfFormat JSON, or Pegasus DAX; may be gzipped.
         profiles: profile name -> profile or None; with a method `names()`, errors suggest near matches.
 
     Raises:
-        ConfigError: the file is unreadable or wrong; file and key are named.
+        ConfigError: the file is unreadable or wrong; names file and key.
         InvalidJobError: a duplicate job, an unknown dependency or a cycle.
     """
     source = str(path)
     data = unpacked(read_bytes(path), source)
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
+    if is_xml(data):
         from .dax import parse_dax
 
         return parse_dax(data, source)
@@ -68,10 +81,10 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
 
 
 def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
-    """Return the tasks of a workflow as its file records them; see `read_workflow`."""
+    """Return the tasks of a workflow as its file records them; arguments and errors as in `read_workflow`."""
     source = str(path)
     data = unpacked(read_bytes(path), source)
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<":
+    if is_xml(data):
         from .dax import dax_tasks
 
         return dax_tasks(data, source)
@@ -79,7 +92,7 @@ def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
 
 
 def document_tasks(document: dict[str, Any], source: str, profiles: Profiles | None = None) -> Tasks:
-    """The same, of what is in a file of WfFormat, or of ours."""
+    """Return the tasks of a document in WfFormat or in our own; arguments and errors as in `parse_workflow`."""
     if "workflow" in document and "schema" not in document:
         from .wfcommons import wfcommons_tasks
 
@@ -88,7 +101,7 @@ def document_tasks(document: dict[str, Any], source: str, profiles: Profiles | N
 
 
 def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None = None) -> Workflow:
-    """Return the workflow that a mapping describes (formats: workflow). O(jobs + dependencies).
+    """Return the workflow that a mapping describes. O(jobs + dependencies).
 
     Args:
         data: as read from the file, `schema` included.
@@ -96,64 +109,38 @@ def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None 
         profiles: see `read_workflow`.
 
     Raises:
-        ConfigError: naming the key, what was found and what is allowed.
+        ConfigError: names the key, what was found and what is allowed.
         InvalidJobError: see `read_workflow`.
     """
-    return checked(from_source(source, _workflow, check_schema(data, "workflow", source), source, profiles))
+    return check_graph(from_source(source, _workflow, check_schema(data, "workflow", source), source, profiles))
 
 
 def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> Workflow:
     reader = _Jobs(profiles)
     parts: dict[str, Any] = build(dict, {"name": workflow_name, "jobs": reader.jobs}, data, ("jobs",))
     warnings = default_warning(reader.unknown) if reader.unknown else ()
+    warnings += job_doubts(reader.bare_memory, reader.bare_walltime)
     return Workflow(parts.get("name", "workflow"), parts["jobs"], source, warnings)
 
 
-def default_warning(jobs: list[str]) -> tuple[str, ...]:
-    """Say which jobs rest on the default profile."""
-    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
-    assumed = DEFAULT_PROFILE.provenance.note
-    return (f"{len(jobs)} of the jobs have no profile and rest on the default ({assumed}): {some}",)
-
-
 def workflow_name(value: Any) -> str:
-    """A name without '/', which parts workflow from job in a key."""
+    """Return a name without '/', which separates workflow and job in a key. Raises ConfigError."""
     given = name(value)
     if "/" in given:
         raise bad(found(given), "a name without '/'")
     return given
 
 
-class Interned:
-    """Makes equal profiles one object, and remembers what it has parsed."""
-
-    def __init__(self) -> None:
-        self.parsed: dict[str, Profile] = {}
-        self.equal: dict[Profile, Profile] = {}
-
-    def parse(self, value: Any) -> Profile:
-        """The profile of a mapping or list; each spelling is validated once."""
-        try:
-            spelling = repr(value)
-        except RecursionError:
-            raise bad("nested too deep", "a profile") from None
-        if spelling not in self.parsed:
-            self.parsed[spelling] = self.one(parse_profile(value))
-        return self.parsed[spelling]
-
-    def one(self, profile: Profile) -> Profile:
-        """The first profile seen that equals this one."""
-        return self.equal.setdefault(profile, profile)
-
-
 class _Jobs:
-    """Reads the jobs of one file."""
+    """Read the jobs of one file."""
 
     def __init__(self, profiles: Profiles | None) -> None:
         self.profiles = profiles
-        self.interned = Interned()
+        self.interned = ProfilePool()
         self.named: dict[str, Profile] = {}
         self.unknown: list[str] = []
+        self.bare_memory: dict[str, float] = {}
+        self.bare_walltime: dict[str, float] = {}
         self.table: dict[str, Convert[Any]] = {
             "after": _after,
             "profile": self.profile,
@@ -169,10 +156,16 @@ class _Jobs:
     def jobs(self, value: Any) -> tuple[Job, ...]:
         if not mapping(value):
             raise bad(found(value), "at least one job")
-        return tuple(inside(shown(key), self.job, key, part) for key, part in value.items())
+        wrong = Collector()
+        jobs = [wrong.read(shown(key), self.job, key, part) for key, part in value.items()]
+        wrong.check()
+        return tuple(cast("list[Job]", jobs))
 
     def job(self, key: str, value: Any) -> Job:
-        data, identity = keyed(value, self.table), name(key)
+        data, identity = keyed(value, self.table, aliases=_ALIASES), name(key)
+        for key, bare in (("memory", self.bare_memory), ("walltime", self.bare_walltime)):
+            if type(number := data.get(key)) is int:  # a file that a program wrote has floats
+                bare[identity] = number
         if "profile" in data:
             return build(Job, self.table, data, id=identity)
         if "command" not in data:
@@ -215,7 +208,7 @@ def _command(value: Any) -> tuple[str, ...]:
 def _environment(value: Any) -> tuple[tuple[str, str], ...]:
     for key in mapping(value):
         if not _VARIABLE.fullmatch(key):
-            raise bad("not the name of a variable", "letters, digits and '_'", key=shown(key))
+            raise bad("not a variable name", "letters, digits and '_', not starting with a digit", key=shown(key))
     return tuple((key, inside(key, word, part)) for key, part in value.items())
 
 
@@ -225,25 +218,51 @@ def _directory(value: Any) -> str:
     return str(value)
 
 
-def checked(workflow: Workflow) -> Workflow:
-    """Return `workflow` if its graph is sound. O(jobs + dependencies), without importing a graph library.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+#: Words that other YAML readers take for a boolean or null.
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+#: Keys of a job in the order in which they are written; its other fields belong to resource managers.
+_KEYS = ("after", "nodes", "memory", "walltime", "command", "environment", "directory", "wait")
 
-    Raises:
-        InvalidJobError: a duplicate job, an unknown dependency or a cycle.
+
+def dump_workflow(workflow: Workflow, notes: tuple[str, ...] = ()) -> str:
+    """Return the text of a workflow file. O(jobs + dependencies).
+
+    Args:
+        workflow: the workflow to write.
+        notes: comment lines at the top.
     """
-    waits = {job.id: len(set(job.after)) for job in workflow.jobs}
-    followers: dict[str, list[str]] = {identity: [] for identity in waits}
-    sound = bool(waits) and len(waits) == len(workflow.jobs)
+    lines = [f"# {' '.join(note.split())}" for note in notes]
+    lines += ["schema: pilotfish/workflow/v1", f"name: {_flow(workflow.name)}", "jobs:"]
+    profiles: dict[Profile, str] = {}
     for job in workflow.jobs:
-        for before in set(job.after):
-            if before in followers:
-                followers[before].append(job.id)
-    ready = [identity for identity, count in waits.items() if not count]
-    for identity in ready:
-        for follower in followers[identity]:
-            waits[follower] -= 1
-            if not waits[follower]:
-                ready.append(follower)
-    if sound and len(ready) == len(waits):
-        return workflow
-    raise InvariantError(f"{workflow.source}: a graph with a fault passed: {workflow.dag}")
+        lines.append(f"  {_flow(job.id)}:")
+        lines += [f"    {key}: {_flow(value)}" for key, value in _changed_keys(job)]
+        if job.profile not in profiles:
+            profiles[job.profile] = _flow(dump_profile(job.profile))
+        lines.append(f"    profile: {profiles[job.profile]}")
+    return "\n".join(lines) + "\n"
+
+
+def _changed_keys(job: Job) -> list[tuple[str, Any]]:
+    """Return the keys whose values differ from the defaults."""
+    defaults = {field.name: field.default for field in fields(Job)}
+    values = [(key, getattr(job, key)) for key in _KEYS]
+    return [(key, dict(value) if key == "environment" else value) for key, value in values if value != defaults[key]]
+
+
+def _flow(value: Any) -> str:
+    """Return a value in YAML flow style, on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if plain else _quoted(value)
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

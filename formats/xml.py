@@ -1,23 +1,23 @@
-"""XML, element by element, of files that nobody vouches for.
+"""Read XML files from untrusted sources, element by element.
 
-Rule: a document type, and with it every entity, is refused before it is read, so that nothing is expanded and nothing
-fetched; and nothing is nested deeper than DEEPEST.
+Rule: document types and entities are refused before they are read, so that nothing is expanded and nothing is fetched;
+elements nest at most DEEPEST deep.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .units import bad
+from .schema import bad
 
 DEEPEST = 64
 
 
-class Elements:
-    """Takes the parser's events: `start`, `end` and `characters` are there for who reads a format.
+class XmlReader:
+    """Parse XML with the methods `start`, `end` and `characters` of a subclass.
 
-    `depth` is that of the element that is open, 1 for the root; elements are known by their local names, whatever
-    their namespace.
+    `depth` is the depth of the open element, 1 for the root. Elements are known by their local names; namespaces are
+    ignored.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Elements:
         self._parser: Any = None
 
     def read(self, data: bytes) -> None:
-        """Read a whole document. O(bytes). Raises ConfigError with the line."""
+        """Parse a whole document. O(bytes). Raises ConfigError with the line."""
         from xml.parsers import expat
 
         self._parser = parser = expat.ParserCreate()
@@ -42,21 +42,21 @@ class Elements:
 
     @property
     def line(self) -> int:
-        """Where the parser is."""
+        """Current line of the parser."""
         return int(self._parser.CurrentLineNumber)
 
     def here(self) -> str:
-        """The same as a key."""
+        """Return the current line as a key: `line N`."""
         return f"line {self.line}"
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element begins; it is the one that is open."""
+        """Handle the beginning of an element, which is now the open one."""
 
     def end(self, tag: str) -> None:
-        """It ends; it still is the one that is open."""
+        """Handle the end of an element, which is still the open one."""
 
     def characters(self, data: str) -> None:
-        """Text in the element that is open."""
+        """Handle text in the open element."""
 
     def _refuse(self, *_: Any) -> None:
         raise bad("a document type or entity", "plain XML without them", key=self.here())

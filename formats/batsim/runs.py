@@ -1,7 +1,8 @@
-"""How long the jobs of a Batsim workload run, or what they do where only a replay can tell that.
+"""Run times of the jobs of a Batsim workload, or programs for the replay where run times depend on the machine.
 
-Rule: what waits, or computes on resources of one speed, has a run time; what sends, or computes on resources that
-differ, is laid out, and needs a network for what it sends. All else is refused, with what the job needs.
+Rule: work that waits, or computes on resources of one speed, has a run time. Work that sends, or computes on resources
+of different speeds, becomes a program; sending needs a network. Everything else is refused, with what the job needs.
+Source: Batsim's documentation, "Workload".
 """
 
 from __future__ import annotations
@@ -11,37 +12,36 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..phases import (
+from ...simulate.model.programs import (
     MOST_PHASES,
     MOST_TIMES,
     Even,
-    Laying,
     Matrix,
     Part,
     Phase,
+    ProgramBuilder,
     Wait,
     flops_of,
-    folded,
+    fold_part,
     phases_of,
     sends,
     storages_of,
 )
-from ..workload import LONGEST
-from .batsim_profiles import Composed, Done, Profile
-from .shape import shown
-from .units import bad
+from ...simulate.model.workload import LONGEST
+from ..schema import bad, shown
+from .profiles import Composed, Done, Profile
 
-JOINED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
+NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
 
 class Run(NamedTuple):
-    """What a job's run is like.
+    """A job's run.
 
     Args:
-        seconds: how long it takes; nan: that depends on where it runs.
-        computes: whether its resources draw what they draw when they compute; else they idle.
-        status: what it returns; 0 = success.
-        program: what it does, where `seconds` is nan; else -1.
+        seconds: run time; nan: it depends on the resources.
+        computes: whether its resources draw their computing power; otherwise they draw idle power.
+        status: its exit status; 0 = success.
+        program: number of its program if `seconds` is nan; else -1.
     """
 
     seconds: float
@@ -51,25 +51,26 @@ class Run(NamedTuple):
 
 
 class Runs:
-    """The runs of profiles, each on each size found once.
+    """The runs of profiles, each computed once for each size.
 
     Args:
-        folder: where the workload's other files are.
-        speeds: flop/s of the machine's resources, all that there are; () = not known.
-        storages: names of the storages in the machine's network; None = it has no network.
+        profiles: the profiles of the workload by name.
+        folder: folder of the workload's other files.
+        speeds: flop/s of all resources of the machine; () = unknown.
+        storages: names of the storages in the machine's network; None = the machine has no network.
     """
 
     def __init__(
         self, profiles: Mapping[str, Profile], folder: Path, speeds: Collection[float] = (),
         storages: Collection[str] | None = None,
     ) -> None:  # fmt: skip
-        self.laying = Laying()
+        self.builder = ProgramBuilder()
         self._profiles, self._folder, self._speeds, self._storages = profiles, folder, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
     def run(self, profile: str, size: int) -> Run:
-        """The run of a profile. Raises ConfigError."""
+        """Return the run of a profile on `size` resources. Raises ConfigError."""
         if (profile, size) not in self._runs:
             self._runs[profile, size] = self._run(*self.done(profile, size), size)
         return self._runs[profile, size]
@@ -86,13 +87,13 @@ class Runs:
             elif part in path:
                 chain = [*path][[*path].index(part) :]
                 shortened = [*chain[:2], "...", chain[-1]] if len(chain) > 4 else chain
-                raise bad(f"a sequence within itself: {' -> '.join(map(shown, [*shortened, part]))}", "one that ends")
+                raise bad(f"a sequence contains itself: {' -> '.join(map(shown, [*shortened, part]))}", "no cycles")
             else:
                 path[part] = self._unknown_parts(part, size)
         return self._done[profile, size]
 
     def _unknown_parts(self, profile: str, size: int) -> Iterator[str]:
-        """Parts of a sequence that are to be looked up before it, up to one that fails."""
+        """Yield the parts of a sequence to look up before it, up to the first that fails."""
         given = self._profiles.get(profile)
         if given is None or not isinstance(given.work, Composed):
             return
@@ -109,7 +110,7 @@ class Runs:
     def _look_up(self, profile: str, size: int) -> Done:
         given = self._profiles.get(profile)
         if given is None:
-            raise bad(f"its part {shown(profile)!r} is no profile of this file", "its profiles")
+            raise bad(f"its part {shown(profile)!r} is not a profile of this file", "its profiles")
         part, status = given.work.on(size, self)
         return Done(part, status or given.returns)
 
@@ -118,13 +119,15 @@ class Runs:
         computes = any(isinstance(phase, Even | Matrix) for phase in phases)
         flops = max(map(flops_of, phases))
         if flops > 0 and not self._speeds:
-            raise bad("it computes, and nobody says how fast the machine is", "--cluster with a speed, in flop/s")
+            raise bad("it computes, but the speed of the machine is unknown", "--cluster with a speed, in flop/s")
         sending = [phase for phase in phases if sends(phase, size)]
         self._check(sending)
         if sending or (flops > 0 and len(self._speeds) > 1):
-            program = self.laying.add(part, size)
+            program = self.builder.add(part, size)
             if program is None:
-                raise bad("its sequences are too long", f"{MOST_PHASES:,} phases, each at most {MOST_TIMES:g} times")
+                raise bad(
+                    "its sequences are too long", f"at most {MOST_PHASES:,} phases, each at most {MOST_TIMES:g} times"
+                )
             return Run(math.nan, computes, status, program)
         seconds = self._seconds(part)
         if seconds > LONGEST:
@@ -132,18 +135,18 @@ class Runs:
         return Run(seconds, computes, status)
 
     def _check(self, sending: list[Phase]) -> None:
-        """Raises ConfigError: there is nothing to send over, or not where."""
+        """Raise ConfigError if the network or a storage that is needed is missing."""
         if sending and self._storages is None:
-            raise bad("it sends bytes, and nobody says what joins the machine's resources", JOINED)
+            raise bad("it sends bytes, but the network of the machine is unknown", NETWORK_NEEDED)
         for name in (name for phase in sending for name in storages_of(phase)):
             known = self._storages or ()
             if name not in known and len(known) != 1:
                 allowed = ", ".join(sorted(known)) or "hosts with the role storage"
-                raise bad(f"no host of the platform is the storage {shown(name)!r}", allowed)
+                raise bad(f"the platform has no storage {shown(name)!r}", allowed)
 
     def _seconds(self, part: Part) -> float:
-        """How long it takes where nothing is sent, on resources of one speed."""
-        return folded(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
+        """Return the run time of work that sends nothing, on resources of one speed."""
+        return fold_part(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
 
     def _phase_seconds(self, phase: Phase) -> float:
         if isinstance(phase, Wait):

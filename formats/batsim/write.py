@@ -1,8 +1,8 @@
-"""Jobs that compute and communicate in Batsim's words, each with a profile of its own.
+"""Write jobs that compute and communicate as a Batsim workload, each with its own profile.
 
 Rule: numbers keep their full precision.
 Source: Batsim's documentation, "Workload": `parallel` has a row of amounts and a matrix, row by row;
-`parallel_homogeneous` one amount for each processor and one for each pair of two.
+`parallel_homogeneous` one amount for each processor and one for each pair of processors.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ConfigError
-from ..workload import Workload
-from .batsim import BatsimWorkload, Job
-from .batsim_types import parse_profile
+from ...simulate.errors import ConfigError
+from ...simulate.model.workload import Workload
+from .profiles import parse_profile
+from .workload import BatsimWorkload, Job
 
-#: Numbers that the matrices of a file may have.
+#: Largest total size of the matrices of a file, numbers.
 MOST_NUMBERS = 10_000_000
 
 
 def batsim_communicating(workload: Workload, about: Mapping[str, str], matrices: bool = False) -> BatsimWorkload:
-    """The workload as `batsim_text` writes it. O(jobs), with matrices O(sum of sizes^2).
+    """Return the workload for `batsim_text`. O(jobs), with matrices O(sum of sizes^2).
 
     Args:
         workload: with the columns `computation` and `communication` (see `generate.communication`).
-        about: what else the file says.
-        matrices: `parallel` profiles instead of `parallel_homogeneous`.
+        about: further keys of the file.
+        matrices: write `parallel` profiles instead of `parallel_homogeneous`.
 
     Raises:
-        ConfigError: two jobs have one name, or the matrices would be too large.
+        ConfigError: two jobs share a name, or the matrices are too large.
     """
     ids, sizes = workload.more.get("name", workload.id).tolist(), workload.size.tolist()
     twice = next((name for name, times in Counter(ids).items() if times > 1), None)
@@ -38,7 +38,7 @@ def batsim_communicating(workload: Workload, about: Mapping[str, str], matrices:
         raise ConfigError(workload.name, f"job {twice}", "given twice", "each once")
     numbers = sum(size * size for size in sizes)
     if matrices and numbers > MOST_NUMBERS:
-        raise ConfigError(workload.name, "", f"matrices of {numbers:,} numbers", f"at most {MOST_NUMBERS:,}")
+        raise ConfigError(workload.name, "", f"its matrices have {numbers:,} numbers", f"at most {MOST_NUMBERS:,}")
     make = _parallel if matrices else _homogeneous
     amounts = zip(workload.more["computation"].tolist(), workload.more["communication"].tolist(), strict=True)
     profiles = {

@@ -1,9 +1,13 @@
-"""What a SimGrid host draws, as Batsim takes it.
+"""A SimGrid platform as Batsim sees it: one resource for each host that computes.
 
-Rule: a host draws what it says for all its cores while a job computes on it, and what it says for none else. Of
-`sleep_pstates` each triple names a state to sleep in, and two more: as long as a flop takes there, so long, and at that
-power, the host is switched off and on. The first triple is `off`.
-Source: SimGrid's documentation, "Host energy plugin"; Batsim's, "Platform".
+The resources are in order of name, each with its power states.
+
+Rule: a host is one resource of one core, whatever its cores; hosts with the role (or a usual name) of the master, or
+the role of a storage, are no resources. Speeds are in flop/s; the format has no memory, which is unlimited here. A host
+draws its all-cores power while a job computes on it and its idle power otherwise. In `sleep_pstates`, each triple names
+a sleep state and two more: the host switches off (and on) at the power of these, for as long as one flop takes there.
+The first triple is `off`.
+Source: Batsim's documentation, "Platform"; SimGrid's documentation, "Host energy plugin".
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..platform import Power, PowerState, Transition
-from .shape import inside
-from .simgrid_platform import Host
-from .units import bad, found
+from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, PowerState, Transition
+from ..hostlist import ALLOWED, is_node_name
+from ..schema import bad, found, from_source, inside, nearest
+from .network import SimGridWiring
+from .platform import Host, SimGridPlatform
 
-#: Properties that say it; two of them had other names once.
+#: Properties about power; two of them also have an older name.
 PROPERTIES = ("wattage_per_state", "watt_per_state", "wattage_off", "watt_off", "sleep_pstates")
 _WATTS = re.compile(r"\s*[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]{1,3})?\s*")
 _ALLOWED = "idle:all cores, or idle:epsilon:all cores, in watts, for each performance state, separated by commas"
@@ -25,32 +30,32 @@ _ALLOWED_SLEEP = "triples such as 1:2:3 of states: asleep, switching off, switch
 
 
 class _Watts(NamedTuple):
-    """Of a performance state: idle, and with all cores busy."""
+    """Power of a performance state: idle, and with all cores busy."""
 
     idle: float
     full: float
 
 
 class _States:
-    """The performance states of a host, as power states."""
+    """The performance states of a host as power states."""
 
     def __init__(self, host: Host, watts: list[_Watts]) -> None:
         self._host, self._watts = host, watts
 
     def computing(self, state: int) -> PowerState:
-        """At the speed of that state."""
+        """Return the power state of a state in which the host computes."""
         if self._host.speeds[state] <= 0:
             raise bad(f"found 0 flop/s in state {state}", "more than 0, or a state of sleep_pstates", "speed")
         return PowerState(f"pstate{state}", *self._watts[state], self._host.speeds[state])
 
     def asleep(self, state: int, enter: int, leave: int) -> PowerState:
-        """Switched off and on through two others."""
+        """Return the power state of a sleep state with its transitions."""
         ways = (Transition(self._watts[way].full, 1.0 / self._host.speeds[way]) for way in (enter, leave))
         return PowerState(f"pstate{state}", self._watts[state].idle, None, None, *ways)
 
 
 def power_of(host: Host) -> Power | None:
-    """Its power states; None where it says none. Raises ConfigError."""
+    """Return the power of a host; None if it states none. Raises ConfigError."""
     key = next((key for key in PROPERTIES[:2] if key in host.properties), None)
     if key is None:
         return None
@@ -58,7 +63,7 @@ def power_of(host: Host) -> Power | None:
     triples = inside("sleep_pstates", _triples, host.properties.get("sleep_pstates", ""), host.speeds)
     special = {state for triple in triples for state in triple}
     if host.pstate in special:
-        raise bad(f"{host.pstate} is the state in which it begins", "states other than that", "sleep_pstates")
+        raise bad(f"found {host.pstate}, the initial state", "other states", "sleep_pstates")
     states = _States(host, watts)
     power = Power(
         watts[host.pstate].idle,
@@ -81,14 +86,14 @@ def _off(host: Host) -> float | None:
 
 
 def _all_watts(text: str, count: int) -> list[_Watts]:
-    """Of each performance state."""
+    """Return the power of each performance state."""
     states = []
     for part in text.split(","):
         watts = [_watts(each) for each in part.split(":")]
         if len(watts) not in (2, 3):
             raise bad(found(part.strip()), _ALLOWED)
         if watts[-1] < watts[0]:
-            raise bad(f"{found(part.strip())}, less with all cores busy than idle", _ALLOWED)
+            raise bad(f"{found(part.strip())}: less power with all cores busy than idle", _ALLOWED)
         states.append(_Watts(watts[0], watts[-1]))
     if len(states) != count:
         raise bad(f"found {len(states)} for {count} performance states", _ALLOWED)
@@ -102,7 +107,7 @@ def _watts(text: str) -> float:
 
 
 def _triples(text: str, speeds: tuple[float, ...]) -> list[tuple[int, int, int]]:
-    """Of states: asleep, switching off, switching on."""
+    """Return triples of states: asleep, switching off, switching on."""
     triples = []
     for part in text.split(",") if text.strip() else ():
         states = [int(word) if re.fullmatch("[0-9]{1,4}", word.strip()) else -1 for word in part.split(":")]
@@ -110,9 +115,77 @@ def _triples(text: str, speeds: tuple[float, ...]) -> list[tuple[int, int, int]]
             raise bad(found(part.strip()), f"{_ALLOWED_SLEEP}; states are 0 to {len(speeds) - 1}")
         sleep, enter, leave = states
         if speeds[enter] <= 0 or speeds[leave] <= 0:
-            raise bad(f"{found(part.strip())}: at 0 flop/s, switching has no end", "states of a speed above 0")
+            raise bad(f"{found(part.strip())}: at 0 flop/s, switching never ends", "states with a speed above 0")
         triples.append((sleep, enter, leave))
     sleeps = {triple[0] for triple in triples}
     if len(sleeps) < len(triples) or any(sleeps & set(triple[1:]) for triple in triples):
-        raise bad(f"{found(text)}: a state is named twice", "each state for one thing")
+        raise bad(f"{found(text)}: a state is named twice", "each state in one role")
     return triples
+
+
+#: Bytes and bytes/s that stand for unlimited.
+BOUNDLESS = 1e14
+#: Batsim's name for the master, and the name of the only host in a cluster of masters, as in its platforms.
+MASTER = "master_host"
+MASTERS = (MASTER, f"{MASTER}0")
+ROLES = ("", "compute_node", "master", "storage")
+
+
+def cluster_of(platform: SimGridPlatform) -> Cluster:
+    """Return the cluster that Batsim would see. O(hosts).
+
+    Raises:
+        ConfigError: a host that Batsim would refuse (with its line), or no host that computes.
+    """
+    return from_source(platform.source, _cluster, platform)
+
+
+def _cluster(platform: SimGridPlatform) -> Cluster:
+    of = {host: cluster.name for cluster in platform.clusters for host in cluster.hosts}
+    computing = sorted(filter(_computes, platform.hosts), key=lambda host: _natural(host.name))
+    if not computing:
+        raise bad("no host computes", "at least one host that is neither the master nor a storage")
+    kinds: dict[tuple[object, ...], NodeType] = {}
+    names: dict[str, int] = {}
+    nodes = []
+    for host in computing:
+        alike = (host.speeds, host.pstate, *(host.properties.get(key) for key in PROPERTIES))
+        if alike not in kinds:
+            base = of.get(host.name, "host")
+            names[base] = names.get(base, 0) + 1
+            again = f"-{names[base]}" if names[base] > 1 else ""
+            kinds[alike] = inside(f"line {host.line}: host {host.name}", _node_type, host, base + again)
+        nodes.append(Node(host.name, kinds[alike]))
+    kept = {node.name for node in nodes}
+    groups = {
+        cluster.name: members
+        for cluster in platform.clusters
+        if (members := tuple(host for host in cluster.hosts if host in kept))
+    }
+    name = re.split(r"[\\/]", platform.source)[-1].removesuffix(".xml") or "platform"
+    storages = tuple(host.name for host in platform.hosts if host.properties.get("role") == "storage")
+    wiring = SimGridWiring(platform, tuple(nodes), storages)
+    return Cluster(name, tuple(nodes), groups=groups, source=platform.source, wiring=wiring)
+
+
+def _computes(host: Host) -> bool:
+    role = host.properties.get("role", "")
+    if role not in ROLES:
+        raise bad(found(role) + nearest(role, ROLES), ", ".join(ROLES[1:]), f"line {host.line}: host {host.name}.role")
+    return role in ROLES[:2] and host.name not in MASTERS
+
+
+def _natural(name: str) -> list[str | int]:
+    """Return a sort key in which numbers inside names compare as numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+
+
+def _node_type(host: Host, name: str) -> NodeType:
+    if not is_node_name(host.name):
+        raise bad(found(host.name), ALLOWED, key="id")
+    speed = host.speeds[host.pstate]
+    if speed <= 0:
+        raise bad(f"found {speed:g} flop/s in the initial state {host.pstate}", "more than 0", key="speed")
+    return NodeType(
+        name, 1, BOUNDLESS, BOUNDLESS, frequency=speed, speed=speed, contention=Contention.NONE, power=power_of(host)
+    )

@@ -1,23 +1,156 @@
-"""SimGrid's platform files, version 4: hosts, clusters of them, links and routes.
+"""SimGrid's platform files, version 4: hosts, clusters, links and routes as frozen values.
 
-Rule: what is not understood is refused with its line; what says how the network or its models work beyond links and
-routes, or how hosts are placed in it, is passed over. Source: SimGrid's documentation, "Platform file reference", and
-its document type (4.1).
+Values are in base units and in file order.
+
+Rule: an element that is not known is refused with its line; elements about network models, and about the location of
+hosts, are ignored. A quantity is a number and its unit; a bare number is in flop/s, bytes/s or seconds, as in SimGrid.
+`cluster` says what Batsim makes of a platform.
+Source: SimGrid's documentation, "Platform file reference", and its document type (4.1).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .elements import Elements
-from .hostlist import MOST_NODES
-from .reading import read_bytes
-from .shape import from_source, inside, name, nearest, shown, whole
-from .simgrid_platform import Host, HostCluster, Link, Route, SimGridPlatform, Zone
-from .simgrid_units import parse_bandwidth, parse_speeds, parse_time
-from .units import bad, found
+from ..files import read_bytes
+from ..hostlist import MOST_NODES
+from ..schema import LARGEST, Convert, bad, found, from_source, inside, name, nearest, shown, whole
+from ..xml import XmlReader
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host.
+
+    Args:
+        name: unique in the platform.
+        speeds: flop/s of a core in each performance state, at least one.
+        cores: 1 or more.
+        pstate: the initial performance state.
+        properties: its `prop` elements.
+        line: its line in the file.
+        zone: the zone or cluster that contains it.
+    """
+
+    name: str
+    speeds: tuple[float, ...]
+    cores: int = 1
+    pstate: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCluster:
+    """Equal hosts, each behind a link (bytes/s, s), and connected by a backbone if there is one."""
+
+    name: str
+    hosts: tuple[str, ...]
+    bandwidth: float
+    latency: float
+    backbone_bandwidth: float | None = None
+    backbone_latency: float = 0.0
+    sharing: str = "SPLITDUPLEX"
+    topology: str = "FLAT"
+    backbone_sharing: str = "SHARED"
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link: bytes/s in each of its states, and latency in seconds."""
+
+    name: str
+    bandwidths: tuple[float, ...]
+    latency: float = 0.0
+    sharing: str = "SHARED"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The links from one host or zone to another; between zones, from gateway to gateway.
+
+    Args:
+        source: name of a host, router or zone.
+        target: name of a host, router or zone.
+        links: (name, direction) of each link; direction is UP, DOWN, or "".
+        symmetrical: whether the route holds in both directions.
+        gateways: of the two zones; () between hosts.
+        zone: the zone that declares it.
+    """
+
+    source: str
+    target: str
+    links: tuple[tuple[str, str], ...]
+    symmetrical: bool = True
+    gateways: tuple[str, ...] = ()
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A zone, the zone that contains it ("" = none), and its routing."""
+
+    name: str
+    parent: str
+    routing: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimGridPlatform:
+    """The content of a platform file, in its order."""
+
+    hosts: tuple[Host, ...]
+    clusters: tuple[HostCluster, ...] = ()
+    links: tuple[Link, ...] = ()
+    routes: tuple[Route, ...] = ()
+    zones: tuple[Zone, ...] = ()
+    source: str = ""
+
+
+_QUANTITY = re.compile(r"([+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([A-Za-z]*)")
+_TENS = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_TWOS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
+_WORDS = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
+
+
+def _scaled(unit: str, value: float, prefixes: tuple[str, ...], step: float = 1000.0) -> dict[str, float]:
+    return {prefix + unit: value * step**i for i, prefix in enumerate(prefixes)}
+
+
+_SPEEDS = _scaled("f", 1.0, _TENS) | _scaled("flops", 1.0, _WORDS)
+_RATES = _scaled("Bps", 1.0, _TENS) | _scaled("Bps", 1.0, _TWOS, 1024.0)
+_RATES |= _scaled("bps", 0.125, _TENS) | _scaled("bps", 0.125, _TWOS, 1024.0)
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
+_TIMES |= {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def _quantity(units: dict[str, float], allowed: str) -> Convert[float]:
+    def convert(text: str) -> float:
+        match = _QUANTITY.fullmatch(text.strip()) if len(text) < 100 else None
+        if match is None or match[2] not in units | {"": 1.0}:
+            raise bad(found(text), allowed)
+        value = float(match[1]) * units.get(match[2], 1.0)
+        if value > LARGEST:
+            raise bad(found(text), f"{allowed}, at most {LARGEST:g}")
+        return value
+
+    return convert
+
+
+parse_speed = _quantity(_SPEEDS, "flop/s such as 1Gf or 98.095Mf")
+parse_bandwidth = _quantity(_RATES, "bytes or bits per second such as 125MBps or 1Gbps")
+parse_time = _quantity(_TIMES, "a time such as 50us or 0.1s")
+
+
+def parse_speeds(text: str) -> tuple[float, ...]:
+    """Return the flop/s of each performance state, separated by commas. Raises ConfigError."""
+    return tuple(map(parse_speed, text.split(",")))
 
 
 def read_platform(path: str | Path) -> SimGridPlatform:
@@ -28,13 +161,17 @@ def read_platform(path: str | Path) -> SimGridPlatform:
 def parse_platform(data: bytes, source: str) -> SimGridPlatform:
     """Return the platform that XML holds. O(bytes + hosts).
 
+    Args:
+        data: the content of the file.
+        source: the file's name, for messages.
+
     Raises:
-        ConfigError: not XML, not such a platform, or something in it that is not understood; with the line.
+        ConfigError: not XML, not a platform, or an element that is not known; with the line.
     """
     return from_source(source, _Reader(source).platform, data)
 
 
-#: Element -> attributes that it must have, and may have.
+#: Element -> its required and its optional attributes.
 _ROUTED = (("src", "dst", "gw_src", "gw_dst"), ("symmetrical",))
 _CABINET = ("id", "prefix", "suffix", "radical", "speed", "bw", "lat")
 KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -54,7 +191,7 @@ KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "link_ctn": (("id",), ("direction",)),
     "prop": (("id", "value"), ()),
 }  # fmt: skip
-#: Element -> what may be in it; in all others, zones.
+#: Element -> the elements that it may contain; all others contain the elements of zones.
 _IN_ZONES = tuple(tag for tag in KNOWN if tag not in ("platform", "link_ctn"))
 HOLDS: dict[str, tuple[str, ...]] = {
     "": ("platform",),
@@ -62,14 +199,14 @@ HOLDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("route", "zoneRoute", "ASroute"), ("link_ctn",)),
     **dict.fromkeys(("prop", "link_ctn"), ()),
 }
-#: Elements that are passed over with all that they hold.
-PASSED_OVER = frozenset((
+#: Elements that are ignored with their content.
+IGNORED = frozenset((
     "config", "random", "router", "backbone", "host_link", "disk", "storage_type", "storage", "mount", "model_prop",
     "bypassRoute", "bypassZoneRoute", "bypassASroute",
 ))  # fmt: skip
-#: Attributes that let a platform change while time passes.
+#: Attributes that change a platform over time.
 _CHANGING = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
-#: A document type that only names the file it is in, and blanks before the XML declaration, which SimGrid takes.
+#: SimGrid accepts a document type that only names a file, and blanks before the XML declaration.
 _DOCTYPE = re.compile(rb"<!DOCTYPE\s+\w+(?:\s+(?:SYSTEM|PUBLIC))?(?:\s+(?:\"[^\"]*\"|'[^']*')){0,2}\s*>")
 _LATE_XML = re.compile(rb"\A(\s+)(<\?xml[^>]*\?>)")
 _ALLOWED_RADICAL = "numbers such as 0-127 or 1,3-5"
@@ -77,8 +214,11 @@ _SHARING = ("SHARED", "SPLITDUPLEX", "FULLDUPLEX", "FATPIPE", "WIFI")
 _TOPOLOGIES = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
-class _Reader(Elements):
-    """`given` are the attributes of the open host or cluster; `skipped` is the depth of what is passed over."""
+class _Reader(XmlReader):
+    """Read the elements of a platform.
+
+    `given` are the attributes of the open host or cluster; `skipped` is the depth of an ignored element, 0 = none.
+    """
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -86,14 +226,14 @@ class _Reader(Elements):
         self.skipped = 0
         self.open: list[str] = []
         self.given: dict[str, str] = {}
-        self.begun = 0
+        self.begin_line = 0
         self.properties: dict[str, str] = {}
         self.contained: list[tuple[str, str]] = []
         self.within: list[str] = []
         self.zones: list[Zone] = []
         self.hosts: dict[str, Host] = {}
         self.clusters: list[HostCluster] = []
-        self.times = Counter[str]()
+        self.id_counts = Counter[str]()
         self.links: list[Link] = []
         self.routes: list[Route] = []
 
@@ -101,14 +241,14 @@ class _Reader(Elements):
         data = _DOCTYPE.sub(lambda match: b"\n" * match[0].count(b"\n"), data, count=1)
         self.read(_LATE_XML.sub(rb"\2\1", data))
         if not self.hosts:
-            raise bad("no hosts in it", "at least one host or cluster")
+            raise bad("no hosts", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
         return SimGridPlatform(*parts, tuple(self.zones), self.source)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """See `Elements`."""
+        """See `XmlReader`."""
         self.open.append(tag)
-        if self.skipped or tag in PASSED_OVER:
+        if self.skipped or tag in IGNORED:
             self.skipped = self.skipped or self.depth
             return
         parent = self.open[-2] if self.depth > 1 else ""
@@ -122,26 +262,26 @@ class _Reader(Elements):
             self.zones.append(Zone(given["id"], self.zone, given["routing"]))
             self.within.append(given["id"])
         elif tag != "platform":
-            self.given, self.properties, self.contained, self.begun = given, {}, [], self.line
+            self.given, self.properties, self.contained, self.begin_line = given, {}, [], self.line
 
     def end(self, tag: str) -> None:
-        """See `Elements`."""
+        """See `XmlReader`."""
         self.open.pop()
         if self.skipped:
             self.skipped = self.skipped if self.depth > self.skipped else 0
         elif tag in ("zone", "AS"):
             self.within.pop()
         elif tag in _ENDS:
-            inside(f"line {self.begun}: {tag}", _ENDS[tag], self, self.given)
+            inside(f"line {self.begin_line}: {tag}", _ENDS[tag], self, self.given)
 
     @property
     def zone(self) -> str:
-        """The zone that is open; "" = none."""
+        """Name of the open zone; "" = none."""
         return self.within[-1] if self.within else ""
 
     def add_host(self, host: Host) -> None:
         if host.name in self.hosts:
-            raise bad(f"{shown(host.name)!r} is a host already", "each name once", key="id")
+            raise bad(f"{shown(host.name)!r} is defined twice", "each name once", key="id")
         if len(self.hosts) >= MOST_NODES:
             raise bad(f"more than {MOST_NODES} hosts")
         self.hosts[host.name] = host
@@ -149,19 +289,19 @@ class _Reader(Elements):
     def host(self, given: dict[str, str]) -> None:
         speeds, pstate = _speeds(given), inside("pstate", _number, given.get("pstate", "0"))
         if pstate >= len(speeds):
-            raise bad(f"found {pstate}", f"one of its {len(speeds)} states, from 0 on", key="pstate")
+            raise bad(f"found {pstate}", f"a state from 0 to {len(speeds) - 1}", key="pstate")
         cores = inside("core", _cores, given.get("core", "1"))
-        parts = speeds, cores, pstate, self.properties, self.begun, self.zone
+        parts = speeds, cores, pstate, self.properties, self.begin_line, self.zone
         self.add_host(Host(inside("id", name, given["id"]), *parts))
 
     def cluster(self, given: dict[str, str]) -> None:
         speeds, cores = _speeds(given), inside("core", _cores, given.get("core", "1"))
         names = inside("radical", _radical, given["radical"], given["prefix"], given["suffix"])
-        self.times[given["id"]] += 1
-        again = f"-{self.times[given['id']]}" if self.times[given["id"]] > 1 else ""
+        self.id_counts[given["id"]] += 1
+        again = f"-{self.id_counts[given['id']]}" if self.id_counts[given["id"]] > 1 else ""
         called = given["id"] + again
         for each in names:
-            self.add_host(Host(inside("id", name, each), speeds, cores, 0, self.properties, self.begun, called))
+            self.add_host(Host(inside("id", name, each), speeds, cores, 0, self.properties, self.begin_line, called))
         backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
         self.clusters.append(HostCluster(
             called,
@@ -191,7 +331,7 @@ class _Reader(Elements):
         self.routes.append(Route(given["src"], given["dst"], tuple(self.contained), symmetrical, gateways, self.zone))
 
 
-#: What becomes of an element when it ends.
+#: Element -> what handles its end.
 _ENDS = {
     "host": _Reader.host,
     "cluster": _Reader.cluster,
@@ -204,22 +344,22 @@ _ENDS = {
 
 
 def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
-    """The attributes of an element that stands where it may, and has those it must have and none that is not known."""
+    """Return the attributes of an element after checking its place and its attributes. Raises ConfigError."""
     held = HOLDS.get(parent, _IN_ZONES)
     if tag not in held:
         within = f"within {parent}" if parent else "as the root of a SimGrid platform"
-        raise bad(f"an element that is not known {within}{nearest(tag, held)}", ", ".join(held) or "none")
+        raise bad(f"unknown element {within}{nearest(tag, held)}", ", ".join(held) or "none")
     required, optional = KNOWN[tag]
     for key in given:
         if key not in required and key not in optional:
             raise bad(f"unknown attribute{nearest(key, required + optional)}", ", ".join(required + optional), key)
         if key in _CHANGING and given[key]:
-            raise bad("platforms that change while time passes are not simulated", "hosts and links as they are", key)
+            raise bad("platforms that change over time are not simulated", "constant hosts and links", key)
     for key in required:
         if key not in given:
             raise bad("missing", f"required here: {', '.join(required)}", key)
     if tag == "platform" and not re.fullmatch(r"4(\.[0-9]+)?", given["version"]):
-        raise bad(found(given["version"]), "version 4; simgrid_update_xml makes it of older files", "version")
+        raise bad(found(given["version"]), "version 4; simgrid_update_xml converts older files", "version")
     return given
 
 
@@ -235,7 +375,7 @@ def _speeds(given: dict[str, str]) -> tuple[float, ...]:
 
 
 def _number(text: str) -> int:
-    """A whole number, of which the document type writes some with a point."""
+    """Parse a whole number, which may be written with a point (as the document type does). Raises ConfigError."""
     if not re.fullmatch(r"\s*[0-9]{1,9}(\.0*)?\s*", text):
         raise bad(found(text), "a whole number, 0 or more")
     return int(float(text))
@@ -246,7 +386,7 @@ def _cores(text: str) -> int:
 
 
 def _radical(text: str, prefix: str, suffix: str) -> tuple[str, ...]:
-    """The names of a cluster's hosts."""
+    """Return the names of a cluster's hosts. Raises ConfigError."""
     spans: list[range] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
@@ -256,4 +396,3 @@ def _radical(text: str, prefix: str, suffix: str) -> tuple[str, ...]:
     if sum(map(len, spans)) > MOST_NODES:
         raise bad(f"{found(text)}, too many hosts", f"at most {MOST_NODES}")
     return tuple(f"{prefix}{number}{suffix}" for span in spans for number in span)
-

@@ -1,7 +1,8 @@
-"""A cluster as a SimGrid platform, the counterpart of `simgrid_cluster`: what Batsim would see of it.
+"""Write a cluster as a SimGrid platform, the inverse of `simgrid.cluster`.
 
-Rule: each core is a host, as it is a resource of a replay, and has its share of the node's power; a node of one core
-keeps its states. All hosts are in one zone that knows no links: for workloads that wait or compute.
+Rule: each core becomes a host, as it is a resource of a replay, with its share of the node's power; a node of one core
+keeps its power states. All hosts are in one zone without links: for workloads that wait or compute.
+Source: SimGrid's documentation, "Platform file reference".
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import math
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 
-from ..batch.powers import powers_of
-from ..errors import ConfigError
-from ..platform import Cluster, NodeType, Power, Transition
-from .hostlist import MOST_NODES
-from .simgrid_cluster import MASTER, MASTERS
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster, NodeType, Power, Transition
+from ...simulate.replay.machine import powers_of
+from ..hostlist import MOST_NODES
+from .cluster import MASTER, MASTERS
 
 _HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -22,34 +23,36 @@ _HEAD = """<?xml version='1.0'?>
 <zone id="AS0" routing="Vivaldi">
 """
 _TAIL = "</zone>\n</platform>\n"
-#: Flop/s of a state in which nothing is computed; and the most, for a switch that takes no time.
+#: Flop/s of a sleep state, and of a transition that takes no time.
 _ASLEEP, _AT_ONCE = 1e-3, 1e18
 
 
 def platform_text(cluster: Cluster) -> str:
-    """The XML of a platform file. O(cores). Raises ConfigError: too many cores, or hosts that would have one name."""
+    """Return the XML of a platform file. O(cores). Raises ConfigError: too many cores, or duplicate host names."""
     cores = sum(node.type.cores for node in cluster.nodes)
     if cores > MOST_NODES:
-        raise ConfigError(cluster.source, "nodes", f"{cores} cores are as many hosts", f"at most {MOST_NODES}")
+        raise ConfigError(cluster.source, "nodes", f"{cores} cores would become as many hosts", f"at most {MOST_NODES}")
     hosts = [_host(MASTER, f"{speed_of(cluster.nodes[0].type)!r}f", {"role": "master"})]
     kinds, taken = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
     for node in cluster.nodes:
         names = host_names(node.name, node.type.cores)
         if twice := taken.intersection(names):
             allowed = f"names that are neither {', '.join(MASTERS)} nor those of another node's cores"
-            raise ConfigError(cluster.source, f"nodes: {node.name}", f"{min(twice)!r} is a host already", allowed)
+            raise ConfigError(
+                cluster.source, f"nodes: {node.name}", f"host {min(twice)!r} would be defined twice", allowed
+            )
         taken.update(names)
         hosts += [_host(name, *kinds[node.type]) for name in names]
     return _HEAD + "".join(hosts) + _TAIL
 
 
 def host_names(node: str, cores: int) -> list[str]:
-    """The hosts that a node becomes."""
+    """Return the names of the hosts that a node becomes."""
     return [node] if cores == 1 else [f"{node}_{core}" for core in range(cores)]
 
 
 def speed_of(kind: NodeType) -> float:
-    """Flop/s of a core; where that is not known, a flop a cycle."""
+    """Return flop/s of a core; one flop a cycle if unknown."""
     return kind.frequency if kind.speed is None else kind.speed
 
 
@@ -60,7 +63,7 @@ def _host(name: str, speeds: str, properties: dict[str, str]) -> str:
 
 
 def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
-    """The speeds of a host's performance states, and what it says of its power."""
+    """Return the speeds of a host's performance states and its power properties."""
     speed, powers = speed_of(kind), powers_of(kind, kind.cores)
     if powers is None or kind.power is None:
         return f"{speed!r}f", {}
@@ -81,7 +84,7 @@ def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
 
 
 def _sleeps(power: Power) -> Iterator[tuple[float, Transition, Transition]]:
-    """What it draws asleep, and the ways there and back; off is the first."""
+    """Yield (watts, way there, way back) of each sleep state; off is the first."""
     asleep = [(state.watts, state.enter, state.leave) for state in power.states if state.frequency is None]
     for watts, enter, leave in [(power.off, power.switch_off, power.switch_on), *asleep]:
         if watts is not None and enter is not None and leave is not None:
@@ -89,7 +92,7 @@ def _sleeps(power: Power) -> Iterator[tuple[float, Transition, Transition]]:
 
 
 class _Performance:
-    """Performance states, one after the other."""
+    """A list of performance states under construction."""
 
     def __init__(self) -> None:
         self.speeds: list[str] = []
@@ -97,20 +100,20 @@ class _Performance:
         self.triples: list[str] = []
 
     def add(self, speed: float, idle: float, full: float) -> int:
-        """Returns its number."""
+        """Add a state and return its number."""
         self.speeds.append(f"{speed!r}f")
         self.watts.append(f"{idle!r}:{full!r}")
         return len(self.speeds) - 1
 
     def sleep(self, watts: float, enter: Transition, leave: Transition) -> None:
-        """A state to sleep in, and those to get there and back."""
+        """Add a sleep state and the states of its transitions."""
         triple = [self.add(_ASLEEP, watts, watts)]
         triple += [self.add(inverse(way.seconds), way.watts, way.watts) for way in (enter, leave)]
         self.triples.append(":".join(map(str, triple)))
 
 
 def inverse(seconds: float) -> float:
-    """The speed at which a flop takes so long; of neighbours the one that says it exactly, if one does."""
+    """Return the speed at which a flop takes `seconds`, exact if a neighbouring float is."""
     if seconds < 1 / _AT_ONCE:
         return _AT_ONCE
     speed = 1.0 / seconds

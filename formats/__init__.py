@@ -1,0 +1,1 @@
+"""File formats: readers and writers of clusters, workflows, workloads, plans and results."""

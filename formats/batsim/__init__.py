@@ -1,0 +1,1 @@
+"""Batsim's workloads: their jobs, profiles and run times."""

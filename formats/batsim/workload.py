@@ -1,0 +1,314 @@
+"""Batsim's JSON workloads: read, check and write them, and convert them from and to rigid jobs.
+
+Rule: the whole file is read, checked and written back unchanged; unknown fields belong to the user and are kept. If
+waiting or computing alone decides how long a job runs, on equal resources, that is its run time; otherwise its work
+becomes a program for the replay, if the machine has what it needs. A job that cannot be replayed is an error with its
+name, or is left out and counted on request. A job without a walltime has an infinite one.
+Source: Batsim's documentation, "Workload".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.programs import ProgramBuilder
+from ...simulate.model.workload import LONGEST, Workload, in_order
+from ..files import decode, parse_json, read_bytes, unpacked
+from ..schema import bad, found, from_source, inside, mapping, nearest, number, plain, shown, text, whole
+from ..swf import COLUMNS
+from .profiles import Profile, parse_profile
+from .runs import Run, Runs
+
+_seconds = number(0, LONGEST)
+_resources = whole(0, 2**31 - 64)
+_JOB = ("id", "subtime", "res", "profile", "walltime")
+_KNOWN = ("nb_res", "jobs", "profiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of the file.
+
+    Args:
+        id: as in the file: a number, or text such as "w0!12".
+        subtime: submission time, seconds.
+        res: requested resources; 0 if its profile only uses storages.
+        profile: the name of its profile.
+        walltime: seconds after which it is killed; None = never.
+        more: fields of the user.
+    """
+
+    id: int | str
+    subtime: float
+    res: int
+    profile: str
+    walltime: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatsimWorkload:
+    """A whole file.
+
+    Args:
+        jobs: in file order.
+        profiles: by name.
+        nb_res: resources of the machine that it was made for; None = not stated.
+        more: fields of the user.
+    """
+
+    jobs: tuple[Job, ...]
+    profiles: Mapping[str, Profile]
+    nb_res: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_batsim(data: Any, source: str) -> BatsimWorkload:
+    """Return the workload that a JSON document holds. O(document).
+
+    Args:
+        data: the JSON document.
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigError: not a Batsim workload; the key is named.
+    """
+    return from_source(source, _workload, data)
+
+
+def _workload(data: Any) -> BatsimWorkload:
+    given = mapping(data)
+    for key in ("jobs", "profiles"):
+        if key not in given:
+            raise bad("missing", "a Batsim workload: nb_res, jobs, profiles", key=key)
+    profiles = {
+        key: inside(f"profiles.{shown(key)}", parse_profile, value)
+        for key, value in inside("profiles", mapping, given["profiles"]).items()
+    }
+    if not isinstance(given["jobs"], list):
+        raise bad(found(given["jobs"]), "a list of jobs", key="jobs")
+    jobs = tuple(_jobs(given["jobs"], profiles))
+    nb_res = None if given.get("nb_res") is None else inside("nb_res", whole(1, 2**31 - 64), given["nb_res"])
+    return BatsimWorkload(jobs, profiles, nb_res, {key: value for key, value in given.items() if key not in _KNOWN})
+
+
+def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
+    jobs = [inside(f"jobs[{i}]", _job, value, profiles) for i, value in enumerate(values)]
+    times = Counter(str(job.id) for job in jobs)
+    if len(times) < len(jobs):
+        twice = times.most_common(1)[0][0]
+        raise bad(f"the id {twice[:60]!r} is given to {times[twice]} jobs", "each once", key="jobs")
+    return jobs
+
+
+def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
+    data = mapping(value)
+    for key in _JOB[:-1]:
+        if key not in data:
+            raise bad("missing", f"required of a job: {', '.join(_JOB[:-1])}", key=key)
+    profile = data["profile"]
+    if not isinstance(profile, str) or profile not in profiles:
+        near = nearest(profile, profiles) if isinstance(profile, str) else ""
+        raise bad(found(profile) + near, "the name of a profile of this file", key="profile")
+    return Job(
+        inside("id", _identity, data["id"]),
+        inside("subtime", _seconds, data["subtime"]),
+        inside("res", _resources, data["res"]),
+        profile,
+        inside("walltime", _walltime, data["walltime"]) if "walltime" in data else None,
+        {key: part for key, part in data.items() if key not in _JOB},
+    )
+
+
+def _identity(value: Any) -> int | str:
+    if isinstance(value, str) and value:
+        return text(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise bad(found(value), "a whole number, or text")
+    return value
+
+
+def _walltime(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value == -1 or 0 < value <= LONGEST):
+        raise bad(found(value), f"seconds above 0, at most {LONGEST:g}, or -1 for none")
+    return None if value == -1 else float(value)
+
+
+def dump_batsim(workload: BatsimWorkload) -> dict[str, Any]:
+    """Return the mapping that `parse_batsim` reads back as this workload. O(jobs)."""
+    return {
+        **workload.more,
+        **({} if workload.nb_res is None else {"nb_res": workload.nb_res}),
+        "jobs": [_dump_job(job) for job in workload.jobs],
+        "profiles": {name: dict(profile.written) for name, profile in workload.profiles.items()},
+    }
+
+
+def batsim_text(workload: BatsimWorkload) -> str:
+    """Return the text of a file, one line for each job and each profile. O(jobs)."""
+    parts = []
+    for key, value in dump_batsim(workload).items():
+        if key == "jobs":
+            text = f"[\n{_lines(map(json.dumps, value))}]"
+        elif key == "profiles":
+            text = f"{{\n{_lines(f'{json.dumps(name)}: {json.dumps(part)}' for name, part in value.items())}}}"
+        else:
+            text = json.dumps(value)
+        parts.append(f"{json.dumps(key)}: {text}")
+    return f"{{\n{_lines(parts)}}}\n"
+
+
+def _lines(parts: Iterable[str]) -> str:
+    lines = list(parts)
+    return ",\n".join(lines) + "\n" * bool(lines)
+
+
+def _dump_job(job: Job) -> dict[str, Any]:
+    walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
+    asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
+    return {**asked, **walltime, **job.more}
+
+
+Array = npt.NDArray[Any]
+#: The shortest walltime: Batsim does not allow 0.
+SHORTEST_S = math.ulp(0.0)
+#: Columns of SWF that Batsim does not have, kept as user fields if they are numbers; -1 = unknown.
+KEPT = tuple(
+    name for name in COLUMNS
+    if name not in ("job", "submit_time", "run_time", "allocated", "requested", "requested_time")
+)  # fmt: skip
+
+
+def load_batsim(path: Path) -> BatsimWorkload:
+    """Return the workload in a file (JSON, may be gzipped) as it is there. O(bytes). Raises ConfigError."""
+    source = str(path)
+    text = decode(unpacked(read_bytes(path), source), source)
+    return parse_batsim(parse_json(text, source), source)
+
+
+def read_batsim(
+    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
+) -> Workload:
+    """Return the jobs of a Batsim workload in the order of submission. O(bytes).
+
+    Args:
+        path: the file.
+        speeds: flop/s of all resources of the machine; () = unknown.
+        storages: names of the storages in the machine's network; None = the machine has no network.
+        skip_invalid: leave out, and count, jobs that cannot be replayed.
+
+    Raises:
+        ConfigError: not a Batsim workload, or a job that cannot be replayed.
+    """
+    return workload_of(load_batsim(path), path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
+
+
+def workload_of(
+    given: BatsimWorkload, path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None,
+    skip_invalid: bool = False,
+) -> Workload:  # fmt: skip
+    """Return the jobs of a workload that was read; arguments and errors as in `read_batsim`.
+
+    O(jobs + profiles x sizes).
+    """
+    site, refused, runs = Runs(given.profiles, path.parent, speeds, storages), list[int](), list[Run]()
+    for i, job in enumerate(given.jobs):
+        try:
+            runs.append(site.run(job.profile, job.res) if job.res else Run(0.0))
+        except ConfigError as error:
+            if not skip_invalid:
+                raise _refusal(str(path), i, job, given.profiles[job.profile].type, error) from None
+            refused.append(i)
+            runs.append(Run(0.0))
+    workload = _rigid_workload(path, given, runs, site.builder)
+    kept = np.ones(len(runs), bool)
+    kept[refused] = False
+    workload = workload.take(kept, "jobs that cannot be replayed")
+    return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
+
+
+def _refusal(source: str, i: int, job: Job, type_: str, error: ConfigError) -> ConfigError:
+    """Return the error of a job's profile, naming the job."""
+    what = ": ".join(filter(None, (error.source, error.key, error.problem)))
+    return ConfigError(
+        source, f"jobs[{i}]", f"job {job.id}, profile {shown(job.profile)!r} ({type_}): {what}", error.allowed
+    )
+
+
+def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder: ProgramBuilder) -> Workload:
+    """Return all jobs in file order."""
+    jobs = given.jobs
+    more = {
+        **_kept(jobs),
+        "profile": np.array([job.profile for job in jobs], object),
+        "computes": np.array([run.computes for run in runs], bool),
+    }
+    numbered = all(isinstance(job.id, int) for job in jobs)
+    if not numbered:
+        more["name"] = np.array([str(job.id) for job in jobs], object)
+    if any(run.status for run in runs):
+        more["returns"] = np.array([run.status for run in runs], np.int64)
+    placed = any(run.program >= 0 for run in runs)
+    if placed:
+        more["program"] = np.array([run.program for run in runs], np.int64)
+    return Workload(
+        path.name.removesuffix(".gz").removesuffix(".json"),
+        np.array([job.id for job in jobs] if numbered else np.arange(1, len(jobs) + 1), np.int64),
+        np.array([job.subtime for job in jobs], np.float64),
+        np.array([run.seconds for run in runs], np.float64),
+        np.array([math.inf if job.walltime is None else job.walltime for job in jobs], np.float64),
+        np.array([job.res for job in jobs], np.int64),
+        more=more,
+        machine=given.nb_res,
+        programs=builder.programs() if placed else None,
+    )
+
+
+def _kept(jobs: Sequence[Job]) -> dict[str, Array]:
+    given = set[str]().union(*(job.more for job in jobs if job.more))
+    columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in given}
+    return {name: np.array(column, np.float64) for name, column in columns.items() if all(map(_counts, column))}
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53
+
+
+def batsim_of(workload: Workload) -> BatsimWorkload:
+    """Return a workload as Batsim's, with a `delay` profile for each run time. O(jobs).
+
+    Batsim has no delay and no walltime of 0: a job without run time computes nothing instead, and a walltime of 0
+    becomes the shortest possible one.
+    """
+    profiles = {name: parse_profile(value) for name, value in map(_profile, np.unique(workload.run_time).tolist())}
+    names = workload.more.get("name", workload.id).tolist()
+    kept: list[dict[str, Any]] = [{} for _ in names]
+    for name in KEPT:
+        for fields, value in zip(kept, workload.more.get(name, ()), strict=False):
+            if value != -1:
+                fields[name] = plain(float(value))
+    columns = (workload.submit_time, workload.run_time, workload.walltime, workload.size)
+    jobs = tuple(
+        Job(name, submit, size, _profile(run)[0], None if wall == math.inf else wall or SHORTEST_S, fields)
+        for name, fields, submit, run, wall, size in zip(
+            names, kept, *(column.tolist() for column in columns), strict=True
+        )
+    )
+    return BatsimWorkload(jobs, profiles, workload.machine)
+
+
+def _profile(seconds: float) -> tuple[str, dict[str, Any]]:
+    """Return the name and content of the profile of a run time."""
+    if seconds == 0:
+        return "nothing", {"type": "parallel_homogeneous", "cpu": 0, "com": 0}
+    return f"delay_{plain(seconds)}", {"type": "delay", "delay": plain(seconds)}

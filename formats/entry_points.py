@@ -1,0 +1,52 @@
+"""Plug-ins of other packages: mapping policies and formats, found by entry points.
+
+Rule: built-in names win and need no metadata; a plug-in is imported when its name is used, and an error names its
+package.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ..simulate.errors import ConfigError
+
+MAPPING_POLICIES, FORMATS = "pilotfish.mapping_policies", "pilotfish.formats"
+
+
+@cache
+def plug_ins(group: str) -> dict[str, EntryPoint]:
+    """Return name -> entry point of a group, in order of name. Nothing is imported."""
+    return {each.name: each for each in sorted(entry_points(group=group), key=lambda each: each.name)}
+
+
+def load_plug_in(group: str, name: str) -> Any:
+    """Import a plug-in and return its object.
+
+    Args:
+        group: one of MAPPING_POLICIES, FORMATS.
+        name: a key of `plug_ins(group)`.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    point = plug_ins(group)[name]
+    try:
+        return point.load()
+    except Exception as error:  # an import runs any code
+        package = f"package {point.dist.name}" if point.dist else "entry point"
+        problem = f"cannot load {point.value!r}: {type(error).__name__}: {error}"
+        raise ConfigError(package, f"{group}.{name}", problem) from error
+
+
+def register_mapping_policy(name: str) -> None:
+    """Make the mapping policy of a plug-in known to the planner; other names are left to the planner.
+
+    Raises:
+        ConfigError: the plug-in cannot be imported.
+    """
+    from ..simulate.planning.mapping_policies import POLICIES, register
+
+    if name not in POLICIES and name in plug_ins(MAPPING_POLICIES):
+        register(name, load_plug_in(MAPPING_POLICIES, name))

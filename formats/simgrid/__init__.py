@@ -1,0 +1,1 @@
+"""SimGrid's platforms: the file, its clusters and its network."""

@@ -1,0 +1,176 @@
+"""Tasks of a workflow as a format records them, and what all readers of workflows share.
+
+Rule: recorded values are kept to the last bit; a value that is not recorded is None or 0, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..simulate.errors import InvariantError
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
+from .profile import parse_profile
+from .schema import bad
+
+#: Service demand of a task whose recorded run time is zero, seconds.
+TINY_S = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of a workflow.
+
+    Args:
+        id: unique in its workflow.
+        time: run time in seconds, 0 or more; None: not recorded.
+        after: ids of the tasks that must have ended before.
+        cores: cores on all its nodes together, 1 or more.
+        busy: average CPU use, percent of one core; None: all its cores are busy.
+        memory: bytes, on all its nodes together; 0: not recorded.
+        walltime: time limit in seconds; None: no limit.
+        name: name of its program.
+    """
+
+    id: str
+    time: float | None
+    after: tuple[str, ...] = ()
+    cores: int = 1
+    busy: float | None = None
+    memory: float = 0.0
+    walltime: float | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The tasks of a workflow in file order.
+
+    Args:
+        name: name of the workflow.
+        tasks: in file order.
+        source: the file's name, for messages.
+        extras: what else the file records -> for how many tasks.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    source: str
+    extras: Mapping[str, int] = field(default_factory=dict)
+
+    def graph(self) -> Workflow:
+        """Return a workflow that has only the ids and dependencies of the tasks."""
+        jobs = tuple(Job(task.id, DEFAULT_PROFILE, task.after) for task in self.tasks)
+        return Workflow(self.name, jobs, self.source)
+
+
+def tasks_of(workflow: Workflow) -> Tasks:
+    """Return the tasks of a workflow: alone on their nodes, with mean demands, without assumed run times."""
+    return Tasks(workflow.name, tuple(map(_task, workflow.jobs)), workflow.source, _extras(workflow))
+
+
+def _task(job: Job) -> Task:
+    profile = job.profile
+    known = profile.provenance.source != "default"
+    busy = 100 * job.nodes * sum(group.count * group.demand for group in profile.groups)
+    time, cores = profile.isolated_time, job.nodes * profile.threads
+    used = min(busy / time, 100.0 * cores) if known and time > 0 else None
+    return Task(
+        job.id, time if known else None, job.after, cores, None if used == 100.0 * cores else used,
+        max(job.memory, profile.memory) * job.nodes, job.walltime,
+    )  # fmt: skip
+
+
+def _extras(workflow: Workflow) -> dict[str, int]:
+    jobs = workflow.jobs
+    return {
+        "memory bandwidth": sum(_uses_bandwidth(job) for job in jobs),
+        "commands": sum(job.command is not None for job in jobs),
+        "nodes: now cores": sum(job.nodes > 1 for job in jobs),
+    }
+
+
+def _uses_bandwidth(job: Job) -> bool:
+    groups = job.profile.groups
+    return any(group.bandwidth > 0 or any(phase.bandwidth > 0 for phase in group.phases) for group in groups)
+
+
+def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:
+    """Return (start, end) of each task in seconds if every task starts when its predecessors have ended.
+
+    O(tasks + dependencies).
+
+    Args:
+        tasks: of a sound graph; a task without a run time takes 0 s.
+    """
+    place = {task.id: row for row, task in enumerate(tasks)}
+    waits = [len(set(task.after)) for task in tasks]
+    followers: list[list[int]] = [[] for _ in tasks]
+    for row, task in enumerate(tasks):
+        for before in set(task.after):
+            followers[place[before]].append(row)
+    found, ready = [(0.0, 0.0)] * len(tasks), [row for row, count in enumerate(waits) if not count]
+    for row in ready:
+        task = tasks[row]
+        start = max((found[place[before]][1] for before in task.after), default=0.0)
+        lasts = task.time or 0.0
+        found[row] = start, start + (lasts if task.walltime is None else min(lasts, task.walltime))
+        for follower in followers[row]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                ready.append(follower)
+    return found
+
+
+def default_warning(jobs: list[str]) -> tuple[str, ...]:
+    """Return a warning that names the jobs planned with the default profile."""
+    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
+    assumed = DEFAULT_PROFILE.provenance.note
+    return (f"{len(jobs)} of the jobs have no profile and are planned with the default ({assumed}): {some}",)
+
+
+class ProfilePool:
+    """Make equal profiles one object, and parse each spelling of a profile only once."""
+
+    def __init__(self) -> None:
+        self.parsed: dict[str, Profile] = {}
+        self.equal: dict[Profile, Profile] = {}
+
+    def parse(self, value: Any) -> Profile:
+        """Return the profile that a mapping or list describes. Raises ConfigError."""
+        try:
+            spelling = repr(value)
+        except RecursionError:
+            raise bad("nested too deep", "a profile") from None
+        if spelling not in self.parsed:
+            self.parsed[spelling] = self.one(parse_profile(value))
+        return self.parsed[spelling]
+
+    def one(self, profile: Profile) -> Profile:
+        """Return the first profile seen that equals this one."""
+        return self.equal.setdefault(profile, profile)
+
+
+def check_graph(workflow: Workflow) -> Workflow:
+    """Return `workflow` if its graph is sound. O(jobs + dependencies), without importing a graph library.
+
+    Raises:
+        InvalidJobError: a duplicate job, an unknown dependency or a cycle.
+    """
+    waits = {job.id: len(set(job.after)) for job in workflow.jobs}
+    followers: dict[str, list[str]] = {identity: [] for identity in waits}
+    sound = bool(waits) and len(waits) == len(workflow.jobs)
+    for job in workflow.jobs:
+        for before in set(job.after):
+            if before in followers:
+                followers[before].append(job.id)
+    ready = [identity for identity, count in waits.items() if not count]
+    for identity in ready:
+        for follower in followers[identity]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                ready.append(follower)
+    if sound and len(ready) == len(waits):
+        return workflow
+    raise InvariantError(f"{workflow.source}: a graph with a fault passed: {workflow.dag}")
