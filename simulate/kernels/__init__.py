@@ -1,12 +1,12 @@
-"""Compiled kernels: the hot loops, over tables (structured arrays) that `engine` builds.
+"""Compiled kernels: the hot loops over tables (structured arrays) that the planner and the replay build.
 
-Rule: numbers in, numbers out; no Python objects, no allocation inside a simulation. `library` hands out the compiled
-functions (`entry`, and `interval` for who asks for it); the modules that hold the loops are imported only to compile.
+Rule: numbers in, numbers out; no Python objects and no allocation inside a simulation. `object_cache` loads the
+compiled functions. The modules that hold the loops are imported only to compile them.
 """
 
 from __future__ import annotations
 
-from . import layout
-from .library import cache_directory, is_warm, load
+from .mapping import layout
+from .object_cache import KERNELS, KernelWarning, cache_directory, is_warm, load, object_file, prepare
 
-__all__ = ["cache_directory", "is_warm", "layout", "load"]
+__all__ = ["KERNELS", "KernelWarning", "cache_directory", "is_warm", "layout", "load", "object_file", "prepare"]

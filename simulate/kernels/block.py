@@ -3,12 +3,12 @@
 Rule: a `Block` is a set of named arrays that compiled code reaches through a small header of (address, rows,
 columns); it costs a kernel call one integer where a tuple of arrays would cost seven values an array, in every
 call and in every compilation. The Python object keeps the memory alive; kernels never own or free it.
-What numba must know of a block is in `native`; this module needs NumPy alone.
+What numba must know of a block is in `compile`; this module needs NumPy alone.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ class Block:
     memory copy. Attributes of that name are views, made when first asked for.
     """
 
-    layout: dict[str, tuple[np.dtype[Any], int]] = {}
+    layout: ClassVar[dict[str, tuple[np.dtype[Any], int]]] = {}
     numba_type: Any = None
 
     def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:

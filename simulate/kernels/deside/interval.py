@@ -1,40 +1,137 @@
-"""The interval world of DESiDE (Chahal et al., ICPE 2019, 4.3-4.4), run event by event.
+"""DESiDE's interval simulation (Chahal et al., ICPE 2019, 4.3-4.4), run event by event.
 
-Rule: a thread is busy for u*T core-seconds, then idle for (1-u)*T seconds, both jittered; nothing is stepped.
-The busy threads of a job on a node advance with one virtual clock, so an event costs O(jobs on the node + log
-threads); a thread's memory dilation is set when its interval begins, and again when threads come or go.
-A function of its own: who never asks for intervals never loads it.
+Rule: a thread is busy for u*T core-seconds, then idle for (1-u)*T seconds, both jittered (eq. 6-9); there are no time
+steps. Each thread draws its jitter from its own stream, so results for a seed do not depend on the order of events. A
+thread's memory dilation is set when its interval begins, and again when threads start or end.
+Complexity: the busy threads of a job on a node share one virtual clock, so an event costs O(jobs on the node + log
+threads).
 """
 
 from __future__ import annotations
 
 import math
 
-from numba.core import types
+import numpy as np
+from numba import types
 
-from .cycle import (
-    BUSY,
-    IDLE,
-    IntervalsType,
-    lane_of,
-    leaves_core,
-    pop,
-    push,
-    sift,
-    wants_core,
-)
-from .jit import inner
-from .layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAITING
-from .mapping import fits
-from .native import WorldType
-from .queues import heap_update
-from .tables import INSTANT, note_waits, phase_at, resume, watts
+from ..compile import BlockType, WorldType, register
+from ..jit import inner
+from ..mapping.choose import fits
+from ..mapping.layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAITING
+from ..mapping.queues import heap_update
+from ..mapping.tables import INSTANT, link_extra_waits, phase_after, phase_at, watts
+from .tables import Intervals
+
+BUSY, IDLE = 0, 1
+
+
+class IntervalsType(BlockType):
+    """Numba's type of Intervals."""
+
+
+register(Intervals, IntervalsType)
+
+
+# --- heaps of (key, thread), each a slice of the tables ---
+@inner
+def sift(keys, ids, base, size, i):
+    """Move entry `i` down to its position."""
+    key, item = keys[base + i], ids[base + i]
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and keys[base + child + 1] < keys[base + child]:
+            child += 1
+        if keys[base + child] >= key:
+            break
+        keys[base + i], ids[base + i] = keys[base + child], ids[base + child]
+        i = child
+    keys[base + i], ids[base + i] = key, item
+
+
+@inner
+def push(keys, ids, base, size, key, item):
+    """Add an entry to a heap of `size`."""
+    i = size
+    while i > 0 and key < keys[base + (i - 1) // 2]:
+        keys[base + i], ids[base + i] = keys[base + (i - 1) // 2], ids[base + (i - 1) // 2]
+        i = (i - 1) // 2
+    keys[base + i], ids[base + i] = key, item
+
+
+@inner
+def pop(keys, ids, base, size):
+    """Remove the first entry and return its key and thread."""
+    key, item = keys[base], ids[base]
+    keys[base], ids[base] = keys[base + size - 1], ids[base + size - 1]
+    sift(keys, ids, base, size - 1, 0)
+    return key, item
+
+
+# --- one thread ---
+@inner
+def uniform(thread):
+    """Draw a number in [0, 1) from a thread's own stream: splitmix64 (Steele, Lea and Flood 2014)."""
+    thread.random += np.uint64(0x9E3779B97F4A7C15)
+    z = thread.random
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+@inner
+def begin_interval(world, own, t, kind, begin, interval):
+    """Draw a thread's next interval (eq. 6-9) and make it busy from clock `begin` of its job on."""
+    thread = own.threads[t]
+    u = world.phases[phase_at(world, thread.group, thread.phase, kind)].utilisation
+    spread = own.sigma[thread.group]
+    busy = u * interval * (1.0 + spread * (2.0 * uniform(thread) - 1.0))
+    idle = (1.0 - u) * interval * (1.0 + spread * (2.0 * uniform(thread) - 1.0))
+    if busy * (1.0 + 1e-9) >= thread.rem:
+        idle *= thread.rem / busy
+        busy = thread.rem
+    thread.busy, thread.idle, thread.begin, thread.m = busy, idle, begin, 1.0
+    own.seats[thread.job].busy += 1
+    own.lanes[lane_of(world, own, thread)].busy += 1
+
+
+@inner
+def lane_of(world, own, thread):
+    """Return the row of the lane of a thread: its job's phase."""
+    first = world.groups[world.classes[world.jobs[thread.job].cls].group_start].phase_start
+    return own.seats[thread.job].lane0 + world.groups[thread.group].phase_start + thread.phase - first
+
+
+@inner
+def end_busy_part(world, own, thread, kind):
+    """End a busy part. Return 0 if work is left, 1 if it is in another phase, 2 if the thread has ended."""
+    lane = lane_of(world, own, thread)
+    own.seats[thread.job].busy -= 1
+    own.lanes[lane].busy -= 1
+    thread.rem -= thread.busy
+    if thread.rem > 0.0:
+        return 0
+    own.lanes[lane].alive -= 1
+    if thread.phase + 1 == world.groups[thread.group].phase_count:
+        return 2
+    thread.phase += 1
+    thread.rem = demand(world, thread, kind)
+    own.lanes[lane + 1].alive += 1
+    return 1
+
+
+@inner
+def demand(world, thread, kind):
+    """Return the core-seconds of a thread's phase."""
+    row = world.phases[phase_at(world, thread.group, thread.phase, kind)]
+    return row.work * row.utilisation
 
 
 # --- one node ---
 @inner
 def _advance(world, own, n, now):
-    """Bring a node's clocks and energies to `now`."""
+    """Advance a node's clocks and energies to `now`."""
     node = world.nodes[n]
     span = now - node.energy_time
     if span <= 0.0:
@@ -55,7 +152,7 @@ def _advance(world, own, n, now):
 
 @inner
 def _share_cores(world, own, n):
-    """Processor sharing: between all busy threads, or between jobs first and then between a job's threads."""
+    """Share the cores between all busy threads, or between jobs first and then between each job's threads."""
     node = world.nodes[n]
     kind = world.types[node.type]
     total, jobs = 0, 0
@@ -87,7 +184,7 @@ def _share_cores(world, own, n):
 
 @inner
 def _memory_level(world, own, n):
-    """Bandwidth that a contending thread may have at this moment: BW/n (eq. 11) or max-min's water level."""
+    """Return the present bandwidth limit of a contending thread: BW/n (eq. 11) or the max-min level."""
     node = world.nodes[n]
     kind = world.types[node.type]
     if kind.contention == NONE:
@@ -118,15 +215,14 @@ def _memory_level(world, own, n):
 
 @inner
 def _dilation(world, thread, node, level):
-    """m = 1 + sigma_bw * (0.75 + 0.25 * delta_rl) (eq. 10, 12, 14)."""
+    """Return the dilation m = 1 + sigma_bw * (0.75 + 0.25 * delta_rl) (eq. 10, 12, 14)."""
     b = world.phases[phase_at(world, thread.group, thread.phase, node.type)].bandwidth
     return 1.0 + max(0.0, b / level - 1.0) * world.types[node.type].remote
 
 
 @inner
-def _settle(world, own, n_fresh, n, now, everyone):
-    """After changes on a node: new core shares, dilations (of the threads whose interval begins, or of
-    `everyone`), next event."""
+def _update_node(world, own, n_fresh, n, now, everyone):
+    """Update a node after changes: core shares, dilations of threads whose interval begins or of all, next event."""
     _share_cores(world, own, n)
     node = world.nodes[n]
     level = _memory_level(world, own, n)
@@ -160,7 +256,7 @@ def _settle(world, own, n_fresh, n, now, everyone):
 
 @inner
 def _events(world, own, n, now, interval):
-    """Everything that is due on a node. Returns how many jobs ended."""
+    """Process all events due on a node. Return how many jobs ended."""
     _advance(world, own, n, now)
     kind, slack = world.nodes[n].type, 1e-12 + 1e-14 * now
     n_fresh, ended, everyone = 0, 0, False
@@ -171,7 +267,7 @@ def _events(world, own, n, now, interval):
         while seat.queued > 0 and own.keys[BUSY, base] <= seat.clock + slack:
             key, t = pop(own.keys[BUSY], own.ids[BUSY], base, seat.queued)
             seat.queued -= 1
-            outcome = leaves_core(world, own, own.threads[t], kind)
+            outcome = end_busy_part(world, own, own.threads[t], kind)
             everyone = everyone or outcome > 0
             if outcome == 2:
                 world.jobs[job].left -= 1
@@ -179,29 +275,29 @@ def _events(world, own, n, now, interval):
                 push(own.keys[IDLE], own.ids[IDLE], base, seat.asleep, now + own.threads[t].idle, t)
                 seat.asleep += 1
             else:
-                wants_core(world, own, t, kind, key, interval)
+                begin_interval(world, own, t, kind, key, interval)
                 own.fresh[n_fresh] = t
                 n_fresh += 1
         while seat.asleep > 0 and own.keys[IDLE, base] <= now + slack:
             _, t = pop(own.keys[IDLE], own.ids[IDLE], base, seat.asleep)
             seat.asleep -= 1
-            wants_core(world, own, t, kind, seat.clock, interval)
+            begin_interval(world, own, t, kind, seat.clock, interval)
             own.fresh[n_fresh] = t
             n_fresh += 1
         if world.jobs[job].left == 0:
-            _leave(world, own, job, n, before, now)
+            _end_job(world, own, job, n, before, now)
             ended += 1
         else:
             before = job
         job = after
-    _settle(world, own, n_fresh, n, now, everyone)
+    _update_node(world, own, n_fresh, n, now, everyone)
     return ended
 
 
 # --- jobs ---
 @inner
-def _leave(world, own, job, n, before, now):
-    """A job has ended: take it off its node and release those that waited for it."""
+def _end_job(world, own, job, n, before, now):
+    """Remove an ended job from its node and release the jobs that depend on it."""
     j, node = world.jobs[job], world.nodes[n]
     if before >= 0:
         own.seats[before].link = own.seats[job].link
@@ -221,7 +317,7 @@ def _leave(world, own, job, n, before, now):
 
 @inner
 def _start(world, own, job, now, interval):
-    """Start a job on its node, every thread at the beginning of a busy part."""
+    """Start a job on its node, with every thread at the beginning of a busy part."""
     j, seat, n = world.jobs[job], own.seats[job], world.placed[world.jobs[job].place0]
     cls, node = world.classes[j.cls], world.nodes[n]
     _advance(world, own, n, now)
@@ -235,19 +331,22 @@ def _start(world, own, job, now, interval):
         for _ in range(int(world.groups[g].count)):
             thread = own.threads[t]
             thread.job, thread.group = job, g
-            thread.phase, left = resume(world, g, node.type, j.progress)
+            thread.phase, left = phase_after(world, g, node.type, j.progress)
             thread.rem = left * world.phases[phase_at(world, g, thread.phase, node.type)].utilisation
             own.lanes[lane_of(world, own, thread)].alive += 1
-            wants_core(world, own, t, node.type, 0.0, interval)
+            begin_interval(world, own, t, node.type, 0.0, interval)
             own.fresh[t - seat.thread0] = t
             t += 1
-    _settle(world, own, seat.threads, n, now, True)
+    _update_node(world, own, seat.threads, n, now, True)
 
 
 @inner
 def _offer(world, own, first, now, interval):
-    """Start what is ready and fits, in order; on a node the first that does not fit holds back the others.
-    Returns the first place in `order` whose job has not started."""
+    """Start ready jobs that fit, in order; on each node the first job that does not fit blocks the others.
+
+    Returns:
+        The first position in `order` whose job has not started.
+    """
     for n in range(len(world.nodes)):
         world.nodes[n].touched = 0
     for i in range(first, len(own.order)):
@@ -266,10 +365,13 @@ def _offer(world, own, first, now, interval):
 
 @inner
 def call(world, own, interval):
-    """Run a fresh world in which every job has its node; the tables then hold times and energies.
-    Returns how many jobs never started."""
+    """Run fresh tables in which every job has a node; the tables then hold times and energies.
+
+    Returns:
+        How many jobs never started.
+    """
     now, first = world.clock[0], 0
-    note_waits(world)
+    link_extra_waits(world)
     for job in range(len(world.jobs)):
         if world.jobs[job].state == RUNNING:
             _start(world, own, job, now, interval)

@@ -1,24 +1,37 @@
-"""Components: nodes tied to each other by a shared memory or by jobs on several of them, copied out and solved.
+"""Components: nodes connected by a shared memory or by multi-node jobs, copied to scratch tables and solved.
 
-Rule: gathering never changes the world; `rerate` renews the rates of the components of all touched nodes, and
-nothing else. Cost: O(parts of the component).
+Rule: gathering does not change the tables; `rerate` updates only the rates of the components of touched nodes.
+Complexity: O(parts of the component).
 """
 
 from __future__ import annotations
 
 import math
 
-from .jit import inner
-from .layout import NOBODY, ONE, SPLIT, STAMP, ZERO
+from ..jit import inner
+from .layout import NO_INDEX, ONE, SPLIT, STAMP, ZERO
 from .queues import heap_update
 from .rates import solve
-from .tables import charge, deal, phase_at
+from .tables import account, phase_at, threads_on_socket
 
 
 @inner
 def gather(world, scratch, starts, n_starts, cls_id, now):
-    """Copy the component of the start nodes into scratch, with a candidate of class `cls_id` (-1: none) placed on
-    them. Returns (domains, parts, strands, tied). O(parts of the component)."""
+    """Copy the component of the start nodes into scratch, with an optional candidate placed on them.
+
+    O(parts of the component).
+
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        starts: the start nodes.
+        n_starts: number of start nodes.
+        cls_id: class of the candidate; -1 for none.
+        now: seconds.
+
+    Returns:
+        Numbers of domains, parts and strands, and whether strands have parts on several nodes.
+    """
     world.count[STAMP] += 1
     stamp = world.count[STAMP]
     reach, n_domains = scratch.numbers, 0
@@ -99,14 +112,14 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
 
 @inner
 def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands):
-    """The candidate's parts on node `n`; its strands are made on its first node met and reused on the others."""
+    """Add the candidate's parts on node `n`; its strands are created on its first node and reused on the others."""
     cls = world.classes[cls_id]
     split = world.count[SPLIT]
     dealt = 0.0
     for g in range(cls.group_count):
         group = world.groups[cls.group_start + g]
         for socket in range(split):
-            threads = deal(world, scratch, n, group.count, socket, dealt)
+            threads = threads_on_socket(world, scratch, n, group.count, socket, dealt)
             if threads <= 0.0:
                 continue
             code = -1 - (g * split + (socket if cls.nodes == 1 else 0))
@@ -132,7 +145,7 @@ def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strand
 
 @inner
 def fill_part(world, cell, strand, kind):
-    """Utilisation, bandwidth and scale of a part, from its strand's phase on this node type."""
+    """Set utilisation, bandwidth and scale of a part from its strand's phase on this node type."""
     here = world.phases[phase_at(world, strand.group, strand.phase, kind)]
     cell.u, cell.b, cell.m, cell.wake, cell.cap, cell.scale = here.utilisation, here.bandwidth, 1.0, 1.0, math.inf, 1.0
     cell.inflation = 1.0
@@ -142,12 +155,12 @@ def fill_part(world, cell, strand, kind):
 
 @inner
 def rerate(world, scratch, now):
-    """New rates for the components of all touched nodes, new finish times, new heap places."""
+    """Update rates, finish times and heap positions of the components of all touched nodes."""
     for i in range(1, scratch.touched[0] + 1):
         n = scratch.touched[i]
         if world.nodes[n].touched == 0:
             continue
-        n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NOBODY, now)
+        n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NO_INDEX, now)
         solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         for s in range(n_strands):
             row = scratch.strands[s]
@@ -161,7 +174,7 @@ def rerate(world, scratch, now):
 
 @inner
 def _write_node(world, scratch, local, now):
-    charge(world, local.id, now)
+    account(world, local.id, now)
     node = world.nodes[local.id]
     busy, soonest = 0.0, math.inf
     for p in range(local.first, local.last):

@@ -1,31 +1,29 @@
-"""The one compiled entry point: every question to the tables goes through it, so that the first use compiles, and
-every later start loads, a single function.
-"""
+"""The compiled entry point of all mapping kernels, so that one function is compiled once and loaded afterwards."""
 
 from __future__ import annotations
 
 import math
 
-from numba.core import types
+from numba import types
 
+from ..compile import ScratchType, WorldType
+from ..jit import inner
+from .choose import choose
 from .component import rerate
+from .fluid_loop import advance, begin, evaluate, simulate, total_energy
 from .forecast import forecast, isolated
-from .jit import inner
 from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, RERATE, RUN, SETTLE
-from .mapping import choose
-from .native import ScratchType, WorldType
-from .run import advance, begin, evaluate, simulate, total_energy
 from .tables import place, touch
 
 
 @inner
 def call(question, world, scratch, policy, which, number, cutoff):
-    """Answer one question in `scratch.answer`.
+    """Run one operation and store its result in `scratch.answer`.
 
-    RUN: (status, joules), `number` = 1: order by the jobs' keys. EVALUATE: (makespan, joules), see `run.evaluate`.
-    ISOLATED: fills world.isolated. FORECAST: (seconds, exact) for class `which` on the first `number` `places`.
-    CHOOSE: (found, 0) for job `which`. SETTLE: rates of the present moment. PLACE: starts job `which` on its `placed`
-    nodes. ADVANCE: goes on until `cutoff`. RERATE: renews all rates after the tables were changed from outside.
+    RUN: run to the end; (status, joules); `number` = 1 orders jobs by their keys. EVALUATE: (makespan, joules), see
+    `fluid_loop.evaluate`. ISOLATED: fill world.isolated. FORECAST: (seconds, exact) for class `which` on the first
+    `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
+    job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
     """
     now, answer = world.clock[0], scratch.answer
     answer[0] = answer[1] = math.nan
@@ -53,6 +51,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
         rerate(world, scratch, now)
     elif question == ADVANCE:
         advance(world, scratch, cutoff)
+    return 0
 
 
 SIGNATURE = (types.int64, WorldType(), ScratchType(), types.int64, types.int64, types.int64, types.float64)

@@ -1,22 +1,23 @@
-"""Running a whole workflow: the event loop.
+"""The event loop of the fluid simulation: run a whole workflow.
 
-Rule: at each instant all ends are processed, then every ready job is offered in order, then the touched
-components are re-rated once. Cost: O(log nodes) an event plus the solver on touched components plus the policy.
+Rule: at each instant all ends are processed, then every ready job may start, in order, then the rates of the touched
+components are updated once. Complexity: O(log nodes) per event, plus the solver on touched components and the policy.
 """
 
 from __future__ import annotations
 
 import math
 
+from ..jit import inner
+from .choose import choose, fits, note_end
 from .component import rerate
-from .jit import inner
 from .layout import (
     DONE,
     EVALUATIONS,
     FORCED,
     HEAP,
     MOM,
-    NOBODY,
+    NO_INDEX,
     ONE,
     POWERED,
     READY,
@@ -26,20 +27,19 @@ from .layout import (
     WAITING,
     ZERO,
 )
-from .mapping import choose, fits, note_end
 from .queues import heap_update, queue_pop, queue_push
-from .tables import INSTANT, charge, end_strand, note_waits, phase_at, place, touch
+from .tables import INSTANT, account, end_strand, link_extra_waits, phase_at, place, touch
 
 FINISHED, STUCK, CUT = 0, 1, 2
 
 
 @inner
 def begin(world, scratch):
-    """Initial pass over a fresh world: queue the jobs that wait for nothing, start those that are under way."""
+    """Initialise fresh tables: queue the jobs without blockers, place those that already run."""
     scratch.touched[0] = 0
     scratch.row_class[:] = -1
     now = world.clock[0]
-    note_waits(world)
+    link_extra_waits(world)
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if j.state == RUNNING:
@@ -56,7 +56,7 @@ def _ready(world, job):
 
 @inner
 def _release(world, job, sequence, by_key):
-    """A job ended: note who waits for nothing else. Returns how many became ready (held at the end of `queued`)."""
+    """Queue the jobs whose last blocker has ended. Return their number."""
     j = world.jobs[job]
     ready = 0
     for i in range(j.succ_start, j.succ_start + j.succ_count):
@@ -78,7 +78,7 @@ def _release(world, job, sequence, by_key):
 
 @inner
 def _queue_in_order(world, job, sequence, by_key):
-    """Order of mapping: the time a job became ready, then its place in the file; or the caller's own keys."""
+    """Queue a job in the order of mapping: by the time it became ready, then by file position; or by its key."""
     if by_key == 0:
         world.jobs[job].key = sequence * float(len(world.jobs)) + job
     _ready(world, job)
@@ -86,13 +86,13 @@ def _queue_in_order(world, job, sequence, by_key):
 
 @inner
 def offer_ready(world, scratch, policy, now):
-    """Offer every queued job its chance to start, in key order; a queue whose head fits nowhere is passed over."""
+    """Start queued jobs in key order; a queue whose head fits nowhere is skipped."""
     queues = world.queues
     for q in range(len(queues)):
         queues[q].blocked = 0
     room = _most_room(world) if policy != FORCED else math.inf
     while True:
-        best, key = NOBODY, math.inf
+        best, key = NO_INDEX, math.inf
         for q in range(len(queues)):
             if queues[q].length > 0 and queues[q].blocked == 0:
                 head = world.jobs[world.queued[queues[q].start]].key
@@ -121,7 +121,7 @@ def offer_ready(world, scratch, policy, now):
 
 @inner
 def _most_room(world):
-    """Most threads that any node can still take: jobs that want more need no closer look."""
+    """Return the most threads that any node can still take; jobs that need more cannot start."""
     room = 0.0
     for n in range(len(world.nodes)):
         room = max(room, world.nodes[n].limit - world.nodes[n].alloc)
@@ -130,7 +130,7 @@ def _most_room(world):
 
 @inner
 def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
-    """Process all strands of a node that end, or change phase, by `horizon`."""
+    """Process all strands of a node that end or change phase by `horizon`."""
     p = world.nodes[n].head
     while p >= 0:
         after = world.parts[p].next
@@ -150,7 +150,7 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
 
 @inner
 def _instant(world, scratch, now, sequence, by_key):
-    """Process everything that ends at `now`; the touched nodes are left to be re-rated."""
+    """Process all ends at `now`; the caller updates the rates of the touched nodes."""
     horizon = now + INSTANT + 1e-15 * now
     while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
         n = world.heap[0]
@@ -161,20 +161,23 @@ def _instant(world, scratch, now, sequence, by_key):
 
 @inner
 def advance(world, scratch, until):
-    """Let what runs go on until `until`; nothing new is started."""
+    """Advance the running jobs until `until` without starting others."""
     while world.nodes[world.heap[0]].next <= until:
         now = world.nodes[world.heap[0]].next
         _instant(world, scratch, now, 1.0, ONE)
         rerate(world, scratch, now)
     world.clock[0] = until
     for n in range(len(world.nodes)):
-        charge(world, n, until)
+        account(world, n, until)
 
 
 @inner
 def simulate(world, scratch, policy, by_key, cutoff):
-    """Run until all jobs have ended. Returns FINISHED, STUCK (a waiting job can never start) or CUT (makespan
-    passed `cutoff`). The clock is left at the end."""
+    """Run until all jobs have ended; the clock then holds the end.
+
+    Returns:
+        FINISHED, STUCK (a waiting job can never start) or CUT (the makespan passed `cutoff`).
+    """
     begin(world, scratch)
     sequence, now = 1.0, world.clock[0]
     while True:
@@ -189,7 +192,7 @@ def simulate(world, scratch, policy, by_key, cutoff):
         sequence += 1.0
     world.clock[0] = now
     for n in range(len(world.nodes)):
-        charge(world, n, now)
+        account(world, n, now)
     for job in range(len(world.jobs)):
         if world.jobs[job].state != DONE:
             return STUCK
@@ -198,7 +201,7 @@ def simulate(world, scratch, policy, by_key, cutoff):
 
 @inner
 def total_energy(world):
-    """Joules of all nodes so far; nan where a node's power is unknown."""
+    """Return the joules of all nodes so far; nan if the power of a node is not known."""
     if world.count[POWERED] == 0:
         return math.nan
     total = 0.0
@@ -209,7 +212,7 @@ def total_energy(world):
 
 @inner
 def _misplaced(world, scratch):
-    """First job that is put on a node twice, or on one that is not there, or waits for no job that is; -1: none."""
+    """Return the first job with a duplicate or unknown node, or an unknown job to wait for; -1 if none."""
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if scratch.wait_for[job] >= len(world.jobs):
@@ -225,9 +228,11 @@ def _misplaced(world, scratch):
 
 @inner
 def evaluate(world, scratch, cutoff):
-    """Run a fresh world with the mapping, order, extra waits and throttles that scratch holds. Returns (makespan,
-    joules), both inf when cut off or stuck; (nan, job) when that job's places or wait make no sense. Used by
-    searches: one call, no Python inside."""
+    """Run fresh tables with the mapping, order, extra waits and throttles in scratch (for searches).
+
+    Returns:
+        (makespan, joules), both inf if cut off or stuck; (nan, job) if that job's places or wait are invalid.
+    """
     misplaced = _misplaced(world, scratch)
     if misplaced >= 0:
         return math.nan, float(misplaced)

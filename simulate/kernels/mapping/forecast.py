@@ -1,15 +1,15 @@
-"""Forecasts: run a component ahead, with a candidate placed on it, and nothing else to come.
+"""Forecasts: simulate a component ahead with a candidate placed on it and no further arrivals.
 
-Rule: a forecast never changes the world. It stops early once its clock passes `cutoff` (the incumbent): from then
-on the score can only be worse. Cost of a component with P parts: O(P^2) steps of the rate solver at most.
+Rule: a forecast does not change the tables. It stops once its clock passes `cutoff` (the incumbent), because from then
+on the score can only be worse. Complexity: at most O(P^2) steps of the rate solver for a component of P parts.
 """
 
 from __future__ import annotations
 
 import math
 
+from ..jit import inner
 from .component import fill_part, gather
-from .jit import inner
 from .layout import EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
 from .rates import solve
 from .tables import INSTANT, phase_at
@@ -17,9 +17,20 @@ from .tables import INSTANT, phase_at
 
 @inner
 def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
-    """Seconds from now until the candidate ends (LET) or until the last job of the component ends (MOM).
+    """Return the seconds until the candidate ends (LET) or until the last job of the component ends (MOM).
 
-    Returns (seconds, exact); exact is False where the forecast was cut off, and seconds then a lower bound.
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        starts: nodes of the candidate.
+        n_starts: number of these nodes.
+        cls_id: class of the candidate; -1 for none.
+        policy: LET or MOM.
+        now: seconds.
+        cutoff: seconds from now after which the forecast stops.
+
+    Returns:
+        (seconds, exact); if the forecast was cut off, exact is False and seconds is a lower bound.
     """
     world.count[EVALUATIONS] += 1
     if world.count[SIMPLE] == 1 and n_starts == 1:
@@ -30,7 +41,7 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
 
 @inner
 def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff):
-    """Simulate the gathered component to the end that the policy asks for."""
+    """Simulate the gathered component until the end that the policy needs."""
     strands = scratch.strands
     waiting = 0
     for s in range(n_strands):
@@ -67,7 +78,7 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
 
 @inner
 def _compact(world, scratch, n_domains):
-    """Drop the parts of dead strands, refresh the others' phase; order is kept."""
+    """Remove the parts of ended strands and update the phases of the others; the order is preserved."""
     kept = 0
     for d in range(n_domains):
         for n in range(scratch.domains[d].first, scratch.domains[d].last):
@@ -87,8 +98,10 @@ def _compact(world, scratch, n_domains):
 
 @inner
 def _simple(world, scratch, n, cls_id, policy, now, cutoff):
-    """The same for one node with per-thread sharing, models `none` or `equal-share` over all threads, one phase:
-    five columns, nothing gathered twice. O(P^2) multiply-adds."""
+    """Forecast one node with per-thread sharing, a single phase, and model `none` or `equal-share` over all threads.
+
+    Uses five columns instead of the scratch tables. O(P^2) multiply-adds.
+    """
     k, u, b, rem, own = scratch.fast[0], scratch.fast[1], scratch.fast[2], scratch.fast[3], scratch.fast[4]
     node = world.nodes[n]
     kind = world.types[node.type]
@@ -152,9 +165,14 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
 
 @inner
 def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
-    """Run on while every thread asks for more than its equal share. All then move bytes at one speed, so they end in
-    the order of the bytes they have left: one sort instead of a pass over all at every end. O(P log P) to O(P^2)
-    cheap moves. Leaves what remains for the general loop: (clock, size, threads, candidate)."""
+    """Simulate while every thread demands more than its equal share of bandwidth.
+
+    All threads then move bytes at the same speed and end in the order of their remaining bytes, so one sort replaces a
+    pass at every end. O(P log P) to O(P^2) cheap moves.
+
+    Returns:
+        (clock, size, threads, candidate) for the general loop to continue from.
+    """
     k, b, rem, own, left = fast[0], fast[2], fast[3], fast[4], fast[5]
     clock, least = 0.0, math.inf
     for i in range(size):
@@ -163,7 +181,7 @@ def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
         return clock, size, threads, candidate
     for i in range(size):
         left[i] = rem[i] * b[i]
-    for i in range(1, size):  # descending, so that what ends next is last
+    for i in range(1, size):  # descending, so that the next to end is last
         x, xk, xb, xo = left[i], k[i], b[i], own[i]
         at = i
         while at > 0 and left[at - 1] < x:
@@ -188,7 +206,7 @@ def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
 
 @inner
 def _sleepy_step(fast, size, per_byte, remote, cores):
-    """Wall factors (1 / rate) into column 5 when some threads sleep; returns the time to the next end."""
+    """Store wall factors (1 / rate) in column 5 if some threads sleep. Return the time to the next end."""
     k, u, b, rem, wall, busy = fast[0], fast[1], fast[2], fast[3], fast[5], fast[6]
     for i in range(size):
         busy[i] = u[i] * (1.0 + max(0.0, b[i] * per_byte - 1.0) * remote)
@@ -214,9 +232,9 @@ def _sleepy_step(fast, size, per_byte, remote, cores):
 
 @inner
 def isolated(world, scratch):
-    """Isolated run time of every class on every node type: alone on a node of an empty world, under its own models.
+    """Compute the isolated run time of every class on every node type: alone on an empty node, under its models.
 
-    Fills world.isolated [classes, types] from the first node of each type; a cluster has one of each.
+    Fills world.isolated [classes, types] from the first node of each type; every type has a node.
     """
     start = scratch.chosen
     for t in range(len(world.types)):

@@ -1,8 +1,8 @@
-"""Layout of the tables that kernels read and write; one row an entity, fixed for the life of a simulation.
+"""Layout of the tables of the fluid simulation; one row per entity, of fixed size for the life of a simulation.
 
-Words: a *class* is a distinct job shape (profile, memory, nodes); a *strand* is one thread group of one job
-(on one socket where the model works per socket), the thing that progresses; a *part* is a strand on one node;
-a *domain* is the set of nodes that share a memory channel (mostly one node).
+Terms: a *class* is a distinct job shape (profile, memory, nodes); a *strand* is one thread group of one job (on one
+socket if the model works per socket), the unit of progress; a *part* is a strand on one node; a *domain* is a set of
+nodes that share a memory channel (usually one node).
 Units: seconds, bytes, bytes/s, watts, joules, threads.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .block import Block
+from ..block import Block
 
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
-# Codes handed from kernel to kernel are NumPy scalars: a plain int would compile a copy of the callee for its value.
+# Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
 LOADAVG, SLF, LET, MOM, FORCED = (np.int64(code) for code in range(5))
-ZERO, ONE, NOBODY = np.int64(0), np.int64(1), np.int64(-1)
+ZERO, ONE, NO_INDEX = np.int64(0), np.int64(1), np.int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
 FLOAT, INT = np.dtype("f8"), np.dtype("i8")
@@ -54,7 +54,7 @@ LOCAL_PART = _dtype("k u b m wake cap offer core scale inflation", "strand job n
 
 
 class World(Block):
-    """All tables of a simulation. `clock`: [now]; `count`: see the indices below."""
+    """All tables of a simulation. `clock`: [now]; `count`: see the cells below."""
 
     layout = {
         "types": (TYPE, 1),
@@ -72,17 +72,17 @@ class World(Block):
         "queues": (QUEUE, 1),
         "queued": (INT, 1),
         "heap": (INT, 1),
-        "versions": (INT, 1),  # [nodes]: grows whenever something happens on the node
-        "bounds": (FLOAT, 1),  # [nodes]: the node is not empty before, if nothing arrives; -inf: not known
+        "versions": (INT, 1),  # [nodes]: incremented at every change of the node
+        "bounds": (FLOAT, 1),  # [nodes]: time before which the node is not empty without arrivals; -inf: not known
         "clock": (FLOAT, 1),
         "count": (INT, 1),
-        "allowed": (INT, 2),  # [lists, nodes]: 1 where jobs of a class with these `places` may run; -1: anywhere
+        "allowed": (INT, 2),  # [lists, nodes]: 1 if jobs of a class with this list as `places` may run there
         "isolated": (FLOAT, 2),  # seconds [classes, types]
-        "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of a neighbour], see `build`
+        "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
     }
 
 
-# Questions that `entry.call` answers.
+# Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE = range(9)
 
 # Cells of World.count.
@@ -90,7 +90,7 @@ EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED
 
 
 class Scratch(Block):
-    """Working space, reused; nothing in it outlives a kernel call except the score cache (kept valid by versions)."""
+    """Working space; only the score cache outlives a kernel call (node versions keep it valid)."""
 
     layout = {
         "domains": (LOCAL_DOMAIN, 1),
@@ -100,15 +100,15 @@ class Scratch(Block):
         "segments": (FLOAT, 2),  # [threads, 3]: per-job sharing: first part, last part, cores wanted
         "fast": (FLOAT, 2),  # [7, parts]: the simple path's columns
         "numbers": (INT, 1),  # list of domains
-        "chosen": (INT, 1),  # [nodes + 2]: nodes chosen for a job; behind them a list of one node
+        "chosen": (INT, 1),  # [nodes + 2]: nodes chosen for a job, then a list of one node
         "score": (FLOAT, 2),  # [rows, nodes]: cached scores, seconds from now
-        "score_version": (INT, 2),  # [rows, nodes]: node version they hold for
+        "score_version": (INT, 2),  # [rows, nodes]: node version for which they are valid
         "score_exact": (INT, 2),  # [rows, nodes]: 1 exact, 0 a lower bound
         "row_class": (INT, 1),
         "row_time": (FLOAT, 1),
         "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
-        # What a question carries, see `entry`:
+        # Arguments and results of operations, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]

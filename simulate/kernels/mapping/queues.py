@@ -1,10 +1,8 @@
-"""Two orders: nodes by their next event (an indexed heap, one entry a node, ties to the lowest node), and ready jobs
-by their key (a binary heap for each queue).
-"""
+"""Heaps: nodes by their next event (indexed, ties to the lowest node), and the ready jobs of each queue by key."""
 
 from __future__ import annotations
 
-from .jit import inner
+from ..jit import inner
 from .layout import HEAP
 
 
@@ -15,7 +13,7 @@ def _earlier(nodes, a, b):
 
 @inner
 def heap_update(world, node):
-    """Restore the heap after `node`'s next event changed: O(log nodes)."""
+    """Restore the heap after the next event of `node` changed. O(log nodes)."""
     nodes, heap = world.nodes, world.heap
     i = nodes[node].heap_pos
     while i > 0 and _earlier(nodes, node, heap[(i - 1) // 2]):

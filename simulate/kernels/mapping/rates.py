@@ -1,28 +1,29 @@
-"""Rates: how fast every strand of a component progresses, given who else is there.
+"""Rates of progress of all strands of a component under contention.
 
-Rule: pure arithmetic on the scratch tables. Sources: CPU sharing and memory models of DESiDE (Chahal et al.,
-ICPE 2019, 4.3), the piecewise-linear model of IRMaSim (Herrera et al., CCGrid 2021), and their exact fluid limit:
-a thread with CPU share u, dilation m and stretch s progresses at 1 / (u*m*s + 1 - u). Where pairs of profiles were
-measured, co-run inflation multiplies m.
-Cost: O(parts) a domain and evaluation; the coupled models take about ten evaluations.
+Rule: pure arithmetic on the scratch tables. A thread with CPU share u, dilation m and stretch s progresses at
+1 / (u*m*s + 1 - u), the exact fluid limit of the models; measured co-run inflation multiplies m.
+Sources: CPU sharing and memory models of DESiDE (Chahal et al., ICPE 2019, 4.3), the piecewise-linear model of IRMaSim
+(Herrera et al., CCGrid 2021).
+Complexity: O(parts) per domain and evaluation; the coupled models take about ten evaluations.
 """
 
 from __future__ import annotations
 
 import math
 
-from .jit import inner
-from .layout import EQUAL_SHARE, NOBODY, NONE, ONE, PIECEWISE, ZERO
+from ..jit import inner
+from .layout import EQUAL_SHARE, NO_INDEX, NONE, ONE, PIECEWISE, ZERO
 
 TIGHT = 1e-12
-HAIR = 1.0 + 1e-9  # parts of a job that are equally fast do not wait for each other
+HAIR = 1.0 + 1e-9  # parts of a job within this factor count as equally fast
 
 
 @inner
 def stretch(parts, first, last, target, free):
-    """Smallest s >= 1 at which parts [first, last) hold at most `target` cores: safeguarded Newton on 1/H(s).
+    """Return the smallest s >= 1 at which parts [first, last) hold at most `target` cores.
 
-    Parts are held to what their job's other nodes let them do (`cap`), all but part `free`.
+    Safeguarded Newton on 1/H(s). The rate of each part is limited by its job's other nodes (`cap`), except for part
+    `free`.
     """
     threads = 0.0
     for p in range(first, last):
@@ -56,10 +57,10 @@ def stretch(parts, first, last, target, free):
 
 @inner
 def wake_stretch(parts, first, last, cores, strength):
-    """Set the wait that sleeping threads meet on waking: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C.
+    """Set the wait of sleeping threads on waking: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C.
 
-    x is the share of the node's cores that all others want; nobody queues while there is a core for each thread.
-    The exponent is Sakasegawa's for a queue with C servers (1977); the strength is calibrated.
+    x is the share of the node's cores that all other threads demand; no thread queues while each has a core. The
+    exponent is Sakasegawa's for a queue with C servers (1977); the strength is calibrated.
     """
     threads, wanted = 0.0, 0.0
     for p in range(first, last):
@@ -81,10 +82,10 @@ def wake_stretch(parts, first, last, cores, strength):
 
 @inner
 def share_cores(node, parts, segments):
-    """Set `offer` (rate) and `core` (share of a core held) of a node's parts, dilations given."""
+    """Set `offer` (rate) and `core` (share of a core held) of a node's parts from their dilations."""
     first, last, cores = node.first, node.last, node.cores
     if node.per_job == 0:
-        s = stretch(parts, first, last, cores, NOBODY)
+        s = stretch(parts, first, last, cores, NO_INDEX)
         for p in range(first, last):
             _offer(parts[p], s)
         return
@@ -111,7 +112,7 @@ def share_cores(node, parts, segments):
             tied = tied or (level < math.inf and parts[p].cap < math.inf)
         for p in range(begin, end):
             if tied and p > begin:
-                s = stretch(parts, begin, end, level, p)  # what the job's other parts do not use is this part's
+                s = stretch(parts, begin, end, level, p)  # this part gets what the job's other parts do not use
             _offer(parts[p], s)
 
 
@@ -124,7 +125,7 @@ def _offer(part, s):
 
 @inner
 def _fill(segments, jobs, cores):
-    """Level L with sum_j min(wanted_j, L) = cores (water-filling between jobs)."""
+    """Return the level L with sum_j min(wanted_j, L) = cores (water-filling between jobs)."""
     level = cores / jobs
     while True:
         used, rest = 0.0, 0
@@ -143,13 +144,13 @@ def _fill(segments, jobs, cores):
 
 @inner
 def _weight(part, everyone):
-    """Threads of a part that contend for memory: all that have not ended, or those on a core at the moment."""
+    """Return the threads of a part that contend for memory: all that have not ended, or those on a core."""
     return part.k if everyone == 1 else part.k * part.u * part.m * min(part.offer, part.cap)
 
 
 @inner
 def memory_level(parts, first, last, bandwidth, equal, everyone):
-    """Bandwidth a contending thread may have: equal-share BW/n, or the water level of max-min (inf: enough)."""
+    """Return the bandwidth limit of a contending thread: BW/n for equal-share, or the max-min level (inf: enough)."""
     weight = 0.0
     for p in range(first, last):
         weight += _weight(parts[p], everyone)
@@ -174,10 +175,11 @@ def memory_level(parts, first, last, bandwidth, equal, everyone):
 
 @inner
 def inflate(domain, nodes, parts, factors):
-    """Set what a part's core time is multiplied by for the other jobs that share its memory: 1 + sum(factor - 1).
+    """Set the factor on a part's core time due to other jobs that share its memory: 1 + sum(factor - 1).
 
-    A factor is measured beside one such job, whatever its threads; excesses of several jobs add up (exact for one,
-    our choice for more). None is below 1: a job is only slowed, so bounds on isolated times hold. O(parts^2).
+    A factor is measured next to one such job, whatever its threads; the excesses of several jobs add up (exact for one,
+    an assumption for more). No factor is below 1: jobs are only slowed down, so bounds on isolated times hold.
+    O(parts^2).
     """
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     row = domain.type * factors.shape[1]
@@ -207,7 +209,7 @@ def _dilate(domain, nodes, parts, level, segments):
 
 @inner
 def _excess(parts, first, last, level, bandwidth, equal):
-    """Relative surplus of demand over bandwidth at `level`; grows with the level."""
+    """Return the relative surplus of demand over bandwidth at `level`; it grows with the level."""
     demand = 0.0
     for p in range(first, last):
         demand += _weight(parts[p], ZERO) * (level if equal else min(parts[p].b, level))
@@ -216,7 +218,7 @@ def _excess(parts, first, last, level, bandwidth, equal):
 
 @inner
 def _coupled(domain, nodes, parts, segments, equal):
-    """Solve level, dilations, stretches and rates together, when only threads on a core contend (to 1e-12)."""
+    """Solve level, dilations, stretches and rates together if only threads on a core contend (to 1e-12)."""
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     bandwidth = domain.bandwidth
     threads, top = 0.0, 0.0
@@ -256,7 +258,7 @@ def _coupled(domain, nodes, parts, segments, equal):
 
 @inner
 def _piecewise(kind, node, parts, segments):
-    """Piecewise-linear model per socket (IRMaSim section IV, smoothstep as in the authors' code); rates in MB/s."""
+    """Apply the piecewise-linear model per socket (IRMaSim, section IV, smoothstep of its authors' code; in MB/s)."""
     for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
         for p in range(node.first, node.last):
@@ -280,7 +282,7 @@ def _piecewise(kind, node, parts, segments):
 
 @inner
 def solve_domain(domain, types, nodes, parts, segments):
-    """Rates on one memory domain, whatever its model."""
+    """Compute the rates on one memory domain under its model."""
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     if first == last:
         return
@@ -300,8 +302,20 @@ def solve_domain(domain, types, nodes, parts, segments):
 
 @inner
 def solve(scratch, types, factors, n_domains, n_parts, n_strands, multi):
-    """Rates of a whole component. A strand on several nodes progresses everywhere at its smallest rate; what its
-    other parts do not use they give back: iterated to 1e-9 (damped where it swings, at last the slowest of a swing)."""
+    """Compute the rates of a whole component.
+
+    A strand on several nodes progresses everywhere at its smallest rate, and its faster parts release the cores that
+    they do not use. Iterated to 1e-9, damped if it oscillates, finally with the slowest rate of an oscillation.
+
+    Args:
+        scratch: the scratch tables.
+        types: node types.
+        factors: co-run inflation, see `layout.World`.
+        n_domains: rows of domains in use.
+        n_parts: rows of parts in use.
+        n_strands: rows of strands in use.
+        multi: strands have parts on several nodes.
+    """
     strands, parts = scratch.strands, scratch.parts
     for d in range(n_domains):
         if types[scratch.domains[d].type].inflating:
@@ -337,7 +351,7 @@ def solve(scratch, types, factors, n_domains, n_parts, n_strands, multi):
 
 @inner
 def _lowest(strands, parts, n_parts, n_strands):
-    """Smallest and second smallest offer of each strand, in progress of its reference type."""
+    """Set the smallest and second smallest offer of each strand, in progress on its reference type."""
     for i in range(n_strands):
         strands[i].low, strands[i].second, strands[i].low_part = math.inf, math.inf, -1
     for p in range(n_parts):

@@ -1,14 +1,14 @@
-"""Changing the tables: place a job, end a strand, account for what was used.
+"""Changes of the tables: place a job, end a strand, account energy and load.
 
-Rule: a strand's `rem` is true at `last` and shrinks at `rate`; nothing is recomputed for nodes on which nothing
-happened. A change touches nodes; `component.rerate` then renews their rates.
+Rule: a strand's `rem` is valid at `last` and shrinks at `rate`; unchanged nodes are not recomputed. A change touches
+nodes; `component.rerate` then updates their rates.
 """
 
 from __future__ import annotations
 
 import math
 
-from .jit import inner
+from ..jit import inner
 from .layout import DONE, POWERED, RUNNING, RUNNING_JOBS, SPLIT, ZERO
 
 INSTANT = 1e-9
@@ -17,14 +17,16 @@ INSTANT = 1e-9
 # --- accounting ---
 @inner
 def watts(kind, busy):
-    """Power of a node with `busy` cores in use (models: IRMaSim section IV; Batsim's states)."""
+    """Return the power of a node with `busy` cores in use (models: IRMaSim, section IV; Batsim's states)."""
     return kind.watts_base + kind.watts_slope * busy if busy > 0.0 else kind.watts_idle
 
 
 @inner
-def charge(world, n, now):
-    """Bring a node's energy, its jobs' energies (their cores, and a share of the base by cores) and its 1-minute
-    load average to `now`. Must precede every change of the node."""
+def account(world, n, now):
+    """Account a node's energy, its jobs' energies and its 1-minute load average until `now`.
+
+    A job's energy is that of its cores and a share of the base power by cores. Must precede every change of the node.
+    """
     node = world.nodes[n]
     if node.load_time != now:
         fade = math.exp(-(now - node.load_time) / 60.0)
@@ -47,8 +49,8 @@ def charge(world, n, now):
 
 @inner
 def touch(world, scratch, n, now):
-    """Charge a node and put it on the list of those to re-rate at this instant."""
-    charge(world, n, now)
+    """Account a node and add it to the nodes whose rates are updated at this instant."""
+    account(world, n, now)
     world.versions[n] += 1
     node = world.nodes[n]
     if node.touched == 0:
@@ -59,8 +61,8 @@ def touch(world, scratch, n, now):
 
 # --- placing and ending ---
 @inner
-def note_waits(world):
-    """Count each job's extra wait (`wait_for`) as one more blocker, and list it with the job that it waits for."""
+def link_extra_waits(world):
+    """Count each job's extra wait (`wait_for`) as one more blocker, and link it to the job that it waits for."""
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if j.wait_for >= 0 and world.jobs[j.wait_for].state != DONE:
@@ -70,10 +72,16 @@ def note_waits(world):
 
 
 @inner
-def deal(world, scratch, n, count, socket, reserved):
-    """How many of `count` threads dealt one by one to the socket of `n` with fewest land on `socket`.
+def threads_on_socket(world, scratch, n, count, socket, reserved):
+    """Return how many of `count` threads go to `socket` if each goes to the socket with the fewest threads.
 
-    `reserved` threads of the same job were dealt before. Ties go to the lowest socket.
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        n: the node.
+        count: number of threads.
+        socket: the socket; ties go to the lowest one.
+        reserved: threads of the same job that were assigned before.
     """
     sockets = world.types[world.nodes[n].type].sockets
     split = min(world.count[SPLIT], sockets)
@@ -102,7 +110,7 @@ def deal(world, scratch, n, count, socket, reserved):
 
 @inner
 def phase_at(world, group, phase, kind):
-    """Row of the phase table for a group's phase on a node type."""
+    """Return the row of the phase table for a group's phase on a node type."""
     return (world.groups[group].phase_start + phase) * len(world.types) + kind
 
 
@@ -127,7 +135,7 @@ def place(world, scratch, job, now):
         group = world.groups[cls.group_start + g]
         for socket in range(split):
             row = g * split + socket
-            # Threads on different sockets of one node end by themselves; those of a job on several nodes, together.
+            # Threads on different sockets of one node end separately; those of a job on several nodes end together.
             own = cls.nodes == 1 or socket == 0
             s, part0, held = j.strand0 + (row if own else g * split), j.part0 + row * cls.nodes, 0.0
             strand = world.strands[s]
@@ -136,7 +144,7 @@ def place(world, scratch, job, now):
                 strand.part0, strand.parts, strand.last, strand.rate = part0, 0, now, 0.0
             for i in range(cls.nodes):
                 n = world.placed[j.place0 + i]
-                threads = deal(world, scratch, n, group.count, socket, dealt)
+                threads = threads_on_socket(world, scratch, n, group.count, socket, dealt)
                 world.parts[part0 + i].threads = threads
                 world.parts[part0 + i].node = n
                 world.parts[part0 + i].strand = s
@@ -145,15 +153,15 @@ def place(world, scratch, job, now):
             strand.parts += cls.nodes
             if own and (held > 0.0 or cls.nodes > 1):
                 j.left += 1
-                phase, left = resume(world, strand.group, first_type, j.progress)
+                phase, left = phase_after(world, strand.group, first_type, j.progress)
                 strand.phase, strand.rem = phase, left * j.scale
         dealt += group.count
     _link(world, job)
 
 
 @inner
-def resume(world, group, kind, progress):
-    """Where a thread group is that has done this share of its isolated run time: its phase, and the work left in it."""
+def phase_after(world, group, kind, progress):
+    """Return the phase of a thread group after this share of its isolated run time, and the work left in the phase."""
     count, work = world.groups[group].phase_count, 0.0
     for phase in range(count):
         work += world.phases[phase_at(world, group, phase, kind)].work
@@ -168,7 +176,7 @@ def resume(world, group, kind, progress):
 
 @inner
 def _link(world, job):
-    """Append the job's parts to the lists of its nodes, so that a job's parts stay together."""
+    """Append the job's parts to the lists of its nodes, so that a job's parts are adjacent."""
     j = world.jobs[job]
     cls = world.classes[j.cls]
     rows = cls.group_count * world.count[SPLIT]
@@ -191,7 +199,7 @@ def _link(world, job):
 
 @inner
 def end_strand(world, scratch, s, now):
-    """A strand has no work left: its threads ask for nothing any more. True if its job ended with it."""
+    """End a strand without remaining work. Return True if its job ended with it."""
     strand = world.strands[s]
     j = world.jobs[strand.job]
     cls = world.classes[j.cls]

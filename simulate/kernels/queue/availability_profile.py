@@ -1,9 +1,11 @@
-"""Where a job fits into the profile, and which resources it takes there.
+"""The availability profile: the number of free resources over time, if all jobs run until their walltimes.
 
-Rule: the earliest slice from which on enough is free for as long as the job may take. BASIC needs no more than the
-counts: it takes the lowest numbers when it starts. The other variants look, where counts allow it, at the resources
-that no other has in that time, and take theirs among them.
-Source of the variants: thesis of Poquet (2017), chapter 5.
+Rule: slices ascend in time and the last has no end. A boundary exists as long as a job begins or ends at it. Blocks of
+SPAN slices keep the fewest and the most free resources, so searches skip whole blocks; they are updated lazily from the
+first changed slice on.
+A job fits at the earliest slice from which enough resources are free for its walltime. The allocation BASIC needs only
+counts: it takes the lowest free numbers when the job starts. The other variants choose among the resources that no
+other job has in that time (thesis of Poquet, 2017, chapter 5).
 """
 
 from __future__ import annotations
@@ -13,22 +15,153 @@ import math
 import numpy as np
 
 from ..jit import inner
-from .blocks import room, shortage, survey
-from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, RUNNING, SLICES, STRICT, WAITING
+from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, RUNNING, SLICES, SPAN, STRICT, SURVEYED, WAITING
+
+
+@inner
+def changed(world, k):
+    """Mark the slices from `k` on as changed."""
+    if k < world.count[SURVEYED]:
+        world.count[SURVEYED] = k
+
+
+@inner
+def survey(world):
+    """Update the summaries of changed blocks. O(slices from the first of them on)."""
+    slices, blocks, total = world.slices, world.blocks, world.count[SLICES]
+    if world.count[SURVEYED] >= total:
+        return
+    first = world.count[SURVEYED] // SPAN * SPAN
+    while first + SPAN <= total:
+        least = most = slices[first].free
+        for k in range(first + 1, first + SPAN):
+            least, most = min(least, slices[k].free), max(most, slices[k].free)
+        blocks[first // SPAN].least, blocks[first // SPAN].most = least, most
+        first += SPAN
+    world.count[SURVEYED] = total
+
+
+@inner
+def first_with(world, k, size, before):
+    """Return the first slice from `k` on and before a time with `size` free resources, else the number of slices.
+
+    O(slices / SPAN).
+    """
+    slices, total = world.slices, world.count[SLICES]
+    while k < total and slices[k].time < before:
+        if k % SPAN == 0 and k + SPAN <= total and world.blocks[k // SPAN].most < size:
+            k += SPAN
+        elif slices[k].free < size:
+            k += 1
+        else:
+            return k
+    return total
+
+
+@inner
+def first_without(world, k, size, end):
+    """Return the first slice from `k` on and before `end` with fewer than `size` free; else -1. O(slices / SPAN)."""
+    slices, total = world.slices, world.count[SLICES]
+    while k < total and slices[k].time < end:
+        if k % SPAN == 0 and k + SPAN <= total and world.blocks[k // SPAN].least >= size:
+            k += SPAN
+        elif slices[k].free >= size:
+            k += 1
+        else:
+            return k
+    return -1
+
+
+@inner
+def slice_of(world, time):
+    """Return the slice that contains `time`. O(log slices)."""
+    low, high = 0, world.count[SLICES]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if world.slices[middle].time <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _split(world, time):
+    """Add a user to the boundary at `time`, creating it if needed. Return the slice that begins there. O(slices)."""
+    slices, count = world.slices, world.count
+    k = slice_of(world, time)
+    if slices[k].time != time:
+        for i in range(count[SLICES], k + 1, -1):
+            slices[i] = slices[i - 1]
+        k += 1
+        count[SLICES] += 1
+        changed(world, k)
+        slices[k].time, slices[k].free, slices[k].users = time, slices[k - 1].free, 0
+    slices[k].users += 1
+    return k
+
+
+@inner
+def drop_boundary(world, time):
+    """Remove a user from the boundary at `time`, if it still exists, and the boundary with its last user. O(slices)."""
+    slices, count = world.slices, world.count
+    k = slice_of(world, time)
+    if slices[k].time != time:
+        return
+    slices[k].users -= 1
+    if slices[k].users > 0 or k == 0:
+        return
+    for i in range(k, count[SLICES] - 1):
+        slices[i] = slices[i + 1]
+    count[SLICES] -= 1
+    changed(world, k)
+
+
+@inner
+def occupy(world, begin, end, size):
+    """Reserve resources from `begin` to `end`, and create the boundaries. O(slices)."""
+    first = _split(world, begin)
+    changed(world, first)
+    for k in range(first, _split(world, end)):
+        world.slices[k].free -= size
+
+
+@inner
+def release(world, begin, end, size):
+    """Release resources between two boundaries. O(slices)."""
+    k = slice_of(world, begin)
+    changed(world, k)
+    while k < world.count[SLICES] and world.slices[k].time < end:
+        world.slices[k].free += size
+        k += 1
+
+
+@inner
+def drop_before(world, now):
+    """Remove the part of the profile before `now`. O(slices) if slices have passed."""
+    slices, count = world.slices, world.count
+    passed = slice_of(world, now)
+    if passed > 0:
+        for k in range(count[SLICES] - passed):
+            slices[k] = slices[k + passed]
+        count[SLICES] -= passed
+        changed(world, 0)
+    slices[0].time = now
+
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 
 
 @inner
-def until(start, wall):
-    """When a job that starts then ends at the latest; who takes no time holds his place for the shortest moment."""
+def latest_end(start, wall):
+    """Return the latest end of a job; a job of zero walltime holds its resources until the next representable time."""
     end = start + wall
     return end if end > start else start + (abs(start) * 2.0**-52 + 5e-324)
 
 
 @inner
 def _without(world, job, other, begin, end):
-    """What is free, less what another has in that time."""
+    """Remove from the free set the resources that another job has in that time."""
     row = world.jobs[other]
     if other != job and row.start < end and row.until > begin:
         for word in range(row.low_word, row.high_word + 1):
@@ -37,7 +170,10 @@ def _without(world, job, other, begin, end):
 
 @inner
 def _find_free(world, job, begin, end):
-    """The resources that no other has from `begin` to `end`. O(words of the machine, and of all jobs in that time)."""
+    """Set the free set to the resources that no other job has from `begin` to `end`.
+
+    O(words of the machine and of all jobs in that time).
+    """
     machine = world.count[MACHINE]
     words = (machine + 63) // 64
     for word in range(words):
@@ -52,7 +188,7 @@ def _find_free(world, job, begin, end):
 
 @inner
 def _lowest(world, job, begin, end):
-    """The lowest resources from `begin` to before `end`; False where there are not enough. Fills the job's set."""
+    """Choose the lowest free resources in [begin, end) for a job. Return False if there are not enough."""
     row, left = world.jobs[job].set_row, world.jobs[job].size
     low, high = begin // 64, (end - 1) // 64
     world.jobs[job].low_word = low
@@ -77,7 +213,7 @@ def _lowest(world, job, begin, end):
 
 @inner
 def _block(world, job):
-    """The lowest run of neighbouring resources; False where none is long enough."""
+    """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough."""
     row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count[MACHINE]
     run, begin = np.int64(0), np.int64(0)
     for word in range((machine + 63) // 64):
@@ -110,7 +246,7 @@ def _fill(world, job, row, first, last):
 
 @inner
 def _choose(world, job, start, stop):
-    """Take resources in a hole, as the variant wants them; False where it refuses the hole."""
+    """Choose resources in a gap by the allocation variant. Return False if it rejects the gap."""
     kind, machine = world.count[ALLOCATION], world.count[MACHINE]
     _find_free(world, job, start, stop)
     if kind == CONTIGUOUS and _block(world, job):
@@ -126,19 +262,19 @@ def _choose(world, job, start, stop):
 
 
 @inner
-def find(world, job):
-    """The earliest start for a job, its set filled; inf: it fits into no hole, however late."""
+def find_earliest(world, job):
+    """Return the earliest start of a job and fill its set; inf if no gap fits it."""
     slices, total = world.slices, world.count[SLICES]
     size, wall, now = world.jobs[job].size, world.jobs[job].wall, world.clock[NOW]
     survey(world)
-    first = room(world, 0, size, math.inf)
+    first = first_with(world, 0, size, math.inf)
     while first < total:
         begin = max(now, slices[first].time)
-        end = until(begin, wall)
-        short = shortage(world, first, size, end)
+        end = latest_end(begin, wall)
+        short = first_without(world, first, size, end)
         if short < 0:
             if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, end):
                 return begin
             short = first
-        first = room(world, short + 1, size, math.inf)
+        first = first_with(world, short + 1, size, math.inf)
     return math.inf

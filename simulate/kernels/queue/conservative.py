@@ -1,8 +1,8 @@
-"""Conservative backfilling: every job that waits has its place in the profile, and starts on identified resources.
+"""Conservative backfilling: every waiting job has a reservation in the profile, on identified resources.
 
-Rule: at an event each job that waits, in the queue's order, is taken out of the profile and put back at the earliest
-place; who cannot go earlier keeps his place, resources included. That is only done where it can change anything: an
-earlier start reaches into a time at which something was freed since, by an end before the walltime or by a move.
+Rule: at each event every waiting job, in the order of the queue, moves to the earliest reservation possible, or keeps
+its own, including its resources. Jobs are only re-examined if they could move: an earlier start must use time that was
+freed by a job that ended before its walltime or by another move.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba.core import types
-from numba.cpython.unsafe.numbers import trailing_zeros
+from numba import types
 
+from ..compile import BlockType, register, trailing_zeros
 from ..jit import inner
-from ..native import BlockType, register
-from .blocks import room, shortage, survey
-from .dependents import next_submitted, release_followers
-from .ends import begin, end_first, next_end
-from .free import give_back, take
-from .holes import find, until
-from .profile import leave, occupy, release, trim
-from .rich import some_wait
-from .scored import F1, f1
+from .availability_profile import (
+    drop_before,
+    drop_boundary,
+    find_earliest,
+    first_with,
+    first_without,
+    latest_end,
+    occupy,
+    release,
+    survey,
+)
+from .dependencies import next_submitted, release_followers
+from .resources import give_back, take
+from .running import begin, end_first, has_dependencies, next_end
 from .tables import (
     ALLOCATION,
     BASIC,
@@ -46,6 +51,7 @@ from .tables import (
     WAITING,
     Reserving,
 )
+from .waiting import F1, f1
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
@@ -58,8 +64,8 @@ register(Reserving, ReservingType)
 
 
 @inner
-def _note_pieces(world, job):
-    """Write down which resources a job has."""
+def _record_pieces(world, job):
+    """Record a job's resources as pieces."""
     row, used = world.jobs[job].set_row, world.count[PIECES]
     world.jobs[job].piece0 = used
     last = np.int64(-2)
@@ -83,49 +89,49 @@ def _note_pieces(world, job):
 
 @inner
 def _put(world, job, start):
-    """Give a job its place."""
+    """Reserve a job's resources from `start` on."""
     row = world.jobs[job]
-    row.start, row.until = start, until(start, row.wall)
+    row.start, row.until = start, latest_end(start, row.wall)
     occupy(world, start, row.until, row.size)
 
 
 @inner
 def _take_out(world, job):
-    """Take a job out of the profile."""
+    """Remove a job's reservation from the profile."""
     row = world.jobs[job]
     release(world, row.start, row.until, row.size)
-    leave(world, row.start)
-    leave(world, row.until)
+    drop_boundary(world, row.start)
+    drop_boundary(world, row.until)
 
 
 @inner
 def _may_move(world, job, freed):
-    """Whether counts allow a job an earlier start, in a hole that reaches into what was freed: before `freed`.
+    """Return whether the counts allow an earlier start, in a gap that begins before `freed`.
 
-    Nothing is taken out for the question: where the job has its own place, its own resources are enough.
+    The job's own reservation stays in the profile meanwhile: from its start on, its own resources are enough.
     """
     row, total = world.jobs[job], world.count[SLICES]
     latest = min(row.start, freed)
     survey(world)
-    first = room(world, 0, row.size, latest)
+    first = first_with(world, 0, row.size, latest)
     while first < total:
         begin = max(world.clock[NOW], world.slices[first].time)
-        short = shortage(world, first, row.size, min(until(begin, row.wall), row.start))
+        short = first_without(world, first, row.size, min(latest_end(begin, row.wall), row.start))
         if short < 0:
             return True
-        first = room(world, short + 1, row.size, latest)
+        first = first_with(world, short + 1, row.size, latest)
     return False
 
 
 @inner
 def _move(world, job):
-    """Take a job out and put it back where it can start earlier, else where it was; True if it has moved."""
+    """Move a job's reservation to an earlier start if possible. Return True if it moved."""
     count, row = world.count, world.jobs[job]
     before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
     _take_out(world, job)
     count[FREE_SETS] -= 1
     row.set_row = world.free_sets[count[FREE_SETS]]
-    start, spare = find(world, job), row.set_row
+    start, spare = find_earliest(world, job), row.set_row
     if start < before:
         spare = old
     else:
@@ -138,7 +144,7 @@ def _move(world, job):
 
 @inner
 def _compress(world, freed):
-    """Move jobs that wait to earlier places, in the queue's order; returns until when places were left."""
+    """Move reservations to earlier starts, in the order of the queue. Return the latest end of a vacated one."""
     left = -math.inf
     for i in range(world.count[WAITING]):
         job = world.queue[i]
@@ -150,7 +156,7 @@ def _compress(world, freed):
 
 @inner
 def _start_due(world, now):
-    """Start jobs whose place begins now; returns when the next begins."""
+    """Start the jobs whose reservations begin now. Return when the next one begins."""
     kept, soonest = 0, math.inf
     for i in range(world.count[WAITING]):
         job = world.queue[i]
@@ -160,7 +166,7 @@ def _start_due(world, now):
             if world.count[ALLOCATION] == BASIC:
                 take(world, row.size, job)
             else:
-                _note_pieces(world, job)
+                _record_pieces(world, job)
             begin(world, job, row.finish)
         else:
             soonest = min(soonest, row.start)
@@ -172,7 +178,7 @@ def _start_due(world, now):
 
 @inner
 def _insert(world, job):
-    """Into the queue, by rank."""
+    """Insert a job into the queue, by rank."""
     i = world.count[WAITING]
     while i > 0 and world.jobs[world.queue[i - 1]].rank > world.jobs[job].rank:
         world.queue[i] = world.queue[i - 1]
@@ -183,7 +189,7 @@ def _insert(world, job):
 
 @inner
 def _submit(world, job):
-    """Take a job in, and give it its place; who has none is rejected."""
+    """Submit a job and reserve its resources, or reject it if no gap fits it."""
     count, row = world.count, world.jobs[job]
     if row.size > count[MACHINE]:
         row.state = REJECTED
@@ -192,7 +198,7 @@ def _submit(world, job):
         row.rank = f1(world, job)
     count[FREE_SETS] -= 1
     row.set_row = world.free_sets[count[FREE_SETS]]
-    start = find(world, job)
+    start = find_earliest(world, job)
     if start == math.inf:
         row.state = REJECTED
         world.free_sets[count[FREE_SETS]] = row.set_row
@@ -203,21 +209,21 @@ def _submit(world, job):
 
 
 @inner
-def _cramped(world):
-    """Whether there may not be room for one more job: each has two boundaries in the profile at most."""
+def _tables_full(world):
+    """Return whether one more job might not fit into the tables: each adds at most two boundaries to the profile."""
     jobs = world.count[WAITING] + world.count[RUNNING] + 1
     return len(world.slices) < 2 * jobs + 2 or len(world.free_sets) < jobs + 1
 
 
 @inner
 def call(world, instants):
-    """Go on for so many instants; DONE, GROW or PAUSED."""
-    jobs, count, clock, some = world.jobs, world.count, world.clock, some_wait(world)
+    """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
+    jobs, count, clock, some = world.jobs, world.count, world.clock, has_dependencies(world)
     total, capacity = len(jobs), len(world.pieces) - count[MACHINE]
     while True:
         if count[NEXT] >= total and count[RUNNING] == 0 and count[WAITING] == 0:
             return DONE
-        if count[PIECES] > capacity or _cramped(world):
+        if count[PIECES] > capacity or _tables_full(world):
             return GROW
         if instants == 0:
             return PAUSED
@@ -226,14 +232,14 @@ def call(world, instants):
         now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[DUE])
         now = min(now, next_end(world, now))
         clock[NOW] = now
-        trim(world, now)
+        drop_before(world, now)
         freed = clock[FREED]
         while next_end(world, now) == now:
             job = end_first(world)
             row = jobs[job]
             if row.until > now:
                 release(world, now, row.until, row.size)
-                leave(world, row.until)
+                drop_boundary(world, row.until)
                 freed = max(freed, row.until)
             if count[ALLOCATION] == BASIC:
                 give_back(world, job)
@@ -244,11 +250,11 @@ def call(world, instants):
             count[FREE_SETS] += 1
         clock[FREED] = _compress(world, freed) if freed > now else -math.inf
         job = 0
-        while job >= 0 and not _cramped(world):
+        while job >= 0 and not _tables_full(world):
             job = next_submitted(world, total, now, some)
             if job >= 0:
                 _submit(world, job)
-        if job >= 0:  # room first; this instant goes on afterwards
+        if job >= 0:  # the tables must grow first; this instant continues afterwards
             clock[DUE] = now
             continue
         clock[DUE] = _start_due(world, now)

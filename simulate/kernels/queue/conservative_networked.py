@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba.core import types
+from numba import types
 
-from ...jit import inner
-from ...native import BlockType, register
-from ..conservative import call as go_on
-from .tables import NetworkedReserving
+from ..compile import BlockType, register
+from ..jit import inner
+from .conservative import call as go_on
+from .network.tables import NetworkedReserving
 
 
 class NetworkedReservingType(BlockType):
@@ -19,7 +19,7 @@ register(NetworkedReserving, NetworkedReservingType)
 
 @inner
 def call(world, instants):
-    """See `batch.conservative`."""
+    """Run the replay, see the imported `call`."""
     return go_on(world, instants)
 
 

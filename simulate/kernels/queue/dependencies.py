@@ -1,21 +1,21 @@
-"""Jobs that wait for others: they are submitted at the instant at which the last of those has ended.
+"""Dependencies between jobs: a job is submitted at the instant at which its last dependency ends.
 
-Rule: all submissions of an instant come after all its ends, in the order of rows. Who waits for a job that never ends
-well is never submitted: it is left with something unmet.
-Where nobody waits (see `rich.some_wait`), only submissions are asked for here.
-Cost: of an end, its followers; of who is released, O(log released). Where nobody waits for anybody: nothing.
+Rule: all submissions of an instant come after all its ends, in the order of rows. A job that depends on a failed job is
+never submitted and keeps an unmet dependency.
+Complexity: an end costs O(followers), a released job O(log released). Without dependencies (`has_dependencies`)
+nothing.
 """
 
 from __future__ import annotations
 
 from ..jit import inner
-from .ends import ended_well
+from .running import ended_well
 from .tables import NEXT
 
 
 @inner
 def release_followers(world, job):
-    """A job has ended: who waited for it alone is submitted now, unless its own submit time is still to come."""
+    """Release the followers of an ended job whose last dependency it was and whose submit time has come."""
     if not ended_well(world, job):
         return
     for k in range(world.follower0[job], world.follower0[job + 1]):
@@ -27,7 +27,14 @@ def release_followers(world, job):
 
 @inner
 def next_submitted(world, total, now, some):
-    """The next of `total` jobs that is submitted now; -1: none is left. `some`: see `some_wait`."""
+    """Return the next job that is submitted now; -1 if none is left.
+
+    Args:
+        world: the state.
+        total: number of jobs.
+        now: seconds.
+        some: see `has_dependencies`.
+    """
     jobs, count = world.jobs, world.count
     if some and world.released[0] > 0:
         job = _pop(world.released)
@@ -42,8 +49,8 @@ def next_submitted(world, total, now, some):
 
 
 @inner
-def take_turn(world, job):
-    """A job is submitted: among equals it comes behind all that were before."""
+def assign_rank(world, job):
+    """Assign the rank of a submitted job: behind all jobs of equal key submitted before it."""
     row = world.jobs[job]
     equals = row.rank
     row.rank = equals + world.given[equals]
@@ -63,7 +70,7 @@ def _push(heap, row):
 
 @inner
 def _pop(heap):
-    """Take out the smallest row."""
+    """Remove and return the smallest row."""
     first, size = heap[1], heap[0] - 1
     last, i = heap[size + 1], 1
     heap[0] = size

@@ -1,27 +1,32 @@
-"""EASY backfilling, exactly (thesis of Poquet, 2017; the rules are in `simulate.replay`).
+"""EASY backfilling and strict order, exact (thesis of Poquet, 2017; the rules are in `simulate.replay.replay`).
 
-Rule: at each instant all ends, then all submissions, then one pass. While nothing ends the head's reservation stands
-and who was refused stays refused, so that only newcomers are looked at. Where deciding takes time, what was decided at
-an instant is carried out that much later; what happens in between is decided on then.
-Cost of a job: O(log running + levels of the tree + pieces), and the shift of the running jobs' sorted ends; of a pass
-after an end: O(ends up to the reservation).
+Rule: at each instant all ends are processed, then all submissions, then one pass. Until a job ends, the reservation of
+the first waiting job (the head) stands and rejected backfill candidates stay rejected, so only new jobs are examined.
+If decisions take time, each is applied that much later, and events in between are left to the next decision.
+Complexity: a job costs O(log running + levels of the tree + pieces) and a shift of the sorted ends of running jobs; a
+pass after an end costs O(ends up to the reservation).
 """
 
 from __future__ import annotations
 
 import math
 
-from numba.core import types
+from numba import types
 
+from ..compile import BlockType, register
 from ..jit import inner
-from ..native import BlockType, register
-from .dependents import next_submitted, release_followers, take_turn
-from .ends import next_end
-from .free import give_back, take
-from .rich import some_wait, thinks
-from .running import add, earliest, forget, pop, promise
-from .scored import queue_up, sort_queue
-from .submission import at_once, submit
+from .dependencies import assign_rank, next_submitted, release_followers
+from .resources import give_back, take
+from .running import (
+    add_latest_end,
+    add_running,
+    decisions_take_time,
+    earliest,
+    has_dependencies,
+    next_end,
+    pop_running,
+    remove_latest_end,
+)
 from .tables import (
     BUSY,
     DECIDED,
@@ -36,11 +41,12 @@ from .tables import (
     MACHINE,
     NEWS,
     NEXT,
-    NOBODY,
+    NO_JOB,
     NOW,
     ORDER,
     PAUSED,
     PIECES,
+    REJECTED,
     RESERVATION,
     RESERVED,
     RUNNING,
@@ -50,7 +56,50 @@ from .tables import (
     WAITING,
     Replay,
 )
-from .waiting import nothing, remove, search
+from .waiting import append_to_queue, insert, never_refused, remove, search, sort_queue
+
+
+@inner
+def no_delay(world, size):
+    """Return the boot delay of a job's resources: none without switched machines."""
+    return 0.0
+
+
+@inner
+def submit(world, job, now, direct, start, delay):
+    """Submit a job: start it, put it in the queue, or reject it. Return True if a pass is needed.
+
+    Args:
+        world: the state.
+        job: row of the job.
+        now: seconds.
+        direct: the job may be started without regard to other submissions of this instant.
+        start: function that starts a job.
+        delay: function that returns the boot delay of a job, see `no_delay`.
+    """
+    row, count = world.jobs[job], world.count
+    size = row.size
+    if size > count[MACHINE]:
+        row.state = REJECTED
+        return False
+    waits = count[WAITING] > 0
+    if waits and row.rank > count[HEAD]:
+        direct = direct and count[RESERVED] == 1
+        if direct and count[FILLS] == 1 and size <= count[FREE]:
+            late = now + delay(world, size) + row.wall > world.clock[RESERVATION]
+            if not late or size <= count[SPARE]:
+                start(world, job, now)
+                if late:
+                    count[SPARE] -= size
+                return False
+    else:
+        if not waits and direct and size <= count[FREE]:
+            start(world, job, now)
+            return False
+        count[HEAD], count[RESERVED], direct = row.rank, 0, False
+    insert(world, row.rank, size, row.wall)
+    count[WAITING] += 1
+    return not direct
 
 
 class ReplayType(BlockType):
@@ -62,46 +111,48 @@ register(Replay, ReplayType)
 
 @inner
 def _start(replay, job, now):
-    """A job starts, or will when the decision is carried out (which has these lines, too: shared with it, they cost all
-    other replays 5 %)."""
+    """Start a job, or schedule its start if decisions take time.
+
+    `_start_decided` repeats some of these lines; sharing them would slow down all other replays by 5 %.
+    """
     row, count = replay.jobs[job], replay.count
     row.start, row.state = now, RUNS
-    if not thinks(replay):
+    if not decisions_take_time(replay):
         row.finish = now + row.run
         take(replay, row.size, job)
         count[FREE] -= row.size
-        add(replay, job, row.finish, now + row.wall)
+        add_running(replay, job, row.finish, now + row.wall)
         return
     count[FREE] -= row.size
-    promise(replay, job, now + row.wall)
+    add_latest_end(replay, job, now + row.wall)
     replay.decided[count[DECIDED]] = job
     count[DECIDED] += 1
 
 
 @inner
-def _carry_out(replay, now):
-    """Who was decided starts."""
+def _start_decided(replay, now):
+    """Start the jobs of the pending decision."""
     count = replay.count
     many = count[DECIDED]
     for i in range(many):
         job = replay.decided[i]
         row = replay.jobs[job]
-        forget(replay, job)
+        remove_latest_end(replay, job)
         count[DECIDED] -= 1
         row.start, row.finish = now, now + row.run
         take(replay, row.size, job)
-        add(replay, job, row.finish, now + row.wall)
+        add_running(replay, job, row.finish, now + row.wall)
     replay.clock[BUSY] = math.inf
 
 
 @inner
-def _thinks_anew(replay, now, news):
-    """Carry out what was decided; True if it is to be decided anew: on what has happened since, if anything has."""
+def _begins_decision(replay, now, news):
+    """Apply a decision that is due. Return True if the next decision begins now, because something has happened."""
     count, clock = replay.count, replay.clock
     if news or clock[BUSY] == math.inf:
         count[NEWS] = 1
     if clock[BUSY] == now:
-        _carry_out(replay, now)
+        _start_decided(replay, now)
     if clock[BUSY] < math.inf or count[NEWS] == 0:
         return False
     count[NEWS] = count[RESERVED] = 0
@@ -118,13 +169,13 @@ def _start_waiting(replay, rank, now):
 
 @inner
 def _next_head(replay, rank):
-    """The first that waits from `rank` on."""
-    return search(replay, rank, NOBODY - 1, NOBODY - 1, 0.0, 0.0, nothing)
+    """Return the rank of the first waiting job from `rank` on."""
+    return search(replay, rank, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
 
 
 @inner
 def _pass(replay, now):
-    """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
+    """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, jobs = replay.count, replay.jobs
     while count[WAITING] > 0 and replay.least[count[HEAD]].size <= count[FREE]:
         _start_waiting(replay, count[HEAD], now)
@@ -145,7 +196,7 @@ def _pass(replay, now):
         count[RESERVED] = 1
     reservation, rank = replay.clock[RESERVATION], head
     while count[FREE] > 0 and count[WAITING] > 1:
-        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
+        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation, never_refused)
         if rank < 0:
             break
         _start_waiting(replay, rank, now)
@@ -156,7 +207,7 @@ def _pass(replay, now):
 
 @inner
 def _pass_sorted(replay, now):
-    """The same, with the queue sorted anew."""
+    """Run a pass for an order that changes with time: sort the queue first."""
     count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
     sort_queue(replay, count[ORDER], now)
     kept = 0
@@ -180,7 +231,7 @@ def _pass_sorted(replay, now):
 
 
 @inner
-def _settle(replay, now):
+def _run_pass(replay, now):
     if replay.count[WAITING] == 0:
         return
     if replay.count[ORDER] > 0:
@@ -191,20 +242,24 @@ def _settle(replay, now):
 
 @inner
 def _submit(replay, job, now, direct):
-    """Take a job in; True if a pass has to look at it."""
+    """Submit a job. Return True if a pass is needed."""
     count = replay.count
     if count[ORDER] == 0:
-        return submit(replay, job, now, direct, _start, at_once)
-    return queue_up(replay, job)
+        return submit(replay, job, now, direct, _start, no_delay)
+    return append_to_queue(replay, job)
 
 
 @inner
 def call(replay, instants):
-    """Go on for so many instants; DONE, GROW or PAUSED."""
+    """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
-    total, capacity, some = len(jobs), len(replay.pieces) - count[MACHINE], some_wait(replay)
+    total, capacity, some = len(jobs), len(replay.pieces) - count[MACHINE], has_dependencies(replay)
     while True:
-        if count[NEXT] >= total and count[RUNNING] == 0 and not (thinks(replay) and clock[BUSY] < math.inf):
+        if (
+            count[NEXT] >= total
+            and count[RUNNING] == 0
+            and not (decisions_take_time(replay) and clock[BUSY] < math.inf)
+        ):
             return DONE
         if count[PIECES] > capacity:
             return GROW
@@ -213,14 +268,14 @@ def call(replay, instants):
         instants -= 1
         count[INSTANTS] += 1
         now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
-        if thinks(replay):
+        if decisions_take_time(replay):
             now = min(now, clock[BUSY])
-        unsettled, waited = count[ORDER] > 0, count[WAITING]  # in such orders time alone may put another first
+        unsettled, waited = count[ORDER] > 0, count[WAITING]  # such orders can change with time alone
         end = next_end(replay, now)
         if end <= now:
             now = clock[NOW] = end
             while next_end(replay, now) == now:
-                job = pop(replay)
+                job = pop_running(replay)
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
@@ -232,17 +287,17 @@ def call(replay, instants):
         job = next_submitted(replay, total, now, some)
         while job >= 0:
             if some:
-                take_turn(replay, job)
+                assign_rank(replay, job)
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
-            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not thinks(replay)):
+            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not decisions_take_time(replay)):
                 unsettled = True
             job = next_submitted(replay, total, now, some)
-        if thinks(replay):
-            unsettled = _thinks_anew(replay, now, end == now or count[WAITING] > waited)
+        if decisions_take_time(replay):
+            unsettled = _begins_decision(replay, now, end == now or count[WAITING] > waited)
         if unsettled:
-            _settle(replay, now)
-        if thinks(replay) and clock[BUSY] == now:  # it takes no time that could be told from none
-            _carry_out(replay, now)
+            _run_pass(replay, now)
+        if decisions_take_time(replay) and clock[BUSY] == now:  # the decision time is below the resolution of the clock
+            _start_decided(replay, now)
 
 
 SIGNATURE = (ReplayType(), types.int64)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba.core import types
+from numba import types
 
-from ...jit import inner
-from ...native import BlockType, register
-from ..easy import call as go_on
-from .tables import Networked
+from ..compile import BlockType, register
+from ..jit import inner
+from .easy import call as go_on
+from .network.tables import Networked
 
 
 class NetworkedType(BlockType):
@@ -19,7 +19,7 @@ register(Networked, NetworkedType)
 
 @inner
 def call(world, instants):
-    """See `batch.easy`."""
+    """Run the replay, see the imported `call`."""
     return go_on(world, instants)
 
 

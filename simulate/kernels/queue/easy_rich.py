@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba.core import types
+from numba import types
 
+from ..compile import BlockType, register
 from ..jit import inner
-from ..native import BlockType, register
 from .easy import call as go_on
 from .tables import RichReplay
 
@@ -19,7 +19,7 @@ register(RichReplay, RichReplayType)
 
 @inner
 def call(world, instants):
-    """See `batch.easy`."""
+    """Run the replay, see the imported `call`."""
     return go_on(world, instants)
 
 

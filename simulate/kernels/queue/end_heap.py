@@ -1,4 +1,4 @@
-"""Jobs that run, by when they end."""
+"""A heap of the running jobs by their ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .tables import RUNNING
 
 @inner
 def push(world, job, finish):
-    """A job starts that will end then. O(log n)."""
+    """Add a job that ends at `finish`. O(log n)."""
     times, jobs, i = world.heap_time, world.heap_job, world.count[RUNNING]
     world.count[RUNNING] = i + 1
     while i > 0 and finish < times[(i - 1) >> 1]:
@@ -19,7 +19,7 @@ def push(world, job, finish):
 
 @inner
 def pop(world):
-    """Take out the job that ends first. O(log n)."""
+    """Remove and return the job that ends first. O(log n)."""
     times, jobs, count = world.heap_time, world.heap_job, world.count
     size, first = count[RUNNING] - 1, jobs[0]
     time, job, i = times[size], jobs[size], 0

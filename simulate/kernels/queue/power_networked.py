@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba.core import types
+from numba import types
 
-from ...jit import inner
-from ...native import BlockType, register
-from ..powered.easy import call as go_on
-from .tables import NetworkedPowered
+from ..compile import BlockType, register
+from ..jit import inner
+from .network.tables import NetworkedPowered
+from .power.easy_power import call as go_on
 
 
 class NetworkedPoweredType(BlockType):
@@ -19,7 +19,7 @@ register(NetworkedPowered, NetworkedPoweredType)
 
 @inner
 def call(world, instants):
-    """See `batch.powered.easy`."""
+    """Run the replay, see the imported `call`."""
     return go_on(world, instants)
 
 

@@ -1,10 +1,10 @@
-"""Which resources are free: a bit each, the lowest numbers given out first."""
+"""Sets of resources as bits; the lowest numbers are allocated first."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 
+from ..compile import trailing_zeros
 from ..jit import inner
 from .tables import LOWEST, PIECES
 
@@ -15,10 +15,13 @@ _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 @inner
 def take_from(world, free, lowest, size):
-    """Take the lowest `size` of a set, which has as many, and write them down as pieces. O(words looked at + pieces).
+    """Remove the `size` lowest resources of a set and record them as pieces. O(words scanned + pieces).
 
     Args:
-        free: a bit a resource. lowest: the cell that says before which word the set has none.
+        world: the state.
+        free: the set, one bit per resource, with at least `size` resources.
+        lowest: cell of `count` with the first word that may be non-empty.
+        size: number of resources.
     """
     pieces, count = world.pieces, world.count
     used, word, left, last = count[PIECES], count[lowest], size, np.int64(-2)
@@ -63,7 +66,7 @@ def take_from(world, free, lowest, size):
 
 @inner
 def put_into(world, free, lowest, first, last):
-    """Put the resources from `first` to `last` into a set. O(words)."""
+    """Add the resources from `first` to `last` to a set. O(words)."""
     word, end = first // 64, last // 64
     if word < world.count[lowest]:
         world.count[lowest] = word
@@ -79,7 +82,7 @@ def put_into(world, free, lowest, first, last):
 
 @inner
 def take_out(free, first, last):
-    """Take the resources from `first` to `last` out of a set. O(words)."""
+    """Remove the resources from `first` to `last` from a set. O(words)."""
     word, end = first // 64, last // 64
     low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
     if word == end:
@@ -93,14 +96,14 @@ def take_out(free, first, last):
 
 @inner
 def word_mask(word, first, last):
-    """The bits of a word that stand for resources from `first` to `last`, some of which are in it."""
+    """Return the bits of a word for the resources from `first` to `last`; at least one is in the word."""
     low, high = max(first - 64 * word, 0), min(last - 64 * word, 63)
     return (_ALL >> np.uint64(63 - high + low)) << np.uint64(low)
 
 
 @inner
 def popcount(bits):
-    """How many bits are set, counted in ever larger groups at once."""
+    """Return the number of set bits, by adding ever larger groups in parallel."""
     bits -= (bits >> _ONE) & _PAIRS
     bits = (bits & _FOURS) + ((bits >> np.uint64(2)) & _FOURS)
     bits = (bits + (bits >> np.uint64(4))) & _EIGHTS
@@ -109,7 +112,7 @@ def popcount(bits):
 
 @inner
 def take(world, size, job):
-    """Give a job the lowest `size` free resources, of which there are enough."""
+    """Allocate the `size` lowest free resources to a job; enough are free."""
     row = world.jobs[job]
     row.piece0 = world.count[PIECES]
     take_from(world, world.free, LOWEST, size)

@@ -1,8 +1,8 @@
-"""Tables of a replay (NumPy alone).
+"""State tables of a replay (needs NumPy only).
 
-Words: an *instant* is a time at which jobs end or are submitted; a *piece* is a run of neighbouring resources that a
-job has; a job's *rank* is its place in the queue's order, which is fixed before the run; where jobs wait for others,
-it is so but for equals, whose ranks are given as they are submitted.
+Terms: an *instant* is a time at which jobs end or are submitted; a *piece* is an interval of resources of one job; a
+job's *rank* is its position in the order of the queue, fixed before the run. If jobs have dependencies, ties are
+resolved at submission.
 Units: seconds; resources are numbered from 0.
 """
 
@@ -13,9 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..layout import FLOAT, INT
+from ..mapping.layout import FLOAT, INT
 
-#: One row a job; `piece0`, `pieces`: its resources, in the table `pieces`.
+#: One row per job; `piece0`, `pieces`: first row and number of its resources in the table `pieces`.
 JOB = np.dtype(
     [(name, FLOAT) for name in ("submit", "run", "wall", "start", "finish")]
     + [(name, INT) for name in ("size", "rank", "piece0", "pieces", "state")],
@@ -23,31 +23,31 @@ JOB = np.dtype(
 )
 #: First and last resource.
 PIECE = np.dtype([("first", np.int32), ("last", np.int32)])
-#: A job that runs: until when at the latest, how many resources, which job.
+#: A running job: its latest end (by walltime), its number of resources, its row.
 END = np.dtype([("time", FLOAT), ("size", INT), ("job", INT)], align=True)
-#: What waits below a node of the tree: the smallest size, and the shortest walltime.
+#: Smallest size and shortest walltime of the waiting jobs below a node of the tree.
 LEAST = np.dtype([("wall", FLOAT), ("size", INT)], align=True)
 
-#: Of jobs that wait for others; where none does, these are empty.
+#: Tables of dependencies; empty if no job has any.
 HELD = {
-    "unmet": (INT, 1),  # how many a job still waits for
-    "followers": (INT, 1),  # who waits for each job, one job's behind the other's
-    "follower0": (INT, 1),  # where each job's begin; the last cell is the end
-    "released": (INT, 1),  # who waits no more and is to be submitted now: a heap of rows from cell 1 on; 0: how many
-    "given": (INT, 1),  # of the ranks that equals have in common, from the first on: how many are given
+    "unmet": (INT, 1),  # number of unmet dependencies of each job
+    "followers": (INT, 1),  # dependent jobs, grouped by the job that they depend on
+    "follower0": (INT, 1),  # first follower of each job; the last cell is the end
+    "released": (INT, 1),  # heap of jobs to submit now, from cell 1 on; cell 0 is its size
+    "given": (INT, 1),  # for the lowest rank of each group of ties: how many ranks have been assigned
 }
 
 WAITS, RUNS, ENDED, REJECTED = range(4)
-#: Answers of a run: the trace is done; more room for pieces is wanted; as many instants as asked for have passed.
+#: Return codes of a run: the trace is done; the tables must grow; the requested number of instants has passed.
 DONE, GROW, PAUSED = range(3)
 #: Children of a node of the tree.
 WIDTH = 16
-#: A size that nothing has: nobody waits here.
-NOBODY = np.iinfo(np.int64).max
+#: Size of an empty leaf: larger than any job.
+NO_JOB = np.iinfo(np.int64).max
 
-# Cells of `count`; IN_TURN: ranks are in the order of submission; ORDER: 0, or how the
-# queue is sorted in each pass; FILLS: 1 where jobs may go before one that waits; DECIDED: jobs that are to start when
-# the decision is carried out; NEWS: 1 where something has happened since the last.
+# Cells of `count`. IN_TURN: 1 if ranks are in the order of submission; ORDER: 0, or the order by which the queue is
+# sorted in each pass; FILLS: 1 if the policy backfills; DECIDED: jobs that start when the pending decision is applied;
+# NEWS: 1 if something has happened since the last decision.
 (
     NEXT,
     RUNNING,
@@ -68,44 +68,44 @@ NOBODY = np.iinfo(np.int64).max
     NEWS,
     CELLS,
 ) = range(18)
-# Of conservative backfilling: slices of the profile; rows of `sets` that are free; how resources are chosen; slices
-# that have been counted in their blocks.
+# Cells of conservative backfilling: slices of the profile; free rows of `sets`; the allocation variant; slices already
+# summarised in their blocks.
 SLICES, FREE_SETS, ALLOCATION, STRICT, SURVEYED, ALL_CELLS = range(CELLS, CELLS + 6)
 BASIC, CONTIGUOUS, LOCAL = range(3)
-# Cells of `clock`; DUE: when the next that waits has its place; FREED: until when places were left in the last pass;
-# BEGAN: the first submission; TAKES: seconds that a decision does; BUSY: when the one that is being taken is carried
-# out, or infinite.
+# Cells of `clock`. DUE: start of the next reservation; FREED: latest end of the reservations vacated in the last pass;
+# BEGAN: first submission; TAKES: seconds that a decision takes; BUSY: when the pending decision is applied, or
+# infinite.
 NOW, RESERVATION, DUE, FREED, BEGAN, TAKES, BUSY, CLOCKS = range(8)
 
-#: A job with its place: until when it may have it; a row of `sets`, whose words between these hold its resources. Its
-#: rank is whatever the queue is sorted by; of equals the first that was submitted is first.
+#: A job with its reservation: its latest end, and the row and word range of `sets` that hold its resources. The rank is
+#: the sort key of the queue; ties are in the order of submission.
 PLACED = np.dtype(
     [(name, JOB.fields[name][0] if name != "rank" else FLOAT) for name in JOB.names or ()]
     + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
     align=True,
 )
-#: How few and how many are free in a block of slices, and how many slices that is.
+#: Fewest and most free resources in a block of slices; SPAN: slices per block.
 EXTENT = np.dtype([("least", INT), ("most", INT)], align=True)
 SPAN = 16
-#: From `time` on so many resources are free; `users`: jobs that begin or end there.
+#: A slice of the profile: number of free resources from `time` on; `users`: jobs that begin or end at `time`.
 SLICE = np.dtype([("time", FLOAT), ("free", INT), ("users", INT)], align=True)
 
 
 class Replay(Block):
-    """All that a replay knows."""
+    """State of a replay under EASY or strict order."""
 
     layout: ClassVar = {
         "jobs": (JOB, 1),
         "ranked": (INT, 1),  # rank -> job
         "pieces": (PIECE, 1),
-        "free": (np.dtype("u8"), 1),  # a bit a resource
-        "heap_time": (FLOAT, 1),  # jobs that run, by their end
+        "free": (np.dtype("u8"), 1),  # one bit per resource
+        "heap_time": (FLOAT, 1),  # heap of running jobs by their end
         "heap_job": (INT, 1),
-        "ends": (END, 1),  # the same by their walltime's end, ascending from `count[FIRST_END]` on
-        "least": (LEAST, 1),  # the tree, level by level from the leaves (one a rank)
-        "levels": (INT, 1),  # where each level begins; the last cell is the end
-        "decided": (INT, 1),  # jobs that are to start
-        "queue": (INT, 1),  # where the order changes: the jobs that wait, and their scores
+        "ends": (END, 1),  # running jobs by the end of their walltimes, ascending from `count[FIRST_END]` on
+        "least": (LEAST, 1),  # the tree, level by level from the leaves (one per rank)
+        "levels": (INT, 1),  # first cell of each level; the last cell is the end
+        "decided": (INT, 1),  # jobs that start when the pending decision is applied
+        "queue": (INT, 1),  # for orders that change with time: the waiting jobs, and their scores
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),
@@ -114,13 +114,13 @@ class Replay(Block):
 
 
 class RichReplay(Block):
-    """The same, where jobs may wait for others, and decisions take time."""
+    """The same for jobs with dependencies, or decisions that take time."""
 
     layout: ClassVar = Replay.layout
 
 
 class Reserving(Block):
-    """All that a replay knows in which every job that waits has its place."""
+    """State of a replay under conservative backfilling."""
 
     layout: ClassVar = {
         "jobs": (PLACED, 1),
@@ -129,10 +129,10 @@ class Reserving(Block):
         "heap_job": (INT, 1),
         "queue": (INT, 1),
         "slices": (SLICE, 1),
-        "blocks": (EXTENT, 1),  # of so many slices each
-        "sets": (np.dtype("u8"), 2),  # [rows, words]: what a job has
+        "blocks": (EXTENT, 1),  # summaries of SPAN slices each
+        "sets": (np.dtype("u8"), 2),  # [rows, words]: resources of a job, one bit each
         "free_sets": (INT, 1),
-        "free": (np.dtype("u8"), 1),  # a bit a resource: what is free in a hole; with BASIC: what is free now
+        "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now
         "groups": (PIECE, 1),  # clusters of the machine
         "count": (INT, 1),
         "clock": (FLOAT, 1),
@@ -141,7 +141,7 @@ class Reserving(Block):
 
 
 def tree_levels(leaves: int) -> list[int]:
-    """Where each level of a tree over so many ranks begins, and the end; whole blocks each."""
+    """Return the first cell of each level of a tree over `leaves` ranks, and the end. Levels are whole blocks."""
     levels, size = [0], leaves
     while True:
         blocks = -(-size // WIDTH)

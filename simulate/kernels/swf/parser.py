@@ -1,15 +1,15 @@
-"""Reads Standard Workload Format: lines of 18 numbers, comments from `;` on, blanks between.
+"""Parser of the Standard Workload Format: lines of 18 numbers separated by blanks, and comments from `;` on.
 
-Rule: what is read is exact to the last bit. A number of up to 15 digits is a whole number divided by a power of ten,
-both exact, so that one division rounds as it should; lines with longer numbers or exponents are only marked. A byte is
-looked at once.
+Rule: values are exact to the last bit. A number of up to 15 digits is an integer divided by a power of ten, both exact,
+so one division rounds correctly; lines with longer numbers or exponents are only marked for the caller. Each byte is
+read once.
 """
 
 from __future__ import annotations
 
+from ..compile import BlockType, register
 from ..jit import inner
-from ..native import BlockType, register
-from .text import AT, DECIMALS, DIGITS, FIELDS, FIRST_INVALID, FOUND, INVALID, LINE, ROWS, Text
+from .tables import AT, DECIMALS, DIGITS, FIELDS, FIRST_INVALID, FOUND, INVALID, LINE, ROWS, Text
 
 _NEWLINE, _SPACE, _TAB, _RETURN, _COMMENT = 10, 32, 9, 13, 59
 _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _e = 43, 45, 46, 48, 57, 69, 101
@@ -23,8 +23,8 @@ register(Text, TextType)
 
 
 @inner
-def call(block):
-    """Read all; returns how many rows were found."""
+def call(block):  # noqa: C901
+    """Parse the whole text. Return the number of rows found."""
     text, values, count = block.text, block.values, block.count
     at, end, row, line = 0, len(text), 0, 0
     while at < end:

@@ -1,24 +1,24 @@
-"""A workload replayed with contention: pairs of a rule for jobs and a rule for resources, or for nodes.
+"""Replay with contention under a pair of rules: one for the next job, one for its resources or its node.
 
-Rule: at each instant all ends, then all submissions, then one pass: the rule's job starts while it fits; the first
-that does not is waited for. Cost of a task: O(cores of its processor + log processors), twice; of a job O(log queue).
+Rule: at each instant all ends are processed, then all submissions, then one pass, which starts the rule's next job
+until one does not fit. Complexity: O(cores of its processor + log processors) per start and end of a task, O(log queue)
+per job.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba.core import types
+from numba import types
 
+from ...compile import BlockType, register
 from ...jit import inner
-from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, take_turn
-from ..rich import some_wait
-from .placing import give_back, place
-from .rating import account, rate
+from ..dependencies import assign_rank, next_submitted, release_followers
+from ..running import has_dependencies
+from .placement import choose, give_back, place, push, remove
 from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended
-from .tournament import first, play_all
-from .waiting import choose, push, remove
+from .task_rates import account, rate
+from .winner_tree import first, play_all
 
 
 class ContendedType(BlockType):
@@ -30,7 +30,7 @@ register(Contended, ContendedType)
 
 @inner
 def _end_tasks(world, p, now):
-    """End the tasks of a processor whose time has come, and the jobs whose last they are."""
+    """End the tasks of a processor that end now, and the jobs whose last task ends."""
     account(world, p, now)
     processor, cores, jobs = world.processors[p], world.cores, world.jobs
     node = world.nodes[processor.node]
@@ -51,18 +51,18 @@ def _end_tasks(world, p, now):
         if row.left == 0:
             row.finish, row.state = now, ENDED
             give_back(world, job)
-            if row.overran == 0 and some_wait(world):
+            if row.overran == 0 and has_dependencies(world):
                 release_followers(world, job)
     rate(world, p, now)
 
 
 @inner
 def _submit(world, now):
-    jobs, some = world.jobs, some_wait(world)
+    jobs, some = world.jobs, has_dependencies(world)
     job = next_submitted(world, len(jobs), now, some)
     while job >= 0:
         if some:
-            take_turn(world, job)
+            assign_rank(world, job)
         if jobs[job].state != REJECTED:
             push(world, jobs[job].rank)
         job = next_submitted(world, len(jobs), now, some)
@@ -70,7 +70,7 @@ def _submit(world, now):
 
 @inner
 def call(world, instants):
-    """Go on for so many instants; DONE or PAUSED."""
+    """Run the replay for a number of instants. Return DONE or PAUSED."""
     jobs, count = world.jobs, world.count
     if count[INSTANTS] == 0:
         play_all(world.next_end, world.ends)

@@ -1,4 +1,7 @@
-"""Where the tasks of a job go, and how their cores are given and taken back."""
+"""Placement of tasks on cores, release of cores, and the queue of waiting jobs.
+
+Rule: the next job is the first in an order known before the run, or drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,20 @@ import math
 import numpy as np
 
 from ...jit import inner
-from .rating import account, rate
-from .scores import rescore
-from .tables import FREE, FREE_CORE, ORDERED_NODE, RANDOM, RANDOM_NODE, RULE, RUNNING, RUNS, TASKS
-from .tournament import draw, first
+from .tables import DRAWS, FREE, FREE_CORE, ORDERED_NODE, RANDOM, RANDOM_NODE, RULE, RUNNING, RUNS, TASKS, WAITING
+from .task_rates import account, rate, rescore
+from .winner_tree import draw, first
 
 
 @inner
 def _room(node, memory):
-    """How many tasks that need so much memory a node takes now."""
+    """Return how many tasks of that memory fit on a node now."""
     return node.free if memory == 0 else min(node.free, node.memory // memory)
 
 
 @inner
 def _node(world, size, memory):
-    """The node that the rule chooses for a whole job; -1: none has room. O(nodes)."""
+    """Return the node that the rule chooses for a whole job; -1 if it fits on none. O(nodes)."""
     if world.count[RULE] == ORDERED_NODE:
         for k in range(len(world.order)):
             if _room(world.nodes[world.order[k]], memory) >= size:
@@ -43,7 +45,7 @@ def _node(world, size, memory):
 
 @inner
 def _fits(world, size, memory):
-    """Whether the machine has room now. O(1), with memory O(nodes)."""
+    """Return whether a job fits on the machine now. O(1), with memory O(nodes)."""
     if world.count[FREE] < size:
         return False
     if memory == 0:
@@ -58,7 +60,7 @@ def _fits(world, size, memory):
 
 @inner
 def _free_core(world, low, high, skip):
-    """The free core with `skip` free ones before it, among those from `low` to before `high`."""
+    """Return the free core with `skip` free ones before it, among the cores [low, high)."""
     for i in range(low, high):
         if world.cores[i].job == FREE_CORE:
             if skip == 0:
@@ -69,7 +71,10 @@ def _free_core(world, low, high, skip):
 
 @inner
 def _core(world, memory):
-    """The core that the rule chooses for a task; there is one. O(cores of it), where memory is short O(processors)."""
+    """Return the core that the rule chooses for a task that fits.
+
+    O(cores of a processor), O(processors) if memory is short.
+    """
     processors, nodes = world.processors, world.nodes
     if world.count[RULE] == RANDOM:
         many = 0
@@ -92,7 +97,7 @@ def _core(world, memory):
 
 @inner
 def place(world, job, now):
-    """Start a job if the rule finds room for it."""
+    """Start a job if it fits by the rule. Return whether it was started."""
     row, count = world.jobs[job], world.count
     low, high = np.int64(0), np.int64(0)
     if count[RULE] == ORDERED_NODE or count[RULE] == RANDOM_NODE:
@@ -113,7 +118,7 @@ def place(world, job, now):
 
 @inner
 def _begin(world, i, job, now):
-    """A task of the job begins on a core."""
+    """Start a task of a job on a core."""
     core, row, count = world.cores[i], world.jobs[job], world.count
     p = core.processor
     account(world, p, now)
@@ -136,7 +141,7 @@ def _begin(world, i, job, now):
 
 @inner
 def give_back(world, job):
-    """A job has ended: its cores and memory are free. O(tasks log processors)."""
+    """Free the cores and memory of an ended job. O(tasks log processors)."""
     row = world.jobs[job]
     for k in range(row.task0, row.task0 + row.size):
         core = world.cores[world.tasks[k].core]
@@ -149,3 +154,41 @@ def give_back(world, job):
         world.count[FREE] += 1
         rescore(world, core.processor)
     world.count[RUNNING] -= 1
+
+
+@inner
+def push(world, rank):
+    """Add a job to the queue. O(log n)."""
+    queue, i = world.queue, world.count[WAITING]
+    world.count[WAITING] = i + 1
+    if world.count[DRAWS] == 0:
+        while i > 0 and rank < queue[(i - 1) >> 1]:
+            queue[i] = queue[(i - 1) >> 1]
+            i = (i - 1) >> 1
+    queue[i] = rank
+
+
+@inner
+def choose(world):
+    """Return the position in the queue of the next job."""
+    return draw(world.random, world.count[WAITING]) if world.count[DRAWS] == 1 else 0
+
+
+@inner
+def remove(world, at):
+    """Remove the job at a position of the queue; if jobs are drawn, the last one takes its place."""
+    queue = world.queue
+    world.count[WAITING] -= 1
+    size = world.count[WAITING]
+    rank, i = queue[size], at
+    while world.count[DRAWS] == 0:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and queue[child + 1] < queue[child]:
+            child += 1
+        if queue[child] >= rank:
+            break
+        queue[i] = queue[child]
+        i = child
+    queue[i] = rank

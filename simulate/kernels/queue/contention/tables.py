@@ -1,8 +1,8 @@
-"""Tables of a replay with contention (NumPy alone).
+"""State tables of a replay with contention (needs NumPy only).
 
-Words: a *processor* is the cores that share a memory channel; a task's *work* is its time alone, in seconds on the
-slowest processor of the machine, its *demand* what it would move there alone; *speed* is how much work a core does in
-a second. A core belongs to a job from the job's start to its end; its task may have ended before.
+Terms: a *processor* is the cores that share a memory channel; a task's *work* is its run time alone on the slowest
+processor of the machine, its *demand* the bandwidth that it uses there alone; *speed* is work per second of a core. A
+core belongs to a job from the job's start to its end, even if its task has ended before.
 Units: seconds, bytes, bytes/s, watts, joules.
 """
 
@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...block import Block
-from ...layout import FLOAT, INT
+from ...mapping.layout import FLOAT, INT
 from ..tables import HELD
 
 JOB = np.dtype(
@@ -26,8 +26,8 @@ NODE = np.dtype(
     + [(name, INT) for name in ("first", "last", "cores", "free", "memory", "running")],
     align=True,
 )
-#: `flops`: what a core gives at present; `busy`: core-seconds that tasks ran; `awake`: seconds that one did at least;
-#: `share`: what one task's part in the watts that are common to all has come to.
+#: `flops`: present mean speed of a core; `busy`: core seconds with a task; `awake`: seconds with at least one task;
+#: `share`: joules of the common power that one task has accrued since the beginning.
 PROCESSOR = np.dtype(
     [
         (name, FLOAT)
@@ -39,43 +39,42 @@ PROCESSOR = np.dtype(
     + [(name, INT) for name in ("node", "first", "last", "free", "running", "contention")],
     align=True,
 )  # fmt: skip
-#: What runs on a core: how much work was left at `since`, at which rate it goes, and when it is to end; `until`: when
-#: its job's walltime is over; `common`: the shares of its processor and node when it began.
+#: The task of a core: work left at `since`, its rate and its end; `until`: end of its job's walltime; `common`: shares
+#: of its processor and node when it began.
 CORE = np.dtype(
     [(name, FLOAT) for name in ("left", "rate", "since", "end", "until", "demand", "common")]
     + [(name, INT) for name in ("job", "task", "processor")],
     align=True,
 )
-#: A task: its core, and when it ended.
+#: A task: its end and its core.
 TASK = np.dtype([("end", FLOAT), ("core", INT)], align=True)
 
 WAITS, RUNS, ENDED, REJECTED = range(4)
 DONE, PAUSED = range(2)
-#: A core is free; its task has ended, its job has not.
+#: A core is free; or its task has ended, but its job has not.
 FREE_CORE, IDLE_CORE = -1, -2
-# How a resource is chosen.
+# Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-# Cells of `count`, of which NEXT is the same in all replays; DRAWS: 1 where the next job is drawn; RULE: how resources
-# are chosen.
+# Cells of `count`; NEXT is the same in all replays. DRAWS: 1 if the next job is drawn; RULE: the resource rule.
 NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, DRAWS, RULE, CELLS = range(9)
 NOW, CLOCKS = range(2)
 
 
 class Contended(Block):
-    """All that such a replay knows."""
+    """State of a replay with contention."""
 
     layout: ClassVar = {
         "jobs": (JOB, 1),
         "ranked": (INT, 1),  # rank -> job
         "nodes": (NODE, 1),
-        "order": (INT, 1),  # the nodes as a rule puts them
+        "order": (INT, 1),  # nodes in the order of the rule
         "processors": (PROCESSOR, 1),
         "cores": (CORE, 1),
         "tasks": (TASK, 1),
-        "queue": (INT, 1),  # ranks of the jobs that wait: a heap, or in no order where the next is drawn
-        "ends": (FLOAT, 1),  # when a processor's next task ends
-        "next_end": (INT, 1),  # tournaments: the processor that wins is in cell 1
-        "scores": (FLOAT, 1),  # of a processor, the smallest is chosen; infinite: it has no free core
+        "queue": (INT, 1),  # ranks of the waiting jobs: a heap, or unordered if the next is drawn
+        "ends": (FLOAT, 1),  # next end of a task on each processor
+        "next_end": (INT, 1),  # winner tree; the winning processor is in cell 1
+        "scores": (FLOAT, 1),  # score of each processor, the smallest is chosen; infinite if it has no free core
         "best": (INT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),

@@ -1,4 +1,4 @@
-"""The smallest of many keys that change one by one, and numbers drawn from a seed."""
+"""A winner tree (the smallest of many keys that change one by one), and a random number generator."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4
 
 @inner
 def play(tree, keys, i):
-    """Key `i` has changed: cell 1 of the tree has the place of the smallest, the first of equals. O(log n).
+    """Update the tree after key `i` changed, so that cell 1 holds the index of the smallest key. O(log n).
 
-    The tree has 2n cells; cell n + i stands for key i, and each cell c above for the better of 2c and 2c + 1.
+    The tree has 2n cells; cell n + i stands for key i, and each inner cell c for the winner of 2c and 2c + 1. Of equal
+    keys the first wins.
     """
     count = len(keys)
     cell = (count + i) >> 1
@@ -32,20 +33,20 @@ def _winner(tree, cell, count):
 
 @inner
 def play_all(tree, keys):
-    """All keys are new. O(n log n)."""
+    """Build the tree. O(n log n)."""
     for i in range(len(keys)):
         play(tree, keys, i)
 
 
 @inner
 def first(tree):
-    """The place of the smallest key."""
+    """Return the index of the smallest key."""
     return tree[1] if len(tree) > 2 else np.int64(0)
 
 
 @inner
 def draw(state, many):
-    """A whole number below `many`: splitmix64 (Steele, Lea and Flood 2014), its upper 53 bits."""
+    """Draw an integer in [0, many): the upper 53 bits of splitmix64 (Steele, Lea and Flood 2014)."""
     state[0] += _STEP
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * _A

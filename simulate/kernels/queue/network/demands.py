@@ -1,7 +1,7 @@
-"""What a phase of a job asks of its hosts, their ports and the links between them, once it is known where it runs.
+"""The demands of a placed job's phase on its hosts, their ports and the links between them.
 
-Rule: computing and sending go on together, so that the phase takes, alone, as long as what is slowest: a host, a port,
-or a link. A host sends itself nothing over a link. Source: Batsim's documentation, "Parallel task".
+Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a host, a port, or a
+link. A host sends nothing to itself over a link. Source: Batsim's documentation, "Parallel task".
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from .tables import EVEN, LAID, LATENCY, MATRIX, PLACES, STAGE, TOUCHED, WAIT
 
 @inner
 def lay_out(world, job, phase):
-    """The phase's work; its bytes are written down link by link, its latency in `lags`. O(hosts + places^2 x route),
-    of a matrix O(hosts^2 x route)."""
+    """Return the work of a phase; record its bytes on each link, and its latency in `lags`.
+
+    O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
+    """
     world.cells[TOUCHED], world.lags[LATENCY] = 0, 0.0
     if phase.kind == WAIT:
         return phase.amount
@@ -34,7 +36,7 @@ def lay_out(world, job, phase):
 
 @inner
 def _find_hosts(world, job):
-    """Which hosts a job has, ascending, and how many at each place."""
+    """Find the hosts of a job, ascending, and their number at each place."""
     row, cells, many = world.jobs[job], world.cells, 0
     for i in range(cells[LAID]):
         world.places[world.laid[i]].hosts = 0
@@ -56,7 +58,7 @@ def _find_hosts(world, job):
 
 @inner
 def _send(world, source, target, amount):
-    """Bytes go from one place to another."""
+    """Add bytes to the links of the route between two places."""
     if amount <= 0.0:
         return
     links, cells, route = world.links, world.cells, source * world.cells[PLACES] + target
@@ -71,7 +73,7 @@ def _send(world, source, target, amount):
 
 @inner
 def _links_alone(world):
-    """How long the links take, if nobody else uses them."""
+    """Return the time of the slowest link if no other job uses the links."""
     work = 0.0
     for i in range(world.cells[TOUCHED]):
         link = world.links[world.touched[i]]
@@ -81,7 +83,7 @@ def _links_alone(world):
 
 @inner
 def _port_alone(world, place, sent, received):
-    """How long a host's port takes."""
+    """Return the time of a host's port."""
     port = world.places[place]
     return (max(sent, received) if port.duplex == 1 else sent + received) / port.port
 

@@ -1,10 +1,10 @@
-"""How fast jobs go that share links: max-min fairness on each link, every job at the rate of its bottleneck.
+"""Speeds of jobs that share links: max-min fairness on each link, every job at the speed of its bottleneck.
 
-Rule: on a link that cannot carry all that is wanted, who wants less than the link's level has it, the others have the
-level; a job goes as fast as the link allows on which it is worst off. So each job has its full speed, or a link that is
-full and on which nobody sends more than it. Levels and wants depend on each other: they are found link by link, again
-and again, until they stay, to 1e-12; what none of the changed links' users can feel is not looked at.
-Source: models of shared memory bandwidth, the same with one link; bottleneck max fairness (Bonald and Roberts 2014).
+Rule: on a link that cannot carry all demands, jobs that demand less than the link's level get it, the others get the
+level; a job's speed is that of its worst link. So each job has full speed, or a full link on which no other job sends
+more. Levels and demands depend on each other and are iterated link by link to a relative change of 1e-12. Links that
+the changed links cannot affect are not examined.
+Source: the same as models of shared memory bandwidth for one link; bottleneck max fairness (Bonald and Roberts 2014).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import math
 
 from ...jit import inner
 from ..tables import NOW
-from .heap import rekey
+from .progress_heap import rekey
 from .tables import DIRTY, FREE_USE, MET, NONE, SOLUTION, SOUGHT, TIME, TOUCHED
 
-#: Rounds over the links before levels move half way only, and at most.
+#: Rounds over the links before levels are damped, and the largest number of rounds.
 PLAIN, MOST = 50, 1000
 SAME = 1e-12
 
 
 @inner
-def join(world, job, work):
-    """A job begins to use the links that were touched."""
+def join_links(world, job, work):
+    """Add a job to the links that were touched."""
     links, uses, course, cells = world.links, world.uses, world.courses[job], world.cells
     for i in range(cells[TOUCHED]):
         number = world.touched[i]
@@ -43,16 +43,16 @@ def join(world, job, work):
 
 
 @inner
-def forget(world):
-    """Nobody uses the links that were touched."""
+def clear_touched(world):
+    """Clear the links that were touched."""
     for i in range(world.cells[TOUCHED]):
         world.links[world.touched[i]].bytes = 0.0
     world.cells[TOUCHED] = 0
 
 
 @inner
-def shares(world):
-    """Whether the links that were touched have one that jobs share."""
+def has_shared_link(world):
+    """Return whether one of the links that were touched is shared between jobs."""
     shared = False
     for i in range(world.cells[TOUCHED]):
         shared = shared or world.links[world.touched[i]].alone == 0
@@ -60,8 +60,8 @@ def shares(world):
 
 
 @inner
-def leave(world, job):
-    """A job uses no link any more."""
+def leave_links(world, job):
+    """Remove a job from its links."""
     uses, course, cells = world.uses, world.courses[job], world.cells
     while course.first != NONE:
         at = course.first
@@ -87,13 +87,13 @@ def _changed(world, number):
 
 @inner
 def time_of(world):
-    """Now: of the policy's instant, or until when phases have been followed."""
+    """Return the present time: of the policy's instant, or of the last phase change if that is later."""
     return max(world.clock[NOW], world.lags[TIME])
 
 
 @inner
-def settle(world):
-    """Find the speeds of all that the changes may have touched. O((users + links) x rounds)."""
+def update_speeds(world):
+    """Update the speeds of all jobs that the changes may affect. O((users + links) x rounds)."""
     cells, now = world.cells, time_of(world)
     if cells[DIRTY] == 0:
         return
@@ -110,7 +110,7 @@ def settle(world):
 
 @inner
 def _seek(world):
-    """Which links may have another level now, and whose speed that may change."""
+    """Find the links whose levels may have changed, and the jobs whose speeds may change."""
     cells, links, uses = world.cells, world.links, world.uses
     cells[SOLUTION] += 1
     cells[SOUGHT] = cells[MET] = 0
@@ -137,7 +137,7 @@ def _seek(world):
 
 @inner
 def _consider(world, number):
-    """A link is part of it if it was tight, or could be."""
+    """Add a link to the search if it was tight, or could be."""
     link, cells, uses = world.links[number], world.cells, world.uses
     if link.seen == cells[SOLUTION]:
         return
@@ -154,7 +154,7 @@ def _consider(world, number):
 
 @inner
 def _fill_all(world, slowly):
-    """One round over the links; True if a level has changed."""
+    """Run one round over the links. Return True if a level has changed."""
     changed = False
     for i in range(world.cells[SOUGHT]):
         number = world.sought[i]
@@ -170,7 +170,7 @@ def _fill_all(world, slowly):
 
 @inner
 def _fill(world, number):
-    """The level of a link, given those of the others. O(users x levels)."""
+    """Return the level of a link, given those of the others. O(users x levels)."""
     uses, bandwidth, total, users = world.uses, world.links[number].bandwidth, 0.0, 0
     at = world.links[number].first
     while at != NONE:
@@ -198,7 +198,7 @@ def _fill(world, number):
 
 @inner
 def _speed(world, job, but):
-    """What a job's links allow it, but for one of them."""
+    """Return the speed that a job's links allow, ignoring the link `but`."""
     speed, at = 1.0, world.courses[job].first
     while at != NONE:
         use = world.uses[at]

@@ -1,7 +1,7 @@
-"""How a job goes on once it has its hosts: phase by phase, until its program is done or its walltime is over.
+"""Progress of a placed job through its phases, until its program or its walltime ends.
 
-Rule: a phase begins when the one before has ended; what it sends has to get there first, by the slowest of its routes,
-before it takes up its links. A job without a program takes its run time, to the last bit.
+Rule: a phase begins when the one before has ended; it uses its links only after the latency of its slowest route. A job
+without a program takes its run time, to the last bit.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import math
 from ...jit import inner
 from ..tables import RUNNING
 from .demands import lay_out
-from .heap import insert, rekey, remove_first
-from .sharing import forget, join, leave, settle, shares, time_of
+from .fair_share import clear_touched, has_shared_link, join_links, leave_links, time_of, update_speeds
+from .progress_heap import insert, rekey, remove_first
 from .tables import BOOTS, GOES_ON, LATENCY, LATENT, NONE, TIME
 
 
 @inner
 def begin(world, job, finish):
-    """A job has its hosts from now on, and starts at once or when they have booted; without a program it runs until
-    `finish`."""
+    """Start a job, at once or when its hosts have booted; without a program it runs until `finish`."""
     course, now = world.courses[job], time_of(world)
     start = max(world.jobs[job].start, now)
     course.until, course.since, course.speed, course.first = start + world.jobs[job].wall, now, 1.0, NONE
@@ -41,10 +40,10 @@ def begin(world, job, finish):
 
 @inner
 def next_end(world, before):
-    """When the next job ends, if not after `before`; else infinite. What happens until then to its phases, happens."""
+    """Return the next end of a job, if not after `before`, else infinity. Process all phase changes until then."""
     while world.count[RUNNING] > 0:
         if world.heap_time[0] > time_of(world):
-            settle(world)
+            update_speeds(world)
         now, job = world.heap_time[0], world.heap_job[0]
         if now > before:
             break
@@ -59,26 +58,26 @@ def next_end(world, before):
 
 @inner
 def end_first(world):
-    """The job that ends first does so. O(log n + links)."""
+    """End the job that ends first, and return it. O(log n + links)."""
     job, now = world.heap_job[0], world.heap_time[0]
     course = world.courses[job]
     if course.program != NONE:
         course.killed = 1 - course.over
         world.jobs[job].finish = now
-    leave(world, job)
+    leave_links(world, job)
     remove_first(world)
     return job
 
 
 @inner
 def ended_well(world, job):
-    """Whether a job was not killed by its walltime."""
+    """Return whether a job ended before its walltime."""
     return world.courses[job].killed == 0
 
 
 @inner
 def _go_on(world, job, now):
-    """A phase is over, or machines have booted, or first bytes have got there."""
+    """Continue a job after the end of a phase, of the boot of its hosts, or of the latency."""
     course = world.courses[job]
     course.since = now
     if course.state == BOOTS:
@@ -88,17 +87,17 @@ def _go_on(world, job, now):
     if course.state == LATENT:
         course.state = GOES_ON
         work = lay_out(world, job, world.phases[course.phase])
-        join(world, job, work)
+        join_links(world, job, work)
         _run(course, work, now)
         return
-    leave(world, job)
+    leave_links(world, job)
     course.phase += 1
     _enter(world, job, now)
 
 
 @inner
 def _enter(world, job, now):
-    """Begin the phase that a job has come to, if it takes any time, else the next that does."""
+    """Begin the job's current phase, skipping phases of zero duration."""
     course = world.courses[job]
     program = world.programs[course.program]
     while True:
@@ -110,14 +109,14 @@ def _enter(world, job, now):
                 return
         work = lay_out(world, job, world.phases[course.phase])
         latency = world.lags[LATENCY]
-        if work <= 0.0 or not shares(world):
-            forget(world)
+        if work <= 0.0 or not has_shared_link(world):
+            clear_touched(world)
             work += latency
         elif latency > 0.0:
-            forget(world)
+            clear_touched(world)
             course.state, work = LATENT, latency
         else:
-            join(world, job, work)
+            join_links(world, job, work)
         if work > 0.0:
             _run(course, work, now)
             return

@@ -1,6 +1,6 @@
-"""Jobs that run, by when they change next: a heap in which each knows its place.
+"""A heap of the running jobs by their next change, in which each job knows its position.
 
-Rule: of two that change at one time either may be first; what comes of it is the same.
+Rule: the order of two jobs that change at the same time does not affect the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..tables import RUNNING
 
 @inner
 def insert(world, job, time):
-    """A job begins to run. O(log n)."""
+    """Add a job. O(log n)."""
     at = world.count[RUNNING]
     world.count[RUNNING] = at + 1
     _up(world, at, job, time)
@@ -19,7 +19,7 @@ def insert(world, job, time):
 
 @inner
 def remove_first(world):
-    """The first runs no more. O(log n)."""
+    """Remove the first job. O(log n)."""
     size = world.count[RUNNING] - 1
     world.count[RUNNING] = size
     if size > 0:
@@ -28,7 +28,7 @@ def remove_first(world):
 
 @inner
 def rekey(world, job, time):
-    """A job changes at another time. O(log n)."""
+    """Change the time of a job. O(log n)."""
     at = world.courses[job].place
     if time < world.heap_time[at]:
         _up(world, at, job, time)

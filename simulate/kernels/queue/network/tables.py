@@ -1,10 +1,10 @@
-"""Tables of a replay on a network (NumPy alone).
+"""State tables of a replay on a network (needs NumPy only).
 
-Words: a job goes through the *phases* of its program, so many *rounds*; a phase's *work* is its time alone in the
-network, its *speed* the share of that which it has beside others, its *demand* on a link the bytes/s that it would
-send over it alone. A *place* is where routes begin and end: the hosts of a cluster behind one switch, a host by itself,
-or a storage. A host's *port* joins it to its place, and is nobody else's. A link's *level* is what a job may send over
-it at most; a link is *tight* where that is less than somebody wants.
+Terms: a job runs the *phases* of its program for a number of *rounds*; a phase's *work* is its duration alone in the
+network, its *speed* the share of full speed that it has next to other jobs, its *demand* on a link the bytes/s that it
+would send over it alone. A *place* is an end of routes: the hosts of a cluster behind one switch, a single host, or a
+storage. A host's *port* connects it to its place and is not shared. A link's *level* is the most that a job may send
+over it; a link is *tight* if that is less than a job demands.
 Units: seconds, bytes, bytes/s, flop/s.
 """
 
@@ -15,21 +15,22 @@ from typing import ClassVar
 import numpy as np
 
 from ...block import Block
-from ...layout import FLOAT, INT
+from ...mapping.layout import FLOAT, INT
 from .. import tables
-from ..powered.tables import Powered
+from ..power.tables import Powered
 
-#: Kinds of phases: `amount` seconds pass; each host computes `amount` flops and sends `bytes` to each other one; they
-#: do so by `amounts` from `at` on, a number for each and then a matrix, row by row; each reads `amount` bytes from the
-#: storage at place `at`, and writes `bytes`; storage `at` sends `bytes` to storage `to`.
+#: Kinds of phases. WAIT: `amount` seconds pass. EVEN: each host computes `amount` flops and sends `bytes` to each other
+#: host. MATRIX: the same with individual numbers in `amounts` from `at` on: flops of each host, then the matrix of
+#: bytes by rows. STORE: each host reads `amount` bytes from the storage at place `at` and writes `bytes`. STAGE:
+#: storage `at` sends `bytes` to storage `to`.
 WAIT, EVEN, MATRIX, STORE, STAGE = range(5)
 PHASE = np.dtype([("amount", FLOAT), ("bytes", FLOAT), ("kind", INT), ("at", INT), ("to", INT)], align=True)
-#: Phases `first` to before `last`, `rounds` times.
+#: Phases [first, last), repeated `rounds` times.
 PROGRAM = np.dtype([("first", INT), ("last", INT), ("rounds", INT)], align=True)
-#: `duplex`: 1 where ports send and receive at once; no port: infinite.
+#: `port`: bytes/s of a port, infinite if there is no limit; `duplex`: 1 if ports send and receive at the same time.
 PLACE = np.dtype([("port", FLOAT), ("duplex", INT), ("hosts", INT)], align=True)
-#: `alone`: 1 where each job may use all of it, whoever else does; `bytes`: of the phase that is laid out; `first`: of
-#: its users; `seen`: in which solution it was looked at last.
+#: `alone`: 1 if jobs do not share the bandwidth; `bytes`: bytes of the phase being laid out; `first`: its first user;
+#: `seen`: number of the last solution that examined it.
 LINK = np.dtype(
     [(name, FLOAT) for name in ("bandwidth", "level", "bytes")]
     + [(name, INT) for name in ("alone", "first", "tight", "changed", "seen")],
@@ -41,8 +42,8 @@ USE = np.dtype(
     + [(name, INT) for name in ("job", "link", "after", "before", "next")],
     align=True,
 )
-#: How a job goes on: `left` of its work at `since`; `end`: of the phase, at this speed; `until`: of its walltime;
-#: `state`: see below; `place`: in the heap; `over`: 1 when its program is done.
+#: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
+#: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done.
 COURSE = np.dtype(
     [(name, FLOAT) for name in ("left", "speed", "since", "end", "until")]
     + [
@@ -52,13 +53,14 @@ COURSE = np.dtype(
     align=True,
 )  # fmt: skip
 NONE = -1
-#: A job waits for machines that boot, for its first bytes to get there, or goes on with its phase.
+#: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
 
-# Cells of `cells`; LAID: places of the job that is laid out; TOUCHED: links of that; DIRTY: links whose users changed;
-# MET: jobs whose speed is found anew; SOLUTION: its number; LATENCY of the phase, in `lags`.
+# Cells of `cells`. LAID: places of the job being laid out; TOUCHED: links of the phase being laid out; DIRTY: links
+# whose users changed; SOUGHT: links being solved; MET: jobs whose speeds are being updated; SOLUTION: number of the
+# solution.
 PLACES, LAID, TOUCHED, DIRTY, SOUGHT, MET, SOLUTION, FREE_USE, NET_CELLS = range(9)
-# TIME: until when phases have been followed.
+# Cells of `lags`. LATENCY: latency of the phase being laid out; TIME: time of the last phase change.
 LATENCY, TIME, LAGS = range(3)
 
 _NETWORK = {
@@ -66,13 +68,13 @@ _NETWORK = {
     "programs": (PROGRAM, 1),
     "phases": (PHASE, 1),
     "amounts": (FLOAT, 1),
-    "speeds": (FLOAT, 1),  # of a host, flop/s
-    "place_of": (INT, 1),  # of a host
+    "speeds": (FLOAT, 1),  # flop/s of each host
+    "place_of": (INT, 1),  # place of each host
     "places": (PLACE, 1),
     "links": (LINK, 1),
-    "route0": (INT, 1),  # [places x places + 1]: where each route begins in `routes`
-    "routes": (INT, 1),  # links that are shared, without ports
-    "latency": (FLOAT, 1),  # [places x places], whole, with ports
+    "route0": (INT, 1),  # [places x places + 1]: begin of each route in `routes`
+    "routes": (INT, 1),  # links between places, without ports
+    "latency": (FLOAT, 1),  # [places x places]: total latency, with ports
     "uses": (USE, 1),
     "laid": (INT, 1),  # scratch: places of a job
     "hosts": (INT, 1),  # scratch: hosts of a job
@@ -87,18 +89,18 @@ _NETWORK = {
 
 
 class Networked(Block):
-    """A replay by EASY's rules on a network."""
+    """State of a replay under EASY or strict order on a network."""
 
     layout: ClassVar = {**tables.Replay.layout, **_NETWORK}
 
 
 class NetworkedPowered(Block):
-    """A replay by EASY's rules on a network, on machines that are switched or limited."""
+    """State of a replay under EASY or strict order with energy-saving parts on a network."""
 
     layout: ClassVar = {**Powered.layout, **_NETWORK}
 
 
 class NetworkedReserving(Block):
-    """A replay by conservative backfilling on a network."""
+    """State of a replay under conservative backfilling on a network."""
 
     layout: ClassVar = {**tables.Reserving.layout, **_NETWORK}

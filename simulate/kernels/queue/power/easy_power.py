@@ -1,24 +1,21 @@
 """EASY backfilling on machines that are switched off and on, under a limit of power or energy.
 
-Rule: at each instant all ends, then all submissions, then one pass, then machines are switched, so that the first that
-waits is not delayed. An instant at which only switching is due has no pass. While nothing but the time changes
-the head's reservation stands, and, unless energy is limited, who was refused stays refused.
+Rule: at each instant all ends are processed, then all submissions, then one pass, then machines are switched, without
+delaying the first waiting job (the head). An instant with only switches has no pass. While only time passes, the head's
+reservation stands and, unless energy is limited, rejected backfill candidates stay rejected.
 """
 
 from __future__ import annotations
 
 import math
 
-from numba.core import types
+from numba import types
 
+from ...compile import BlockType, register
 from ...jit import inner
-from ...native import BlockType, register
-from ..dependents import next_submitted, release_followers, take_turn
-from ..ends import next_end
-from ..rich import some_wait
-from ..running import pop
-from ..scored import keep_queue, queue_up, rank_queue
-from ..submission import submit
+from ..dependencies import assign_rank, next_submitted, release_followers
+from ..easy import submit
+from ..running import has_dependencies, next_end, pop_running
 from ..tables import (
     DONE,
     FILLS,
@@ -29,7 +26,7 @@ from ..tables import (
     INSTANTS,
     MACHINE,
     NEXT,
-    NOBODY,
+    NO_JOB,
     NOW,
     ORDER,
     PAUSED,
@@ -39,19 +36,25 @@ from ..tables import (
     SPARE,
     WAITING,
 )
-from ..waiting import nothing, remove, search
-from .areas import insert_area, lay_areas, remove_area
-from .balance import lay_out
-from .budget import account, hold, in_window, may_begin, next_stage, still_held
-from .horizon import decide, next_period, see, watch
-from .machines import at_first, begin, boot_time, finish, is_wide, usable
-from .outlook import when_free
-from .paid import cannot_be_paid
-from .switching import block, shut_down
-from .tables import BUDGET, CAP, Clock, Count, Powered
-from .tables import NOBODY as NO_KEEPER
+from ..waiting import append_to_queue, never_refused, rank_queue, remove, restore_queue, search
+from .budget import (
+    account,
+    cannot_afford,
+    head_affordable,
+    in_window,
+    insert_area,
+    lay_out,
+    next_stage,
+    rebuild_areas,
+    remove_area,
+    reservation_stands,
+    reserve_energy,
+)
+from .machine_states import at_first, begin, boot_time, finish, is_wide, usable, when_free
+from .shutdown import block_capped, decide, evaluate_horizon, integrate_horizon, next_period, switch_off_idle
+from .tables import BUDGET, CAP, NO_KEEPER, Clock, Count, Powered
 
-#: Rows that an instant may add: changes to off, to kept or to idle, a power cap, the first.
+#: Most rows that an instant may add: changes to off, to kept or to idle, a power cap, the first row.
 ROOM = 6
 
 
@@ -70,7 +73,7 @@ def _load(world, rank):
 
 @inner
 def _begin(world, rank, now):
-    """Start a job that waits."""
+    """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
     if world.count[Count.LIMIT] >= BUDGET:
@@ -81,23 +84,23 @@ def _begin(world, rank, now):
 
 @inner
 def _heads(world, now, limited):
-    """Start from the queue's head while it fits."""
+    """Start head jobs while they fit."""
     count = world.count
     while count[WAITING] > 0:
         row = world.least[count[HEAD]]
         if row.size > usable(world, row.size):
             return
-        if limited and not may_begin(world, now, row.size, row.wall):
+        if limited and not head_affordable(world, now, row.size, row.wall):
             return
         _begin(world, count[HEAD], now)
         count[RESERVED] = 0
         if count[WAITING] > 0:
-            count[HEAD] = search(world, count[HEAD] + 1, NOBODY - 1, NOBODY - 1, 0.0, 0.0, nothing)
+            count[HEAD] = search(world, count[HEAD] + 1, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
 
 
 @inner
 def _fill(world, rank, now, limited):
-    """Start a job behind the head, which fits but for its boot, if it delays nothing."""
+    """Backfill a job that fits, unless its boot makes it delay the head."""
     count, row = world.count, world.least[rank]
     size, wall, boot = row.size, row.wall, boot_time(world, row.size)
     late = now + boot + wall > world.clock[RESERVATION]
@@ -113,15 +116,17 @@ def _fill(world, rank, now, limited):
 
 @inner
 def _stands(world):
-    """Whether the machines are still as they were when the reservation was made, where that matters to it."""
+    """Return whether the reservation still stands as far as machines were switched since."""
     count = world.count
     return count[Count.STANDS] == 1 or (count[Count.KEEPER] == NO_KEEPER and count[Count.LIMIT] < BUDGET)
 
 
 @inner
-def _wide_waits(world):
-    """Whether the first that waits cannot do without machines that are kept off: what it could spare is back by its
-    start, so that each pass finds as much to spare again."""
+def _head_is_wide(world):
+    """Return whether the head needs machines that are kept off.
+
+    Spare machines that were switched off are back by its start, so each pass finds as many spare ones again.
+    """
     count = world.count
     kept = count[Count.KEPT] + count[Count.KEEPING] > 0
     return kept and count[WAITING] > 0 and is_wide(world, world.least[count[HEAD]].size)
@@ -129,19 +134,19 @@ def _wide_waits(world):
 
 @inner
 def _pass(world, now):
-    """Start heads while they fit, reserve for the first that does not, and fill in behind it."""
+    """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, limited = world.count, in_window(world, now)
     stands = _stands(world) and (count[Count.AHEAD] >= 0 or not limited)
     _heads(world, now, limited)
     if count[WAITING] == 0:
         return
     head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
-    held = count[RESERVED] == 1 and stands and not _wide_waits(world)
-    if not held or (limited and not still_held(world, now, wanted, world.least[head].wall)):
+    held = count[RESERVED] == 1 and stands and not _head_is_wide(world)
+    if not held or (limited and not reservation_stands(world, now, wanted, world.least[head].wall)):
         time, free = when_free(world, wanted, now)
         world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
         if limited:
-            hold(world, now, wanted, world.least[head].wall, guess)
+            reserve_energy(world, now, wanted, world.least[head].wall, guess)
     count[RESERVED] = count[Count.STANDS] = 1
     if count[FILLS] == 0:
         return
@@ -151,9 +156,9 @@ def _pass(world, now):
     while count[FREE] > 0 and count[WAITING] > 1:
         reservation = world.clock[RESERVATION]
         if limited:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, cannot_be_paid)
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, cannot_afford)
         else:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, nothing)
+            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, never_refused)
         if rank < 0:
             break
         _fill(world, rank, now, limited)
@@ -161,24 +166,24 @@ def _pass(world, now):
 
 @inner
 def _pass_in_order(world, now):
-    """A pass; where the order changes with time, over the queue as it is now."""
+    """Run a pass; for an order that changes with time, sort the queue first."""
     count = world.count
     waiting = count[WAITING]
     if count[ORDER] > 0:
         rank_queue(world, count[ORDER], now)
         if count[Count.LIMIT] >= BUDGET:
-            lay_areas(world, waiting)
+            rebuild_areas(world, waiting)
     _pass(world, now)
     if count[ORDER] > 0:
-        keep_queue(world, waiting)
+        restore_queue(world, waiting)
 
 
 @inner
 def _submit(world, job, now, direct):
-    """Take a job in; True if a pass has to look at it."""
+    """Submit a job. Return True if a pass is needed."""
     row, count = world.jobs[job], world.count
     waiting = count[WAITING]
-    looked_at = queue_up(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
+    looked_at = append_to_queue(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
     if count[WAITING] > waiting:
         area = row.size * row.wall
         world.clock[Clock.LOAD] += area
@@ -201,19 +206,19 @@ def _next_instant(world):
 
 @inner
 def _instant(world, now, some):
-    """All that happens at an instant; `some`: see `some_wait`."""
+    """Process an instant; `some`: see `has_dependencies`."""
     count, clock, total = world.count, world.clock, world.count[Count.TOTAL]
-    watch(world, now)
+    integrate_horizon(world, now)
     before = clock[NOW]
     clock[NOW] = now
     unsettled = account(world, now)
     if unsettled:
         count[RESERVED], count[Count.AHEAD] = 0, -1
     if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
-        block(world, now, clock[Clock.END])
+        block_capped(world, now, clock[Clock.END])
         unsettled = True
     while next_end(world, now) == now:
-        job = pop(world)
+        job = pop_running(world)
         if finish(world, job) and some:
             release_followers(world, job)
         count[RESERVED], unsettled = 0, True
@@ -225,30 +230,30 @@ def _instant(world, now, some):
     job = next_submitted(world, total, now, some)
     while job >= 0:
         if some:
-            take_turn(world, job)
+            assign_rank(world, job)
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
         direct = (count[IN_TURN] == 1 or alone) and not limited
-        direct = direct and (count[WAITING] == 0 or (_stands(world) and not _wide_waits(world)))
+        direct = direct and (count[WAITING] == 0 or (_stands(world) and not _head_is_wide(world)))
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now, some)
-    moved = limited or count[RESERVED] == 0 or not _stands(world) or count[ORDER] > 0  # time may put another first
+    moved = limited or count[RESERVED] == 0 or not _stands(world) or count[ORDER] > 0  # or the order changes with time
     unsettled = unsettled or (count[NEXT] > first and moved)
     if unsettled and count[WAITING] > 0:
         _pass_in_order(world, now)
     free = count[FREE]
     decide(world, now, decides)
     if count[Count.SHUTS] == 1:
-        shut_down(world, now)
+        switch_off_idle(world, now)
     if count[FREE] != free:
         count[Count.STANDS] = 0
-    see(world, now)
+    evaluate_horizon(world, now)
 
 
 @inner
 def call(world, instants):
-    """Go on for so many instants; DONE, GROW or PAUSED."""
-    count, capacity, some = world.count, len(world.pieces) - 4 * world.count[MACHINE], some_wait(world)
+    """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
+    count, capacity, some = world.count, len(world.pieces) - 4 * world.count[MACHINE], has_dependencies(world)
     while True:
         if count[NEXT] >= count[Count.TOTAL] and count[Count.ACTIVE] == 0 and count[WAITING] == 0:
             return DONE

@@ -1,7 +1,8 @@
-"""Which machines are idle, off or kept off, who is given which, and what becomes of them at the end.
+"""States of machines (idle, off, kept off), their allocation to jobs, and the forecast of free machines.
 
-Rule: given out first is what is idle, then what is off, then, to who cannot do without, what is kept off; of each the
-lowest numbers.
+Rule: idle machines are allocated first, then those that are off, then, to jobs that need them, those kept off; of each
+the lowest numbers. Every row added to or removed from `ends` must be reported with `moved`, which updates or
+invalidates the sums over rows. Machines on their way to being kept off become free only for jobs that need them.
 """
 
 from __future__ import annotations
@@ -9,36 +10,72 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import inner
-from ..free import popcount, put_into, take_from, word_mask
-from ..running import add
-from ..tables import ENDED, FREE, LOWEST, MACHINE, PIECES, RUNS
-from .rows import moved
-from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
+from ..resources import popcount, put_into, take_from, word_mask
+from ..running import add_running
+from ..tables import ENDED, FIRST_END, FREE, LOWEST, MACHINE, PIECES, RUNNING, RUNS
+from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
+
+
+@inner
+def row_at(world, time):
+    """Return the first row that ends after `time`."""
+    low = world.count[FIRST_END]
+    high = low + world.count[RUNNING]
+    while low < high:
+        middle = (low + high) >> 1
+        if world.ends[middle].time <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def moved(world, until, rows, size):
+    """Update or invalidate the sums over rows after a row was added or removed.
+
+    Args:
+        world: the state.
+        until: end of the row, seconds.
+        rows: 1 if added, -1 if removed.
+        size: machines that become free for all jobs at its end.
+    """
+    count, clock = world.count, world.clock
+    if count[Count.LIMIT] >= BUDGET:
+        clock[Clock.WRONG] = max(clock[Clock.WRONG], until)
+        count[Count.AHEAD] = -1
+    if count[Count.KEEPER] == INERTIAL:
+        count[Count.FLOWS] = 1
+        if until <= clock[Clock.REACHED]:
+            clock[Clock.UNDONE] -= rows * size * (clock[Clock.REACHED] - until)
+            count[Count.FREE_THEN] += rows * size
+        else:
+            count[Count.BEHIND] += rows
 
 
 @inner
 def boot_time(world, size):
-    """How long a job that is given so many machines now waits for them."""
+    """Return the boot delay of a job that gets `size` machines now, seconds."""
     return world.clock[Clock.ON_S] if size > world.count[Count.IDLE] else 0.0
 
 
 @inner
 def is_wide(world, size):
-    """Whether a job cannot do without machines that are kept off."""
+    """Return whether a job of that size needs machines that are kept off."""
     count = world.count
     return size > count[MACHINE] - count[Count.KEPT] - count[Count.KEEPING]
 
 
 @inner
 def usable(world, size):
-    """Machines that a job of that size may be given now; under a power cap it may be less than none."""
+    """Return the number of machines that a job of that size can get now; may be negative under a power cap."""
     count = world.count
     return count[FREE] + (count[Count.KEPT] if is_wide(world, size) else 0)
 
 
 @inner
 def begin(world, job, now):
-    """Give a job its machines."""
+    """Allocate machines to a job and start it."""
     row, count = world.jobs[job], world.count
     size = row.size
     idle = min(size, count[Count.IDLE])
@@ -66,13 +103,13 @@ def begin(world, job, now):
         _append(world, job, Count.FIRST_BOOT, Count.LAST_BOOT)
     else:
         count[Count.COMPUTING] += size
-    add(world, job, row.finish, row.start + row.wall)
+    add_running(world, job, row.finish, row.start + row.wall)
     moved(world, row.start + row.wall, 1, size)
 
 
 @inner
 def used_again(world, piece):
-    """The machines of the pieces from that one on are idle no more, so none of them has been for long. O(words)."""
+    """Clear the marks of long idleness of the machines in the pieces from `piece` on. O(words)."""
     if world.count[Count.TIRED] == 0:
         return
     for i in range(piece, world.count[PIECES]):
@@ -85,7 +122,7 @@ def used_again(world, piece):
 
 @inner
 def _append(world, job, first, last):
-    """To one of the two lists; nobody is in both at a time."""
+    """Append a row to one of the two lists; a row is in at most one of them."""
     count = world.count
     if count[first] < 0:
         count[first] = job
@@ -96,7 +133,7 @@ def _append(world, job, first, last):
 
 @inner
 def booted(world):
-    """The next job has booted its machines: it computes."""
+    """Record that the next booting job has booted its machines and computes."""
     count = world.count
     job = count[Count.FIRST_BOOT]
     row = world.jobs[job]
@@ -108,7 +145,7 @@ def booted(world):
 
 @inner
 def become_idle(world, job):
-    """The machines of a row are on and have nothing to do."""
+    """Make the machines of a row idle."""
     count, row = world.count, world.jobs[job]
     for i in range(row.piece0, row.piece0 + row.pieces):
         first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
@@ -123,7 +160,7 @@ def become_idle(world, job):
 
 @inner
 def finish(world, job):
-    """A row has come to its end. True: it was a job."""
+    """Process the end of a row. Return True if it was a job."""
     count, row = world.count, world.jobs[job]
     moved(world, row.start + row.wall, -1, 0 if row.state == BLOCKED or row.state == TO_KEPT else row.size)
     if row.state == BLOCKED:
@@ -159,7 +196,7 @@ def finish(world, job):
 
 @inner
 def at_first(world, now):
-    """All machines are idle from now on."""
+    """Make all machines idle at the beginning."""
     count = world.count
     job = count[Count.ROWS]
     count[Count.ROWS] = job + 1
@@ -171,3 +208,68 @@ def at_first(world, now):
     world.since[:] = job
     if count[Count.SHUTS] == 1:
         _append(world, job, Count.FIRST_IDLE, Count.LAST_IDLE)
+
+
+@inner
+def _amount(world, i, skips):
+    """Return the machines that become free at the end of a row."""
+    row = world.ends[i]
+    return 0 if skips and world.jobs[row.job].state == TO_KEPT else row.size
+
+
+@inner
+def _sums_valid(world):
+    """Return whether only jobs run and the balance has the machines in use after each row."""
+    count = world.count
+    return count[Count.AHEAD] >= 0 and count[Count.ACTIVE] == count[RUNNING] > 0
+
+
+@inner
+def _back(world, i):
+    """Return the machines that become free before the end of a row."""
+    ends, first = world.ends, world.count[FIRST_END]
+    behind = ends[i].used if i < first + world.count[RUNNING] else 0
+    return ends[first].used - behind
+
+
+@inner
+def when_free(world, wanted, now):
+    """Return when a job of that size can start, and how many machines are free for it then. O(rows ending by then)."""
+    ends, i = world.ends, world.count[FIRST_END]
+    end, free = i + world.count[RUNNING], usable(world, wanted)
+    if _sums_valid(world):
+        high = end
+        while i < high:
+            middle = (i + high) >> 1
+            if free + _back(world, middle) >= wanted:
+                high = middle
+            else:
+                i = middle + 1
+        time = ends[i - 1].time if i > world.count[FIRST_END] else now
+        while i < end and ends[i].time <= time:
+            i += 1
+        return time, free + _back(world, i)
+    skips = world.count[Count.KEEPING] > 0 and not is_wide(world, wanted)
+    time = now
+    while free < wanted:
+        time = ends[i].time
+        free += _amount(world, i, skips)
+        i += 1
+    while i < end and ends[i].time <= time:
+        free += _amount(world, i, skips)
+        i += 1
+    return time, free
+
+
+@inner
+def free_at(world, time, wanted):
+    """Return the number of machines free for a job of that size at a time. O(rows ending by then)."""
+    ends, i = world.ends, world.count[FIRST_END]
+    end, free = i + world.count[RUNNING], usable(world, wanted)
+    if _sums_valid(world):
+        return free + _back(world, row_at(world, time))
+    skips = world.count[Count.KEEPING] > 0 and not is_wide(world, wanted)
+    while i < end and ends[i].time <= time:
+        free += _amount(world, i, skips)
+        i += 1
+    return free

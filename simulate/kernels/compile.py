@@ -1,0 +1,256 @@
+"""Everything of numba that numba does not document, in one module: block types, and object code of kernels.
+
+Rule: no other module imports a private part of numba; only compiling imports this one, loading does not. `TESTED` is
+the range of versions on which it was tested (`make test-numba`).
+
+Needed by every kernel, on any numba:
+- `typing.templates.AttributeTemplate` and `np.arrayobj.populate_array`: the tables of a block are its attributes.
+- `cpython.unsafe.numbers`: `trailing_zeros` and `leading_zeros`, one machine instruction each.
+
+Needed to keep kernels as object files; without them `object_code_problem` gives a reason, and `compiled_by_numba`
+compiles them slowly and keeps them in numba's own cache:
+- `JITCodeLibrary._final_module`, `codegen._tm.emit_object`: the object code of a function and of all that it calls.
+- `JITCodeLibrary._optimize_final_module`, `_finalize_specific` and `JITCPUCodegen._add_module`, `set_env`: numba
+  optimises each function with all it calls and makes machine code of it. A kernel needs that once, for its `call`.
+- The calling convention of compiled functions: a pointer to the result, one to an exception, then the arguments.
+- The symbol NRT_MemInfo_call_dtor, which compiled code refers to. It destroys an array without owners. Arrays of
+  blocks are never counted, so it is never called, and an empty function stands for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from llvmlite import ir
+from numba import cfunc, from_dtype, types
+from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing.templates import AttributeTemplate
+from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import populate_array
+
+from .block import Block
+from .mapping.layout import Scratch, World
+
+__all__ = [
+    "TESTED", "BlockType", "ScratchType", "WorldType", "compiled_by_numba", "leading_zeros", "object_code",
+    "object_code_problem", "register", "trailing_zeros",
+]  # fmt: skip
+
+#: Oldest version of numba that was tested, and the first after the newest; pyproject.toml says the same.
+TESTED = ((0, 60), (0, 69))
+#: Name of a kernel's C function in its object file.
+SYMBOL = "pilotfish_kernel"
+#: New objects between two runs of the garbage collector; the default, 700, costs a tenth of the time to compile.
+_GARBAGE = (100_000, 50, 1000)
+
+
+class BlockType(types.Type):
+    """Numba's view of one subclass of Block."""
+
+    def __init__(self) -> None:
+        super().__init__(name=type(self).__name__)
+
+
+@register_model(BlockType)
+class _BlockModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: BlockType) -> None:
+        super().__init__(manager, fe_type, ir.IntType(64))
+
+
+@unbox(BlockType)
+def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
+    number = c.pyapi.object_getattr_string(obj, "address")
+    value = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(value, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+def register(python_type: type[Block], kind: type[BlockType]) -> None:
+    """Make a subclass of Block usable as a kernel argument, its tables as attributes.
+
+    `kind` is a class of its own at module level: numba's disk cache must find it again by name.
+    """
+    python_type.numba_type = kind()
+    register_model(kind)(_BlockModel)
+    unbox(kind)(_unbox)
+    typeof_impl.register(python_type)(lambda value, context: python_type.numba_type)
+    arrays = {
+        name: (3 * slot, types.Array(from_dtype(dtype), dims, "C"))
+        for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items())
+    }
+
+    class Attributes(AttributeTemplate):
+        key = kind
+
+        def generic_resolve(self, block: Any, name: str) -> Any:
+            return arrays[name][1] if name in arrays else None
+
+    infer_getattr(Attributes)
+
+    @lower_getattr_generic(kind)
+    def lower(context: Any, builder: Any, block: Any, value: Any, name: str) -> Any:
+        return _array(context, builder, value, *arrays[name])
+
+
+def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array) -> Any:
+    """Compiled code that makes an array of the header's words from `slot` on; nothing owns it."""
+    word = ir.IntType(64)
+    base = builder.inttoptr(header, word.as_pointer())
+    data, *shape = (builder.load(builder.gep(base, [ir.Constant(word, slot + i)])) for i in range(1 + kind.ndim))
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [ir.Constant(word, size)]
+    if kind.ndim == 2:
+        strides.insert(0, builder.mul(shape[1], strides[0]))
+    array = context.make_array(kind)(context, builder)
+    pointer = builder.inttoptr(data, context.get_data_type(kind.dtype).as_pointer())
+    populate_array(array, data=pointer, shape=shape, strides=strides, itemsize=ir.Constant(word, size), meminfo=None)
+    return array._getvalue()
+
+
+class WorldType(BlockType):
+    """Numba's type of World."""
+
+
+class ScratchType(BlockType):
+    """Numba's type of Scratch."""
+
+
+register(World, WorldType)
+register(Scratch, ScratchType)
+
+
+def object_code_problem() -> str | None:
+    """Return why `object_code` cannot be used with this numba, None if it can."""
+    numbers = tuple(map(int, re.findall(r"\d+", numba.__version__)[:2]))
+    if not TESTED[0] <= numbers < TESTED[1]:
+        return f"outside the tested range, {_text(TESTED[0])} to below {_text(TESTED[1])}"
+    try:
+        from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+        from numba.core.registry import cpu_target
+
+        generator = cpu_target.target_context.codegen()
+        parts = (
+            (JITCodeLibrary, "_optimize_final_module"), (JITCodeLibrary, "_finalize_specific"),
+            (JITCPUCodegen, "_add_module"), (JITCPUCodegen, "set_env"),
+            (generator, "_tm"), (generator.create_library("probe"), "_final_module"),
+        )  # fmt: skip
+    except (ImportError, AttributeError) as error:
+        return f"different inside ({error})"
+    missing = [name for owner, name in parts if not hasattr(owner, name)]
+    return f"without {', '.join(missing)}" if missing else None
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def object_code(call: Any, signature: tuple[Any, ...]) -> bytes:
+    """Return an object file with a kernel and everything it calls.
+
+    The C function `SYMBOL` in it takes a pointer for the result (64 bits), then the kernel's arguments. It returns
+    a number above 0 where the kernel raised an exception.
+
+    Args:
+        call: the function, as `jit.inner` made it.
+        signature: numba's types of its arguments.
+    """
+    with _optimised_once(call.py_func.__name__):
+        call.compile(signature)
+        compiled = call.overloads[signature]
+        library = compiled.library
+        module = library._final_module
+        module.link_in(llvm.parse_assembly(_c_function(compiled.fndesc.mangled_name, signature, module)))
+        code: bytes = library.codegen._tm.emit_object(module)
+        return code
+
+
+def _c_function(kernel: str, signature: tuple[Any, ...], module: Any) -> str:
+    """Return assembly of `SYMBOL`, which calls the compiled function `kernel`, and of the empty destructor."""
+    made, pointer = ir.Module(), ir.IntType(8).as_pointer()
+    made.triple, made.data_layout = module.triple, module.data_layout
+    takes = [ir.DoubleType() if kind == types.float64 else ir.IntType(64) for kind in signature]
+    called = ir.Function(made, ir.FunctionType(ir.IntType(32), [pointer, pointer, *takes]), kernel)
+    function = ir.Function(made, ir.FunctionType(ir.IntType(32), [pointer, *takes]), SYMBOL)
+    builder = ir.IRBuilder(function.append_basic_block())
+    exception = builder.bitcast(builder.alloca(pointer), pointer)
+    result, *arguments = function.args
+    builder.ret(builder.call(called, [result, exception, *arguments]))
+    destructor = ir.Function(made, ir.FunctionType(ir.VoidType(), [pointer]), "NRT_MemInfo_call_dtor")
+    ir.IRBuilder(destructor.append_basic_block()).ret_void()
+    return str(made)
+
+
+@contextmanager
+def _optimised_once(name: str) -> Iterator[None]:
+    """Optimise only function `name`, into which all others are linked, and make machine code of none."""
+    from numba.core.codegen import JITCodeLibrary as library
+    from numba.core.codegen import JITCPUCodegen as generator
+
+    optimise = library._optimize_final_module
+
+    def only_the_last(one: Any) -> None:
+        if one.name == name:
+            optimise(one)
+
+    hooks = (
+        (library, "_optimize_final_module", only_the_last),
+        (library, "_finalize_specific", lambda one: None),
+        (generator, "_add_module", lambda one, module: None),
+        (generator, "set_env", lambda one, name, environment: None),
+    )
+    with global_compiler_lock:
+        before, thresholds = [(owner, part, getattr(owner, part)) for owner, part, _ in hooks], gc.get_threshold()
+        try:
+            for owner, part, hook in hooks:
+                setattr(owner, part, hook)
+            gc.set_threshold(*_GARBAGE)
+            yield
+        finally:
+            gc.set_threshold(*thresholds)
+            for owner, part, original in before:
+                setattr(owner, part, original)
+
+
+def compiled_by_numba(
+    call: Any, signature: tuple[Any, ...], directory: str | None
+) -> tuple[Any, int, bool]:  # fmt: skip
+    """Compile a kernel as any user of numba would, or load it from numba's cache.
+
+    Args:
+        call: the function, as `jit.inner` made it.
+        signature: numba's types of its arguments.
+        directory: of numba's cache; None: the result is not kept.
+
+    Returns:
+        The owner of the machine code, the address of a C function of the kernel's arguments, and whether the result
+        is kept. Numba cannot keep kernels that take functions as arguments.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    with global_compiler_lock, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", numba.NumbaWarning)
+        settings: Any = numba.config
+        before, settings.CACHE_DIR = settings.CACHE_DIR, directory or ""
+        try:
+            made = cfunc(types.int64(*signature), cache=directory is not None, error_model="numpy")(call.py_func)
+        finally:
+            settings.CACHE_DIR = before
+    return made, int(made.address or 0), directory is not None and not caught

@@ -1,0 +1,1 @@
+"""Kernels of DESiDE's interval simulation."""

@@ -1,0 +1,1 @@
+"""Kernels of the fluid simulation: mapping policies, rates under contention and forecasts."""

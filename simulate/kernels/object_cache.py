@@ -1,0 +1,264 @@
+"""Compiled kernels as object files: made by numba once, loaded by LLVM alone from then on.
+
+Rule: whoever calls `load` gets a function and need not know whether something was compiled. The file's name
+hashes the kernels' sources, the compilers' versions and this processor, its content carries its own checksum, and
+it is written whole or not at all. A directory that cannot be read or written costs time and is never an error.
+Loading takes milliseconds and imports llvmlite; compiling takes seconds and imports numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ..errors import InvariantError
+
+Call = Callable[..., int]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A module with `call` and `SIGNATURE`.
+
+    Args:
+        title: what it is, in a sentence.
+        integers, reals: how many whole numbers or addresses, then reals, its `call` takes.
+        seconds: how long it takes to compile on a processor of 2020, about.
+    """
+
+    title: str
+    seconds: int
+    integers: int = 2
+    reals: int = 0
+
+
+#: All kernels, by module.
+KERNELS = {
+    "mapping.entry": Kernel("the simulator of workflows", 12, 6, 1),
+    "deside.interval": Kernel("the interval engine", 4, 2, 1),
+    "swf.parser": Kernel("the reader of SWF files", 2, 1),
+    "queue.easy": Kernel("the replay under EASY and strict order", 5),
+    "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6),
+    "queue.conservative": Kernel("the replay under conservative backfilling", 6),
+    "queue.power.easy_power": Kernel("the replay with power policies", 12),
+    "queue.easy_networked": Kernel("the replay on a network", 8),
+    "queue.conservative_networked": Kernel("the conservative replay on a network", 9),
+    "queue.power_networked": Kernel("the replay on a network with power policies", 16),
+    "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
+}
+#: Variables that name the directory of kernels, the first that is set, and what is appended to each.
+PLACES = (
+    ("NUMBA_CACHE_DIR", "kernels"),
+    ("PILOTFISH_CACHE", "kernels"),
+    ("CACHE_DIRECTORY", "kernels"),
+    ("XDG_CACHE_HOME", "pilotfish/kernels"),
+)
+_loaded: dict[str, Call] = {}
+_said: set[str] = set()
+
+
+class KernelWarning(RuntimeWarning):
+    """Kernels work but take longer than they need to."""
+
+
+def source_stamp() -> str:
+    """Hash of all kernel sources and of what compiles them."""
+    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {platform.python_version()}".encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_root() -> Path | None:
+    """Directory of compiled kernels: see PLACES, else in the user's cache; None: this user has no home directory."""
+    for name, below in PLACES:
+        found = os.environ.get(name, "").split(":")[0] if name == "CACHE_DIRECTORY" else os.environ.get(name)
+        if found and (name != "XDG_CACHE_HOME" or os.path.isabs(found)):
+            return Path(os.path.expanduser(found)) / below
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "pilotfish" / "kernels" if os.path.isabs(home) else None
+
+
+def cache_directory() -> Path | None:
+    """Where the present sources' compiled kernels are, or will be; None: nowhere."""
+    root = cache_root()
+    return None if root is None else root / source_stamp()
+
+
+@cache
+def object_file(kernel: str) -> Path | None:
+    """A compiled kernel for this processor; None: it cannot be kept."""
+    host = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    directory = cache_directory()
+    return None if directory is None else directory / f"{kernel}-{hashlib.sha256(host.encode()).hexdigest()[:16]}.o"
+
+
+def is_warm(kernel: str = "mapping.entry") -> bool:
+    """Whether a compiled kernel is there, so that a caller can announce the one slow first use."""
+    return kernel in _loaded or _read(object_file(kernel)) is not None
+
+
+def prepare(kernels: Iterable[str], say: Callable[[str], None]) -> None:
+    """Load kernels; compile those that are missing, with a line for each.
+
+    Args:
+        kernels: names, see KERNELS.
+        say: takes each line, without a newline.
+    """
+    wanted = list(kernels)
+    missing = [kernel for kernel in wanted if not is_warm(kernel)]
+    for number, kernel in enumerate(missing, 1):
+        which = f"{number} of {len(missing)}, " if len(missing) > 1 else ""
+        one = KERNELS[kernel]
+        say(f"compiling {one.title} for this machine ({which}about {one.seconds} s)")
+        load(kernel, say)
+    for kernel in wanted:
+        load(kernel, say)
+
+
+def load(kernel: str = "mapping.entry", say: Callable[[str], None] | None = None) -> Call:
+    """A compiled kernel's `call`: takes what its SIGNATURE says, blocks as addresses; returns its whole number.
+
+    Args:
+        kernel: its module below `simulate.kernels`, such as `mapping.entry`.
+        say: takes what makes kernels slow to load, one line each, once; None: it is a KernelWarning.
+    """
+    found = _loaded.get(kernel)
+    if found is None:
+        found = _loaded[kernel] = _obtain(kernel, say or _warn)
+    return found
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, KernelWarning, stacklevel=4)
+
+
+def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
+    """Load a kernel; compile it, and keep it, where there is none."""
+    path = object_file(kernel)
+    code = _read(path)
+    if code:
+        return _linked(kernel, code)
+    from . import compile as compiler
+
+    module = import_module(f".{kernel}", __package__)
+    if problem := compiler.object_code_problem():
+        return _fallback(kernel, module, problem, say, known=code is not None)
+    code = compiler.object_code(module.call, module.SIGNATURE)
+    _keep(path, code, say)
+    return _linked(kernel, code)
+
+
+def _fallback(kernel: str, module: Any, problem: str, say: Callable[[str], None], *, known: bool) -> Call:
+    """Have numba compile, and keep, a kernel whose object code cannot be had; an empty object file says so."""
+    from . import compile as compiler
+
+    if not known:
+        text = f"numba {version('numba')} is {problem}: numba itself compiles the kernels, which takes longer"
+        _say_once(say, "numba", text)
+    path = object_file(kernel)
+    directory = str(path.parent / "numba") if path is not None and _is_writable(path.parent) else None
+    try:
+        owner, address, kept = compiler.compiled_by_numba(module.call, module.SIGNATURE, directory)
+    except OSError:  # the disk is full
+        directory = None
+        owner, address, kept = compiler.compiled_by_numba(module.call, module.SIGNATURE, None)
+    if not known and (kept or directory is None):
+        _keep(path, b"", say)
+    one = KERNELS[kernel]
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, *_arguments(one))(address)
+
+    def call(*arguments: Any, _alive: Any = owner) -> int:
+        return int(function(*arguments))
+
+    return call
+
+
+def _keep(path: Path | None, code: bytes, say: Callable[[str], None]) -> None:
+    """Write an object file, or say why every process compiles."""
+    why = "this user has no home directory" if path is None else _write(path, code)
+    if why is not None:
+        where = "" if path is None else f" in {path.parent.parent}"
+        advice = "NUMBA_CACHE_DIR names another directory"
+        _say_once(say, "kept", f"kernels cannot be kept{where} and are compiled each time: {why} ({advice})")
+
+
+def _is_writable(directory: Path) -> bool:
+    """Whether files can be written into a directory, which is made."""
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+    return os.access(directory, os.W_OK)
+
+
+def _say_once(say: Callable[[str], None], what: str, text: str) -> None:
+    if what not in _said:
+        _said.add(what)
+        say(text)
+
+
+def _arguments(kernel: Kernel) -> tuple[Any, ...]:
+    return (*(ctypes.c_int64,) * kernel.integers, *(ctypes.c_double,) * kernel.reals)
+
+
+def _linked(kernel: str, code: bytes) -> Call:
+    """Load object code into this process (see `compile.object_code`)."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=3, codemodel="jitdefault", jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address("pilotfish_kernel")
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *_arguments(KERNELS[kernel]))(address)
+    result = ctypes.c_int64(0)
+    slot = ctypes.addressof(result)
+
+    def call(*arguments: Any, _alive: Any = engine) -> int:
+        if function(slot, *arguments) > 0:
+            raise InvariantError(f"the compiled kernel {kernel!r} raised an exception")
+        return result.value
+
+    return call
+
+
+def _read(path: Path | None) -> bytes | None:
+    """The file's content without its checksum; None when it is absent, cannot be read, or is damaged."""
+    try:
+        data = b"" if path is None else path.read_bytes()
+    except OSError:
+        return None
+    digest, code = data[:32], data[32:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: Path, code: bytes) -> str | None:
+    """Put the file there whole, readable for all. Returns why it could not be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                file.write(hashlib.sha256(code).digest() + code)
+                file.flush()
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, path)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(file.name)
+                raise
+    except OSError as error:
+        return error.strerror or str(error)
+    return None

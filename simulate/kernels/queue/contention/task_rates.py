@@ -1,0 +1,143 @@
+"""Rates of the tasks on one processor under contention, the scores of resource rules, and energy accounting.
+
+Rule: a task whose rate does not change keeps its end to the last bit; otherwise the end follows from its remaining
+work. A resource rule chooses the processor with the smallest score under the present contention (table II of IRMaSim).
+Sources: IRMaSim (Herrera et al., CCGrid 2021, III-B) with the smooth step of its authors' code; DESiDE (Chahal et al.,
+ICPE 2019) for equal shares.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...jit import inner
+from ...mapping.layout import EQUAL_SHARE, MAX_MIN, PIECEWISE
+from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER, RULE
+from .winner_tree import play
+
+
+@inner
+def watts(processor):
+    """Return the present power of a processor."""
+    if processor.running > 0:
+        return processor.per_core * processor.running + processor.common
+    return processor.common * processor.idle_share
+
+
+@inner
+def _score(world, processor, rule):
+    if processor.free == 0:
+        return math.inf
+    if rule == GFLOPS:
+        return -processor.flops
+    if rule == CORES:
+        return -1.0 * processor.free
+    if rule == MEMORY:
+        return -1.0 * world.nodes[processor.node].memory
+    if rule == BANDWIDTH:
+        return processor.demand - processor.bandwidth
+    return watts(processor)
+
+
+@inner
+def rescore(world, p):
+    """Update the score of a changed processor. O(log processors); for each processor of its node if memory counts."""
+    rule = world.count[RULE]
+    if rule < GFLOPS or rule > POWER:
+        return
+    low, high = p, p + 1
+    if rule == MEMORY:
+        node = world.nodes[world.processors[p].node]
+        low, high = node.first, node.last
+    for k in range(low, high):
+        score = _score(world, world.processors[k], rule)
+        if score != world.scores[k]:
+            world.scores[k] = score
+            play(world.best, world.scores, k)
+
+
+@inner
+def level_of(world, p):
+    """Return the bandwidth limit of one task in bytes/s on a processor with shared bandwidth. O(cores x levels)."""
+    processor, cores = world.processors[p], world.cores
+    bandwidth, tasks = processor.bandwidth, processor.running
+    if processor.contention == EQUAL_SHARE:
+        return bandwidth / tasks
+    if processor.contention != MAX_MIN or processor.demand <= bandwidth:
+        return math.inf
+    level = bandwidth / tasks
+    while True:
+        used, rest = 0.0, 0
+        for i in range(processor.first, processor.last):
+            if cores[i].job >= 0:
+                if cores[i].demand <= level:
+                    used += cores[i].demand
+                else:
+                    rest += 1
+        higher = (bandwidth - used) / rest if rest > 0 else math.inf
+        if higher <= level * (1.0 + 1e-15):
+            return level
+        level = higher
+
+
+@inner
+def share_of(processor, demand, level):
+    """Return the share of its full speed that a task of this demand has."""
+    if processor.contention == PIECEWISE:
+        total = processor.demand * 1e-6
+        if total < processor.c:
+            return 1.0
+        others = min(processor.running - 1.0, processor.n_max)
+        x = (demand * 1e-6 - (processor.da - others) * processor.db) / (processor.dc - others * processor.dd)
+        x = min(max(x, 0.0), 1.0)
+        smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
+        n = others * processor.d_weight
+        return max((smooth * n + 1.0) / (n + 1.0), 1.0 + processor.b * (total - processor.c))
+    if demand <= level:
+        return 1.0
+    return 1.0 / (1.0 + (demand / level - 1.0) * processor.remote)
+
+
+@inner
+def rate(world, p, now):
+    """Update the rates of a processor's tasks. O(cores), with max-min O(cores x levels)."""
+    processor, cores, ends = world.processors[p], world.cores, world.ends
+    total = 0.0
+    for i in range(processor.first, processor.last):
+        if cores[i].job >= 0:
+            total += cores[i].demand
+    processor.demand = total
+    level, gflops, soonest = level_of(world, p), 0.0, math.inf
+    for i in range(processor.first, processor.last):
+        core = cores[i]
+        if core.job < 0:
+            continue
+        speed = processor.speed * share_of(processor, core.demand, level)
+        if speed != core.rate:
+            if core.rate > 0.0:
+                core.left = max(core.left - core.rate * (now - core.since), 0.0)
+            core.rate, core.since = speed, now
+            core.end = min(now + core.left / speed, core.until)
+        gflops += speed
+        soonest = min(soonest, core.end)
+    processor.flops = gflops / processor.running if processor.running > 0 else processor.speed
+    if soonest != ends[p]:
+        ends[p] = soonest
+        play(world.next_end, ends, p)
+    rescore(world, p)
+
+
+@inner
+def account(world, p, now):
+    """Account the energy of a processor and its node until `now`, before their number of tasks changes. O(1)."""
+    processor = world.processors[p]
+    node, passed = world.nodes[processor.node], now - processor.since
+    processor.since = now
+    if processor.running > 0:
+        processor.busy += processor.running * passed
+        processor.awake += passed
+        processor.share += processor.common * passed / processor.running
+    passed = now - node.since
+    node.since = now
+    if node.running > 0:
+        node.share += node.watts * passed / node.running

@@ -1,0 +1,345 @@
+"""Switching machines off and on: opportunistic, proportional and inertial shutdown (thesis of Poquet, 2017, 7.3, 7.4).
+
+Rule: a switch is a row like a job's that occupies its machines for its duration. The first waiting job (the head) is
+never delayed: machines that it needs stay on. Numbers of machines kept off are decided at periods only; due machines
+are switched at once if possible, and later if that is allowed.
+The liquid load horizon is the time in which all waiting jobs would finish if their work were spread freely over the
+machines. It is updated from its last position, along the few rows that changed; it is evaluated after each instant and
+before the next, and integrated by the trapezoidal rule.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...compile import leading_zeros
+from ...jit import inner
+from ..resources import popcount, put_into, take_from, take_out, word_mask
+from ..running import add_running
+from ..tables import FIRST_END, FREE, MACHINE, PIECES, RESERVATION, RESERVED, RUNNING, SPARE, WAITING
+from .machine_states import moved, used_again
+from .tables import (
+    BLOCKED,
+    INERTIAL,
+    NO_KEEPER,
+    PROPORTIONAL,
+    ROSE,
+    SWITCH_OFF,
+    SWITCH_ON,
+    TO_IDLE,
+    TO_KEPT,
+    TO_OFF,
+    Clock,
+    Count,
+)
+
+_ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
+
+
+@inner
+def change(world, kind, now, lasts, first_piece, size):
+    """Begin a switch of machines.
+
+    Args:
+        world: the state.
+        kind: state of the row.
+        now: begin, seconds.
+        lasts: duration, seconds.
+        first_piece: first of the pieces with its machines.
+        size: number of machines.
+    """
+    count = world.count
+    job = count[Count.ROWS]
+    count[Count.ROWS] = job + 1
+    row = world.jobs[job]
+    row.state, row.size, row.taken, row.start, row.run, row.wall = kind, size, now, now, lasts, lasts
+    row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
+    row.booted = count[PIECES]
+    add_running(world, job, row.finish, now + lasts)
+    moved(world, now + lasts, 1, 0 if kind == BLOCKED or kind == TO_KEPT else size)
+
+
+@inner
+def take_highest(world, free, size, word):
+    """Remove the `size` highest machines of a set and record them as pieces. O(words scanned).
+
+    Args:
+        world: the state.
+        free: the set, with at least `size` machines.
+        size: number of machines.
+        word: last word of the set that may be non-empty.
+
+    Returns:
+        The last word that may be non-empty afterwards.
+    """
+    pieces, used, left, below = world.pieces, world.count[PIECES], size, np.int64(-2)
+    while left > 0:
+        bits = free[word]
+        while bits != _NONE and left > 0:
+            high = 63 - np.int64(leading_zeros(bits))
+            run = ~(bits << np.uint64(63 - high))
+            length = min(np.int64(64) if run == _NONE else np.int64(leading_zeros(run)), left)
+            bits &= ~((_ALL >> np.uint64(64 - length)) << np.uint64(high + 1 - length))
+            left -= length
+            last = word * 64 + high
+            if last == below:
+                pieces[used - 1].first = last + 1 - length
+            else:
+                pieces[used].first, pieces[used].last = last + 1 - length, last
+                used += 1
+            below = last - length
+        free[word] = bits
+        word -= 1
+    world.count[PIECES] = used
+    return word + 1
+
+
+@inner
+def _mark_long_idle(world, now):
+    """Mark the machines that have been idle for long enough. O(machines that became idle then).
+
+    With an idle time of 0, all idle machines of the row are marked.
+    """
+    count, jobs, wait = world.count, world.jobs, world.clock[Clock.IDLE_FOR]
+    while count[Count.FIRST_IDLE] >= 0:
+        since = count[Count.FIRST_IDLE]
+        row = jobs[since]
+        if row.finish + wait > now:
+            break
+        for i in range(row.piece0, row.piece0 + row.pieces):
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            for word in range(first // 64, last // 64 + 1):
+                bits = world.free[word] & word_mask(word, first, last)
+                if bits != _NONE and wait > 0.0:
+                    bits &= _since(world, max(first, 64 * word), min(last, 64 * word + 63), since)
+                world.tired[word] |= bits
+                count[Count.HIGHEST_TIRED] = max(count[Count.HIGHEST_TIRED], word)
+                count[Count.TIRED] += popcount(bits)
+        count[Count.FIRST_IDLE] = row.next
+
+
+@inner
+def _since(world, first, last, row):
+    """Return which machines of a word became idle with that row."""
+    bits = _NONE
+    for number in range(first, last + 1):
+        bits |= np.uint64(world.since[number] == row) << np.uint64(number % 64)
+    return bits
+
+
+@inner
+def _take_spare(world, size, late):
+    """Return how many of `size` machines may be removed without delaying the head, and reduce its spare machines."""
+    count = world.count
+    if count[WAITING] == 0:
+        return size
+    if count[RESERVED] == 0:
+        return 0
+    if not late:
+        return size
+    size = min(size, count[SPARE])
+    count[SPARE] -= size
+    return size
+
+
+@inner
+def switch_off_idle(world, now):
+    """Switch off machines that have been idle for long enough, the highest first, without delaying the head."""
+    count, clock, pieces = world.count, world.clock, world.pieces
+    _mark_long_idle(world, now)
+    size = _take_spare(world, count[Count.TIRED], now + clock[Clock.OFF_S] > clock[RESERVATION])
+    if size == 0:
+        return
+    begin_piece = count[PIECES]
+    count[Count.HIGHEST_TIRED] = take_highest(world, world.tired, size, count[Count.HIGHEST_TIRED])
+    for i in range(begin_piece, count[PIECES]):
+        take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
+    count[Count.TIRED] -= size
+    count[Count.IDLE] -= size
+    count[FREE] -= size
+    count[Count.ENDING] += size
+    change(world, TO_OFF, now, clock[Clock.OFF_S], begin_piece, size)
+
+
+@inner
+def switch_off_kept(world, now):
+    """Keep the due number of machines off: those already off, then the highest idle ones, without delaying the head."""
+    count = world.count
+    size = _take_spare(world, min(count[Count.DUE], count[Count.OFF] + count[Count.IDLE]), True)
+    off = min(size, count[Count.OFF])
+    if off > 0:
+        begin_piece = count[PIECES]
+        take_highest(world, world.off, off, len(world.off) - 1)
+        for i in range(begin_piece, count[PIECES]):
+            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
+        count[PIECES] = begin_piece
+        count[Count.OFF] -= off
+        count[Count.KEPT] += off
+    if size > off:
+        begin_piece = count[PIECES]
+        take_highest(world, world.free, size - off, len(world.free) - 1)
+        used_again(world, begin_piece)
+        count[Count.IDLE] -= size - off
+        count[Count.ENDING] += size - off
+        count[Count.KEEPING] += size - off
+        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, size - off)
+    count[FREE] -= size
+    count[Count.DUE] -= size
+    count[Count.SWITCHED] += size
+
+
+@inner
+def switch_on_kept(world, now):
+    """Switch on the due number of machines that are kept off, the lowest first."""
+    count = world.count
+    size = min(count[Count.DUE], count[Count.KEPT])
+    if size > 0:
+        begin_piece = count[PIECES]
+        take_from(world, world.kept, Count.LOWEST_KEPT, size)
+        count[Count.KEPT] -= size
+        count[Count.BOOTING] += size
+        change(world, TO_IDLE, now, world.clock[Clock.ON_S], begin_piece, size)
+        count[RESERVED] = 0
+        count[Count.DUE] -= size
+        count[Count.SWITCHED] += size
+
+
+@inner
+def block_capped(world, now, until):
+    """Block the machines that a power cap leaves unused, until the end of its window."""
+    count = world.count
+    size = count[MACHINE] - count[Count.ALLOWED]
+    if size > 0:
+        change(world, BLOCKED, now, until - now, count[PIECES], size)
+        count[FREE] -= size
+        count[RESERVED] = 0
+
+
+@inner
+def _amount(world, i):
+    """Return the machines that become free for all jobs at the end of a row."""
+    job = world.ends[i].job
+    if job >= world.count[Count.TOTAL] and (world.jobs[job].state == TO_KEPT or world.jobs[job].state == BLOCKED):
+        return 0
+    return world.ends[i].size
+
+
+@inner
+def liquid_load_horizon(world, now):
+    """Return the liquid load horizon in seconds from now. O(rows passed since the last call)."""
+    count, clock, ends = world.count, world.clock, world.ends
+    load, free, time = clock[Clock.LOAD], max(count[FREE], 0), clock[Clock.REACHED]
+    if count[WAITING] == 0 or load <= 0.0:
+        clock[Clock.REACHED] = -math.inf
+        return 0.0
+    more, first = free - count[Count.FREE_BEFORE], count[FIRST_END]
+    if now == clock[Clock.LOOKED_AT] and more == 0 and load == clock[Clock.LOAD_BEFORE] and count[Count.FLOWS] == 0:
+        return clock[Clock.HORIZON]
+    behind = first + count[RUNNING]
+    left = clock[Clock.UNDONE] + count[Count.FREE_BEFORE] * (now - clock[Clock.LOOKED_AT])
+    left += load - clock[Clock.LOAD_BEFORE] - more * (time - now)
+    then, i = count[Count.FREE_THEN] + more, first
+    if time >= now:
+        i = behind - count[Count.BEHIND]
+        while left <= 0.0 and i > first:
+            back = ends[i - 1].time
+            left += then * (time - back)
+            time = back
+            if left <= 0.0:
+                i -= 1
+                then -= _amount(world, i)
+    if i == first or time <= now:
+        i, time, left, then = first, now, load, free
+    while i < behind:
+        done = then * (ends[i].time - time)
+        if done >= left:
+            break
+        left -= done
+        time = ends[i].time
+        then += _amount(world, i)
+        i += 1
+    count[Count.FREE_BEFORE], count[Count.FREE_THEN] = free, then
+    clock[Clock.LOOKED_AT], clock[Clock.LOAD_BEFORE] = now, load
+    clock[Clock.REACHED], clock[Clock.UNDONE] = time, left
+    count[Count.BEHIND], count[Count.FLOWS] = behind - i, 0
+    return math.inf if then == 0 else time + left / then - now
+
+
+@inner
+def next_period(world):
+    """Return the time of the next decision."""
+    if world.count[Count.KEEPER] == NO_KEEPER:
+        return math.inf
+    return world.clock[Clock.FIRST] + world.count[Count.PERIOD] * world.clock[Clock.PERIOD_S]
+
+
+@inner
+def integrate_horizon(world, now):
+    """Integrate the horizon until `now`, before an instant."""
+    clock = world.clock
+    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SEEN]:
+        after, clock[Clock.HORIZON] = clock[Clock.HORIZON], liquid_load_horizon(world, now)
+        clock[Clock.SUMMED] += (after + clock[Clock.HORIZON]) * 0.5 * (now - clock[Clock.SEEN])
+        clock[Clock.SEEN] = now
+
+
+@inner
+def evaluate_horizon(world, now):
+    """Evaluate the horizon after an instant."""
+    if world.count[Count.KEEPER] == INERTIAL:
+        world.clock[Clock.HORIZON] = liquid_load_horizon(world, now)
+
+
+@inner
+def _decide(world):
+    """Decide the next step of inertial shutdown (algorithm 3)."""
+    count, clock = world.count, world.clock
+    mean, before = clock[Clock.SUMMED] / clock[Clock.PERIOD_S], clock[Clock.MEAN]
+    if mean >= clock[Clock.BOUND] * (1.0 - ROSE):
+        if count[Count.KIND] == SWITCH_OFF:
+            count[Count.KIND], count[Count.SWITCHED] = SWITCH_ON, 0
+        before = 0.0
+    on = count[Count.KIND] == SWITCH_ON
+    clock[Clock.MEAN], clock[Clock.SUMMED] = mean, 0.0
+    if (mean > before * (1.0 + ROSE)) == on:
+        last = count[Count.SWITCHED]
+        most = _switchable(world, on)
+        count[Count.DUE] = min(max(2 * last if count[Count.DOUBLES] == 1 else last + 1, 1), most)
+    else:
+        count[Count.KIND], count[Count.DUE] = SWITCH_OFF if on else SWITCH_ON, 0
+    count[Count.SWITCHED] = 0
+
+
+@inner
+def _switchable(world, on):
+    """Return the number of machines that could be switched now, or eventually if later switches are allowed."""
+    count = world.count
+    if count[Count.LATER] == 0:
+        return count[Count.KEPT] if on else count[Count.OFF] + count[Count.IDLE]
+    kept = count[Count.KEPT] + count[Count.KEEPING]
+    return kept if on else count[MACHINE] - kept
+
+
+@inner
+def decide(world, now, decides):
+    """Decide at the end of a period, and switch the machines that are due."""
+    count = world.count
+    if count[Count.KEEPER] == NO_KEEPER:
+        return
+    if decides:
+        count[Count.PERIOD] += 1
+        if count[Count.KEEPER] == PROPORTIONAL:
+            kept = count[Count.KEPT] + count[Count.KEEPING]
+            count[Count.DUE] = max(count[MACHINE] - count[Count.USABLE] - kept, 0)
+        else:
+            _decide(world)
+    if count[Count.DUE] > 0:
+        if count[Count.KIND] == SWITCH_OFF:
+            switch_off_kept(world, now)
+        else:
+            switch_on_kept(world, now)
+        if count[Count.LATER] == 0:
+            count[Count.DUE] = 0

@@ -1,0 +1,230 @@
+"""Running jobs: their true ends, and their latest ends by walltime as the scheduler sees them.
+
+Rule: the type of the state selects at compile time how ends are found (known at the start, or from the network) and
+whether jobs have dependencies and decisions take time. Plain replays pay nothing for features that they do not have.
+The bodies of `begin`, `next_end`, `end_first`, `ended_well`, `has_dependencies`, `decisions_take_time` and
+`decided_count` are empty because numba's `overload` replaces them; they work in compiled code only.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba.extending import overload
+
+from ..jit import inner
+from .end_heap import pop, push
+from .network import job_progress
+from .network.tables import Networked, NetworkedPowered, NetworkedReserving
+from .tables import DECIDED, FIRST_END, FREE, RUNNING, TAKES, Replay, RichReplay
+
+_OPTIONS = {"error_model": "numpy"}
+
+
+def begin(world, job, finish):
+    """Add a running job, which by its run time ends at `finish`. O(log n). numba's `overload` replaces this body."""
+
+
+def next_end(world, before):
+    """Return the next end, if not after `before`; else a later time, or infinity. O(1). Replaced by `overload`."""
+
+
+def end_first(world):
+    """Remove and return the job that ends first. O(log n). numba's `overload` replaces this body."""
+
+
+def ended_well(world, job):
+    """Return whether an ended job succeeded, as far as the replay decides it. numba's `overload` replaces this body."""
+
+
+@inner
+def _first_in_heap(world, before):
+    return world.heap_time[0] if world.count[RUNNING] > 0 else math.inf
+
+
+@inner
+def _success_known_before(world, job):
+    return True
+
+
+def _chosen(world, networked, fixed):
+    """Select one of two compiled functions by the type of the state."""
+    kinds = (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
+    return (networked if world in kinds else fixed).py_func
+
+
+@overload(begin, jit_options=_OPTIONS)
+def _begin(world, job, finish):
+    return _chosen(world, job_progress.begin, push)
+
+
+@overload(next_end, jit_options=_OPTIONS)
+def _next_end(world, before):
+    return _chosen(world, job_progress.next_end, _first_in_heap)
+
+
+@overload(end_first, jit_options=_OPTIONS)
+def _end_first(world):
+    return _chosen(world, job_progress.end_first, pop)
+
+
+@overload(ended_well, jit_options=_OPTIONS)
+def _ended_well(world, job):
+    return _chosen(world, job_progress.ended_well, _success_known_before)
+
+
+def has_dependencies(world):
+    """Return whether any job has dependencies. numba's `overload` replaces this body."""
+
+
+def decisions_take_time(world):
+    """Return whether decisions take time. numba's `overload` replaces this body."""
+
+
+def decided_count(world):
+    """Return the number of jobs that start when the pending decision is applied. `overload` replaces this body."""
+
+
+@inner
+def _never(world):
+    return False
+
+
+@inner
+def _has_unmet(world):
+    return len(world.unmet) > 0
+
+
+@inner
+def _takes_time(world):
+    return world.clock[TAKES] > 0.0
+
+
+@inner
+def _none(world):
+    return 0
+
+
+@inner
+def _count(world):
+    return world.count[DECIDED]
+
+
+@overload(has_dependencies, jit_options=_OPTIONS)
+def _has_dependencies(world):
+    return (_never if world == Replay.numba_type else _has_unmet).py_func
+
+
+@overload(decisions_take_time, jit_options=_OPTIONS)
+def _decisions_take_time(world):
+    return (_takes_time if _may_take_time(world) else _never).py_func
+
+
+@overload(decided_count, jit_options=_OPTIONS)
+def _decided_count(world):
+    return (_count if _may_take_time(world) else _none).py_func
+
+
+def _may_take_time(world):
+    return world in (RichReplay.numba_type, Networked.numba_type)
+
+
+@inner
+def add_running(replay, job, finish, until):
+    """Add a running job. O(log n) and a shift of the shorter side of the sorted list."""
+    add_latest_end(replay, job, until)
+    begin(replay, job, finish)
+
+
+@inner
+def pop_running(replay):
+    """Remove and return the job that ends first."""
+    remove_latest_end(replay, replay.heap_job[0])
+    return end_first(replay)
+
+
+@inner
+def add_latest_end(replay, job, until):
+    """Add a job's latest end. The caller increments RUNNING or DECIDED afterwards."""
+    _insert(replay, job, until, _latest_ends(replay))
+
+
+@inner
+def remove_latest_end(replay, job):
+    """Remove a job's latest end. The caller decrements RUNNING or DECIDED afterwards."""
+    _remove(replay, job, _latest_ends(replay))
+
+
+@inner
+def _latest_ends(replay):
+    return replay.count[RUNNING] + decided_count(replay)
+
+
+@inner
+def _place(replay, time, size):
+    """Return the position of the first end after `time` among the `size` sorted ones."""
+    ends, low = replay.ends, replay.count[FIRST_END]
+    high = low + size
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle].time <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _insert(replay, job, until, size):
+    ends, count = replay.ends, replay.count
+    begin = count[FIRST_END]
+    if begin == 0 or begin + size == len(ends):  # both sides need a free cell: back to the middle
+        middle = (len(ends) - size) >> 1
+        if middle > begin:
+            for i in range(size - 1, -1, -1):
+                ends[middle + i] = ends[begin + i]
+        else:
+            for i in range(size):
+                ends[middle + i] = ends[begin + i]
+        begin = count[FIRST_END] = middle
+    at = _place(replay, until, size)
+    if at - begin < begin + size - at:
+        for i in range(begin, at):
+            ends[i - 1] = ends[i]
+        at -= 1
+        count[FIRST_END] = begin - 1
+    else:
+        for i in range(begin + size, at, -1):
+            ends[i] = ends[i - 1]
+    ends[at].time, ends[at].size, ends[at].job = until, replay.jobs[job].size, job
+
+
+@inner
+def _remove(replay, job, size):
+    ends, count = replay.ends, replay.count
+    begin = count[FIRST_END]
+    until = replay.jobs[job].start + replay.jobs[job].wall
+    at = _place(replay, until, size) - 1
+    while ends[at].job != job:
+        at -= 1
+    if at - begin < begin + size - at:
+        for i in range(at, begin, -1):
+            ends[i] = ends[i - 1]
+        count[FIRST_END] = begin + 1
+    else:
+        for i in range(at, begin + size - 1):
+            ends[i] = ends[i + 1]
+
+
+@inner
+def earliest(replay, wanted):
+    """Return when `wanted` resources are free if all jobs run to their walltimes, and how many are free then. O(n)."""
+    ends, free, i = replay.ends, replay.count[FREE], replay.count[FIRST_END]
+    while free < wanted:
+        free += ends[i].size
+        i += 1
+    time, end = ends[i - 1].time, replay.count[FIRST_END] + _latest_ends(replay)
+    while i < end and ends[i].time == time:
+        free += ends[i].size
+        i += 1
+    return time, free

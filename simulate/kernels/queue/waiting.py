@@ -1,0 +1,194 @@
+"""Waiting jobs: a tree by rank with the smallest size and shortest walltime of each block, and a queue sorted by score.
+
+Rule: for orders that change with time, `queue` holds the waiting jobs between passes and is sorted in each pass; a pass
+that needs ranks builds a tree over it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..jit import inner
+from .tables import BEGAN, HEAD, MACHINE, NO_JOB, REJECTED, RESERVED, WAITING, WIDTH
+
+
+@inner
+def insert(replay, rank, size, wall):
+    """Insert a waiting job. O(levels), mostly less."""
+    least, levels = replay.least, replay.levels
+    i = rank
+    for level in range(len(levels) - 1):
+        cell = least[levels[level] + i]
+        if level > 0 and cell.size <= size and cell.wall <= wall:
+            break
+        cell.size = min(cell.size, size)
+        cell.wall = min(cell.wall, wall)
+        i //= WIDTH
+
+
+@inner
+def remove(replay, rank):
+    """Remove a job. O(levels x width), mostly less."""
+    least, levels = replay.least, replay.levels
+    least[rank].size, least[rank].wall = NO_JOB, math.inf
+    i = rank
+    for level in range(1, len(levels) - 1):
+        i //= WIDTH
+        base = levels[level - 1] + i * WIDTH
+        size, wall = least[base].size, least[base].wall
+        for k in range(base + 1, base + WIDTH):
+            size, wall = min(size, least[k].size), min(wall, least[k].wall)
+        cell = least[levels[level] + i]
+        if cell.size == size and cell.wall == wall:
+            break
+        cell.size, cell.wall = size, wall
+
+
+@inner
+def rebuild_tree(replay, count):
+    """Rebuild the tree over the first `count` leaves; all further ones are empty. O(count)."""
+    least, levels = replay.least, replay.levels
+    for level in range(1, len(levels) - 1):
+        count = (count + WIDTH - 1) // WIDTH
+        for i in range(count):
+            base, size, wall = levels[level - 1] + i * WIDTH, NO_JOB, math.inf
+            for k in range(base, base + WIDTH):
+                size, wall = min(size, least[k].size), min(wall, least[k].wall)
+            least[levels[level] + i].size, least[levels[level] + i].wall = size, wall
+
+
+@inner
+def never_refused(replay, cell):
+    """Reject no job for reasons other than size and time (the default `refused` of `search`)."""
+    return False
+
+
+@inner
+def search(replay, rank, free, spare, now, reservation, refused):
+    """Return the first rank from `rank` on whose job can be backfilled; -1 if none.
+
+    The job fits `free` and either ends by the reservation or fits `spare`. O(levels x width) if sizes and walltimes of
+    adjacent ranks are similar.
+
+    Args:
+        replay: the state.
+        rank: first rank to examine.
+        free: free resources.
+        spare: resources that the head job does not need at its reservation.
+        now: the time, seconds.
+        reservation: start reserved for the head job, seconds.
+        refused: function that returns whether all jobs below a cell of the tree are rejected for another reason.
+    """
+    least, levels = replay.least, replay.levels
+    top = len(levels) - 2
+    level, i = 0, rank
+    if rank >= levels[1]:
+        return -1
+    while True:
+        stop = (i // WIDTH + 1) * WIDTH if level < top else levels[level + 1] - levels[level]
+        base = levels[level]
+        while i < stop:
+            cell = least[base + i]
+            fits = cell.size <= free and (now + cell.wall <= reservation or cell.size <= spare)
+            if fits and not refused(replay, base + i):
+                break
+            i += 1
+        if i < stop:
+            if level == 0:
+                return i
+            level -= 1
+            i *= WIDTH
+        elif level == top:
+            return -1
+        else:  # no candidate in this block: continue with the next one
+            i = i // WIDTH
+            level += 1
+            if i >= levels[level + 1] - levels[level]:
+                return -1
+
+
+WFP3, UNICEP, F1 = 1, 2, 3
+
+
+@inner
+def f1(replay, job):
+    """Return the f1 key of a submitted job, if it is not known before the run; the smallest comes first."""
+    row = replay.jobs[job]
+    size_part = math.log10(max(row.wall, 1.0)) * row.size
+    return size_part + 870.0 * math.log10(max(row.submit - replay.clock[BEGAN], 1.0))
+
+
+@inner
+def score(replay, job, order, now):
+    """Return the score of a waiting job; the largest comes first. Jobs of zero walltime come first once they waited."""
+    if order == F1:
+        return -f1(replay, job)
+    row = replay.jobs[job]
+    wait = now - row.submit
+    if row.wall <= 0.0:
+        return math.inf if wait > 0.0 else 0.0
+    if order == WFP3:
+        ratio = wait / row.wall
+        return ratio * ratio * ratio * row.size
+    return wait / (math.log2(max(row.size, 2)) * row.wall)
+
+
+@inner
+def _before(replay, a, b):
+    x, y = replay.scores[a], replay.scores[b]
+    return x > y or (x == y and replay.jobs[a].rank < replay.jobs[b].rank)
+
+
+@inner
+def sort_queue(replay, order, now):
+    """Score and sort the waiting jobs. Shell sort: nearly linear, as they are nearly sorted."""
+    queue, count = replay.queue, replay.count[WAITING]
+    for i in range(count):
+        replay.scores[queue[i]] = score(replay, queue[i], order, now)
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            job, k = queue[i], i
+            while k >= gap and _before(replay, job, queue[k - gap]):
+                queue[k] = queue[k - gap]
+                k -= gap
+            queue[k] = job
+        gap //= 3
+
+
+@inner
+def append_to_queue(replay, job):
+    """Append a submitted job to the queue, or reject it. Return True if a pass is needed."""
+    count = replay.count
+    if replay.jobs[job].size > count[MACHINE]:
+        replay.jobs[job].state = REJECTED
+        return False
+    replay.queue[count[WAITING]] = job
+    count[WAITING] += 1
+    return True
+
+
+@inner
+def rank_queue(replay, order, now):
+    """Sort the waiting jobs and build the tree over them for this pass."""
+    count, jobs = replay.count, replay.jobs
+    sort_queue(replay, order, now)
+    for rank in range(count[WAITING]):
+        job = replay.queue[rank]
+        replay.ranked[rank] = job
+        replay.least[rank].size, replay.least[rank].wall = jobs[job].size, jobs[job].wall
+    rebuild_tree(replay, count[WAITING])
+    count[HEAD] = count[RESERVED] = 0
+
+
+@inner
+def restore_queue(replay, ranks):
+    """Put the jobs that still wait among the first `ranks` back into the queue, and empty the tree."""
+    kept = 0
+    for rank in range(ranks):
+        if replay.least[rank].size != NO_JOB:
+            replay.queue[kept] = replay.ranked[rank]
+            kept += 1
+        replay.least[rank].size, replay.least[rank].wall = NO_JOB, math.inf

@@ -1,0 +1,1 @@
+"""The kernel that parses the Standard Workload Format."""
