@@ -1,6 +1,8 @@
-"""Errors, sorted by who must act on them. "It does not fit, because ..." is a value, never an exception."""
+"""Errors, sorted by who must act on them. "The job does not fit, because ..." is a value, never an exception."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class PilotfishError(Exception):
@@ -8,13 +10,13 @@ class PilotfishError(Exception):
 
 
 class ConfigError(PilotfishError):
-    """A file or option that an operator or user wrote is wrong.
+    """An error in a file or option that an operator or user wrote.
 
     Args:
-        source: the file (or option) that is wrong.
-        key: where in it: a dotted key, a line number, or "" for the whole file.
+        source: the file or option.
+        key: the place in it: a dotted key, a line number, or "" for the whole file.
         problem: what was found.
-        allowed: what would have been right; may be empty.
+        allowed: what is allowed; may be empty.
     """
 
     def __init__(self, source: str, key: str, problem: str, allowed: str = "") -> None:
@@ -23,22 +25,37 @@ class ConfigError(PilotfishError):
         super().__init__(f"{where}: {problem}" + (f" (allowed: {allowed})" if allowed else ""))
 
 
+class ConfigErrors(ConfigError):
+    """Several errors of one file; as a ConfigError it is the first of them.
+
+    Args:
+        errors: two or more.
+    """
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.source, first.key, first.problem, first.allowed)
+        self.errors = tuple(errors)
+        more = len(self.errors) - 1
+        self.args = (f"{first} (and {more} more error{'s' * (more > 1)})",)
+
+
 class InvalidJobError(PilotfishError):
-    """A job or workflow that can never run as it was asked for; the user must act."""
+    """A job or workflow that can never run as requested; the user must act."""
 
 
 class InvariantError(PilotfishError):
-    """The product broke one of its own rules: our bug, worth a report."""
+    """A broken rule of the product itself: a bug in pilotfish that should be reported."""
 
 
 class PolicyError(PilotfishError):
-    """A policy of a user's own raised an exception, which is then the cause, or decided what cannot be carried out.
+    """A user's own policy raised an exception (the cause), or decided something that cannot be done.
 
     Args:
         policy: its name.
-        where: at which call, of which job.
+        where: the call, and the job concerned.
         problem: what was found.
-        allowed: what would have been right; may be empty.
+        allowed: what is allowed; may be empty.
     """
 
     def __init__(self, policy: str, where: str, problem: str, allowed: str = "") -> None:

@@ -1,5 +1,5 @@
-"""Workloads that are made up: drawn from models of the field, from a seed.
+"""Synthetic workloads and workflows, drawn from published models with a seed.
 
-Rule: same options and seed, same bytes, on any machine: where mathematical libraries differ in a last bit, it is
-rounded away before anything rests on it.
+Rule: the same options and seed give the same bytes on any machine; values are rounded before anything depends on the
+last bit of a mathematical library.
 """

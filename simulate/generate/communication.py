@@ -1,13 +1,13 @@
-"""Jobs that compute and communicate, made of a trace that only knows how long jobs ran.
+"""Jobs that compute and communicate, made from a trace that only has run times.
 
-Rule: of a job that ran rp seconds on q processors, each processor computes rp * F_comp and sends rp * F_comm to each
-(also to itself, over no link); its walltime is max(what its user asked for, rp * F_w), so large that no placement makes
-it fail. Jobs that are tiny, so long that one decides the makespan, or wider than a cluster, are left out; of the others
-some are picked.
+Rule: for a job that ran rp seconds on q processors, each processor computes rp * F_comp and sends rp * F_comm to each
+processor (itself included, over no link). Its walltime is max(requested time, rp * F_w), large enough that no placement
+makes it fail. Tiny jobs, jobs so long that one decides the makespan, and jobs wider than a cluster are left out; some
+of the others are selected.
 Source: M. Poquet, "Simulation approach for resource management", 2017, 5.5.1: comp = R_q * rp * F_comp with R_q a row
 of q ones, comm = S_q * rp * F_comm with S_q a square of ones, wall = max(rwall, rp * F_w), all released at 0; 300 jobs
 of 1 hour to 1 day (in 5.5.3 and 5.5.4: 1 to 4 hours) on at most 16 of 128 processors; F_comp 1e6, F_w 1e3, F_comm from
-0 on in 40 steps of 1e7.
+0 in 40 steps of 1e7.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ConfigError
-from ..workload import Workload
-from .draws import generator
+from ..model.workload import Workload
+from .models import generator
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What a second of run time is worth: operations of a processor, bytes between two, seconds of walltime."""
+    """Value of a second of run time: operations of a processor, bytes between two processors, seconds of walltime."""
 
     computation: float = 1e6
     communication: float = 1e7
@@ -31,8 +31,8 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """Which jobs of a trace: so many of those that ran `least` to `most` seconds on at most `largest` processors."""
+class JobSelection:
+    """A selection of `jobs` jobs that ran `least` to `most` seconds on at most `largest` processors."""
 
     jobs: int = 300
     least: float = 3600.0
@@ -40,7 +40,7 @@ class Pick:
     largest: int = 16
 
     def of(self, workload: Workload, seed: int) -> Workload:
-        """They, in the trace's order, all choices alike likely. Raises ConfigError: there are not so many."""
+        """Return the selected jobs in the trace's order, drawn uniformly. Raises ConfigError if there are too few."""
         run_time = workload.run_time
         fits = (run_time >= self.least) & (run_time <= self.most) & (workload.size <= self.largest)
         found = np.flatnonzero(fits)
@@ -54,11 +54,12 @@ class Pick:
 
 
 def communicating(workload: Workload, factors: Factors = Factors(), *, arrivals: bool = False) -> Workload:
-    """The same jobs with `computation` (of each processor) and `communication` (of each pair) among their columns.
+    """Return the jobs with the columns `computation` (of each processor) and `communication` (of each pair).
 
     Args:
+        workload: jobs with run times.
         factors: each 0 or more.
-        arrivals: jobs come when the trace says; else all at 0.
+        arrivals: keep the trace's submit times; otherwise all jobs arrive at 0.
     """
     run_time = workload.run_time
     return replace(

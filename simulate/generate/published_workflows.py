@@ -1,6 +1,7 @@
-"""Shapes of workflows of real applications, as WfCommons publishes them.
+"""Shapes of workflows of real applications, as published by WfCommons.
 
-Rule: structure as published, for about as many jobs as wanted: what comes in wholes (a chromosome, a lane) comes whole.
+Rule: the structure is the published one, for about as many jobs as requested; indivisible parts (a chromosome, a lane)
+stay whole.
 Source: Coleman et al., "WfCommons: a framework for enabling scientific workflow research and development", FGCS 2022.
 """
 
@@ -8,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: (category, indices of the tasks it waits for) of every task, in order.
+#: (category, indices of its predecessors) of every task, in order.
 Tasks = list[tuple[str, list[int]]]
 
 
 def genome(jobs: int) -> Tasks:
-    """1000genome: for each chromosome individuals, their merge, sifting, and two analyses for each population."""
+    """Return 1000genome: per chromosome individuals, their merge, sifting, and two analyses for each population."""
     tasks: Tasks = []
     populations, individuals = 7, 8 if jobs < 400 else 24
     while len(tasks) + individuals + 2 + 2 * populations <= jobs or not tasks:
@@ -27,7 +28,7 @@ def genome(jobs: int) -> Tasks:
 
 
 def montage(jobs: int) -> Tasks:
-    """Montage: projections, differences of neighbours, a fit and a model, backgrounds, and a mosaic."""
+    """Return Montage: projections, differences of neighbours, a fit and a model, backgrounds, and a mosaic."""
     images = max(3, (jobs - 5) // 4)
     tasks: Tasks = [("mProject", []) for _ in range(images)]
     pairs = [(i, i + 1) for i in range(images - 1)] + [(i, i + 2) for i in range(images - 2)]
@@ -43,13 +44,16 @@ def montage(jobs: int) -> Tasks:
 
 
 def blast(jobs: int) -> Tasks:
-    """BLAST: split, search the parts, gather results and messages."""
+    """Return BLAST: split, search the parts, gather results and messages."""
     parts = list(range(1, jobs - 2))
     return [("split_fasta", []), *(("blastall", [0]) for _ in parts), ("cat_blast", parts), ("cat", parts)]
 
 
 def epigenomics(jobs: int) -> Tasks:
-    """Epigenomics: for each lane a split, chains of four steps, a merge; then a merge of all, an index, a pileup."""
+    """Return Epigenomics.
+
+    It has a split, chains of four steps and a merge for each lane; then a merge of all, an index and a pileup.
+    """
     tasks: Tasks = []
     chains, merges = 5, list[int]()
     while len(tasks) + 4 * chains + 2 + 3 <= jobs or not merges:

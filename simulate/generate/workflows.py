@@ -1,8 +1,10 @@
-"""Workflows of STREAM jobs, as in the experiments of DESiDE: something to contend for memory bandwidth.
+"""Workflows of STREAM jobs, which contend for memory bandwidth, as in the experiments of DESiDE.
 
-Rule: everything is drawn from a seed, profiles from one of their own. 36 distinct STREAM jobs of 4 to 28 threads at 3.6
-to 10.5 GB/s a thread are published; how long they run and how they depend on each other is not, and is drawn here.
-Source: Chahal, Mathew and Nambiar, ICPE 2019, 5.1: DAG-1 has 50 jobs and DAG-2 100, on servers of 56 cores and 80 GB/s.
+Rule: everything is drawn from a seed; the profiles have a seed of their own. The paper publishes 36 distinct STREAM
+jobs of 4 to 28 threads at 3.6 to 10.5 GB/s a thread; their run times and dependencies are not published and are drawn
+here.
+Source: Chahal, Mathew and Nambiar, "DESiDE", ICPE 2019, 5.1: DAG-1 has 50 jobs and DAG-2 100, on servers of 56 cores
+and 80 GB/s.
 """
 
 from __future__ import annotations
@@ -10,18 +12,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ..job import Job, Profile, ThreadGroup, Workflow
-from . import published
+from ..model.job import Job, Profile, ThreadGroup, Workflow
+from . import published_workflows
 
-#: For each job the places of those that it waits for.
+#: For each job the indices of its predecessors.
 Parents = list[list[int]]
 DISTINCT, THREADS, GB_PER_S = 36, (4, 28), (3.6, 10.5)
-#: CPU seconds of a thread, and the share of a core that it wants.
+#: CPU seconds of a thread, and its utilisation of a core.
 DEMAND, UTILISATION = (10.0, 100.0), (0.9, 1.0)
 
 
 def stream_profiles(seed: int = 0) -> tuple[Profile, ...]:
-    """The distinct STREAM jobs; a thread alone takes 10 to 100 s or a little more."""
+    """Return the distinct STREAM jobs; a thread alone takes 10 to a little over 100 s."""
     draw = random.Random(seed)
     return tuple(
         Profile(
@@ -41,12 +43,12 @@ def stream_profiles(seed: int = 0) -> tuple[Profile, ...]:
 
 
 def wide(jobs: int, _: random.Random) -> Parents:
-    """One job, then all the others at once."""
+    """Return one job, then all the others at once."""
     return [[], *([0] for _ in range(jobs - 1))]
 
 
 def layered(jobs: int, draw: random.Random, levels: int = 8) -> Parents:
-    """Levels of equal width; a job waits for one to three of the level before."""
+    """Return levels of equal width; each job waits for one to three of the level before."""
     width = max(1, jobs // levels)
     parents: Parents = []
     for i in range(jobs):
@@ -57,7 +59,7 @@ def layered(jobs: int, draw: random.Random, levels: int = 8) -> Parents:
 
 
 def diamonds(jobs: int, _: random.Random, branches: int = 4) -> Parents:
-    """A chain of diamonds: one job, then `branches` at once, then one that waits for them all."""
+    """Return a chain of diamonds: one job, then `branches` jobs at once, then one that waits for them all."""
     parents: Parents = [[]]
     tip, members = 0, list[int]()
     while len(parents) < jobs:
@@ -72,12 +74,12 @@ def diamonds(jobs: int, _: random.Random, branches: int = 4) -> Parents:
 
 
 def tangled(jobs: int, draw: random.Random) -> Parents:
-    """Each job waits for up to two of the ten before it."""
+    """Return jobs that each wait for up to two of the ten before."""
     return [sorted(draw.sample(range(max(0, i - 10), i), draw.randint(0, min(2, i)))) for i in range(jobs)]
 
 
 def shallow(jobs: int, draw: random.Random) -> Parents:
-    """Few levels of many jobs: a job waits for one of the first tenth, or for nothing."""
+    """Return few levels of many jobs: a job waits for one of the first tenth, or for nothing."""
     first = max(1, jobs // 10)
     return [[draw.randrange(min(i, first))] if i >= first or (draw.random() < 0.3 and i) else [] for i in range(jobs)]
 
@@ -92,16 +94,16 @@ SHAPES: dict[str, Callable[[int, random.Random], Parents]] = {
 
 
 def stream(jobs: int, *, shape: str = "layered", seed: int = 0) -> Workflow:
-    """A workflow of that shape whose jobs are drawn from the STREAM jobs. O(jobs).
+    """Return a workflow of that shape whose jobs are drawn from the STREAM jobs. O(jobs).
 
     Args:
-        jobs: 1 or more; of the shapes of applications, about as many, and all tasks of a category are alike.
-        shape: a key of SHAPES, or of the shapes of applications (`published.SHAPES`).
+        jobs: 1 or more; shapes of applications have about as many, and all tasks of a category are equal.
+        shape: a key of SHAPES, or of `published_workflows.SHAPES`.
         seed: 0 or more.
     """
     draw, profiles = random.Random(seed), stream_profiles()
-    if shape in published.SHAPES:
-        tasks = published.SHAPES[shape](jobs)
+    if shape in published_workflows.SHAPES:
+        tasks = published_workflows.SHAPES[shape](jobs)
         alike = dict[str, Profile]()
         for category, _ in tasks:
             alike.setdefault(category, draw.choice(profiles))

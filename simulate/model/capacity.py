@@ -1,7 +1,6 @@
-"""Whether a job fits a node: the one rule that policies follow and that the check before applying repeats.
+"""The capacity rule: whether a job fits a node. Policies follow it, and the check before applying repeats it.
 
-Rule: memory and threads are hard limits and are counted for every resident; a reason is a value, never an
-exception.
+Rule: memory and threads are hard limits and count for every resident job; a reason is a value, never an exception.
 """
 
 from __future__ import annotations
@@ -9,22 +8,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from .cluster import Cluster
 from .job import Job
-from .platform import Cluster
 
-#: Relative slack of the comparisons: sums of sizes must not refuse what fits to the last byte.
+#: Relative slack of comparisons, so that rounded sums do not refuse a job that fits to the last byte.
 SLACK = 1e-9
 
 
 def memory_need(job: Job) -> float:
-    """Bytes that `job` takes on each of its nodes: the larger of its own and its profile's memory."""
+    """Return the bytes that `job` takes on each of its nodes: the larger of its own and its profile's memory."""
     return max(job.memory, job.profile.memory)
 
 
 @dataclass(slots=True)
 class Occupancy:
-    """What is taken on each node of a cluster, in cluster order: threads placed and bytes reserved; `apart`: by node,
-    what the jobs there keep apart by."""
+    """What jobs take on each node of a cluster, in cluster order.
+
+    Args:
+        cluster: the cluster.
+        threads: threads placed on each node.
+        memory: bytes reserved on each node.
+        apart: node -> the `apart` values of its jobs.
+    """
 
     cluster: Cluster
     threads: list[int] = field(default_factory=list)
@@ -36,7 +41,7 @@ class Occupancy:
         self.memory = self.memory or [0.0] * len(self.cluster.nodes)
 
     def place(self, job: Job, nodes: Iterable[str]) -> None:
-        """Count `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
+        """Add `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
         index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
         for name in nodes:
             i = index.get(name)
@@ -47,9 +52,7 @@ class Occupancy:
                     self.apart.setdefault(i, set()).add(job.apart)
 
     def obstacle(self, job: Job, name: str) -> str | None:
-        """Why `job` does not fit on node `name` beside what is there, in one clause; None if it fits.
-        O(1).
-        """
+        """Return why `job` does not fit on node `name` with the jobs there, in one clause; None if it fits. O(1)."""
         i = self.cluster.index.get(name)
         if i is None:
             return f"there is no node {name!r}"
@@ -69,9 +72,11 @@ class Occupancy:
 
 
 def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = None) -> str | None:
-    """Why `job` fits nowhere even when its nodes are empty, in one clause; None if it can fit. O(nodes).
+    """Return why `job` does not fit even on empty nodes, in one clause; None if it can fit. O(nodes).
 
     Args:
+        job: the job.
+        cluster: the cluster.
         available: names of the nodes that may be used; None = all.
     """
     empty = Occupancy(cluster)
@@ -86,7 +91,5 @@ def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = N
             if found >= job.nodes:
                 return None
         obstacle = obstacle or reason or ""
-    fitting = (
-        f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {usable} usable ones fit it"
-    )
+    fitting = f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {usable} usable ones fit it"
     return f"{fitting}: {obstacle}" if obstacle else fitting

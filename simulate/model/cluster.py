@@ -1,6 +1,6 @@
 """The platform: node types, nodes and the cluster, as frozen values.
 
-Rule: this is what is known of the machines, never how they are doing at the moment (see `snapshot`).
+Rule: the static description of the machines; their current state is in `snapshot`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Contention(StrEnum):
 
 
 class ContendingThreads(StrEnum):
-    """Which threads take part in memory contention: those on a core at the moment, or all not ended."""
+    """Which threads take part in memory contention: those on a core at the moment, or all that have not ended."""
 
     RUNNING = "running"
     ALL = "all"
 
 
 class CpuSharing(StrEnum):
-    """How cores are shared: between jobs first (cgroups), or between threads alike (the paper's)."""
+    """How cores are shared: between jobs first (cgroups), or equally between threads (DESiDE)."""
 
     PER_JOB = "per-job"
     PER_THREAD = "per-thread"
@@ -55,8 +55,11 @@ class PiecewiseLinear:
 
 @dataclass(frozen=True, slots=True)
 class CoRun:
-    """What company costs beyond bandwidth: a job of profile `job` beside one of profile `beside` needs `factor` >= 1
-    times as long on its cores (models, section 8: caches and latency; measured, pair by pair)."""
+    """A measured co-run factor, in addition to bandwidth contention.
+
+    A job of profile `job` next to one of profile `beside` takes `factor` >= 1 times as long on its cores (caches,
+    latency; models, section 8).
+    """
 
     job: str
     beside: str
@@ -65,7 +68,7 @@ class CoRun:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A change of machine state: the power it draws (W) and how long it takes (s)."""
+    """A change of machine state: its power (W) and its duration (s)."""
 
     watts: float
     seconds: float
@@ -87,8 +90,8 @@ class PowerState:
 class Power:
     """Power of a node, watts.
 
-    Either by cores: P = idle + per_socket * sockets + per_core * (busy cores), where at zero busy cores the
-    uncore term is scaled by `idle_uncore`; or by state (`computing` given): P = idle + (computing - idle) * load.
+    By cores: P = idle + per_socket * sockets + per_core * (busy cores); at zero busy cores the socket term is scaled by
+    `idle_uncore`. By state (`computing` given): P = idle + (computing - idle) * load.
     """
 
     idle: float
@@ -106,7 +109,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """What a kind of node can do.
+    """The capabilities of a kind of node.
 
     Args:
         name: key in the cluster file.
@@ -115,12 +118,15 @@ class NodeType:
         memory_bandwidth: bytes/s of the whole node, > 0.
         sockets: processors, >= 1; the piecewise-linear model works per socket.
         frequency: Hz; only ratios between types matter.
-        speed: replaces frequency in scaling profiles between types, where given; flop/s of a core where profiles
-            count flops (Batsim's).
+        speed: replaces frequency in scaling profiles between types; flop/s of a core if profiles count flops (Batsim).
+        contention: memory-bandwidth contention model.
+        contending_threads: which threads take part in it.
+        cpu_sharing: how threads share cores.
         remote_access_penalty: delta_rl >= 1; 1 = threads are bound to their memory (DESiDE eq. 13-14).
-        queueing: strength of the wait that sleeping threads meet when they wake under per-job sharing
-            (0 = none); the default 0.58 was fitted to one core shared by a u=0.5 and a CPU-bound job.
+        queueing: how long sleeping threads wait for a core when they wake under per-job sharing (0 = not at all); the
+            default 0.58 was fitted to one core shared by a u=0.5 and a CPU-bound job.
         power: None = unknown (energies are then None, never 0).
+        piecewise: constants of the piecewise-linear model.
         co_run_inflation: measured pairs, each once; any other pair has factor 1.
     """
 
@@ -142,7 +148,7 @@ class NodeType:
 
     @property
     def relative_speed(self) -> float:
-        """Speed used to scale a profile from one type to another: `speed` if given, else `frequency`."""
+        """Speed that scales a profile from one type to another: `speed` if given, else `frequency`."""
         return self.frequency if self.speed is None else self.speed
 
 
@@ -157,14 +163,14 @@ class Node:
 
 
 class Wiring(Protocol):
-    """What joins the nodes of a cluster, found out where jobs send something."""
+    """The network of a cluster, built only if jobs send something."""
 
     @property
     def storages(self) -> Collection[str]:
         """Names of the storages that nodes reach."""
 
     def network(self) -> Network:
-        """The nodes, in their order, and what joins them. Raises ConfigError: it cannot be simulated."""
+        """Return the network of the nodes, in their order. Raises ConfigError if it cannot be simulated."""
 
 
 @dataclass(frozen=True)
@@ -172,10 +178,12 @@ class Cluster:
     """The nodes in file order (ties between nodes go to the lowest index).
 
     Args:
+        name: name of the cluster.
+        nodes: in file order.
         oversubscription: threads per core that may be placed on a node; math.inf = unlimited.
         groups: named groups of nodes (clusters of hosts), name -> node names.
-        source: where it was read from, for messages.
-        wiring: what joins its nodes; None = not known.
+        source: the file it was read from, for messages.
+        wiring: the network of the nodes; None = unknown.
     """
 
     name: str
@@ -196,8 +204,8 @@ class Cluster:
         return tuple(dict.fromkeys(node.type for node in self.nodes))
 
     def thread_limit(self, node: Node) -> float:
-        """Threads that may be placed on `node`: a whole number, or math.inf."""
+        """Return the threads that may be placed on `node`: a whole number, or math.inf."""
         if math.isinf(self.oversubscription):
             return math.inf
-        # 0.29 a core on 100 cores is 29 threads, though 0.29 * 100 is a hair less in binary.
+        # 0.29 per core on 100 cores is 29 threads, although 0.29 * 100 is slightly less in binary.
         return math.floor(self.oversubscription * node.type.cores * (1 + 1e-9))

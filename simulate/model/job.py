@@ -1,16 +1,18 @@
 """Jobs, their profiles and workflows, as frozen values.
 
-Rule: a profile says what a job needs when it is alone on one node; the models say what company does to it.
+Rule: a profile is what a job needs alone on one node; the models add the effect of other jobs. The graph of a workflow
+is checked once, with one error for each way to be wrong.
 """
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .errors import InvalidJobError
+from ..errors import InvalidJobError
 
 if TYPE_CHECKING:
     import networkx
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A stochastic service demand, seconds: lognormal(mean, cv), normal(mean, cv), uniform(low, high), or
-    empirical(values)."""
+    """A stochastic service demand, seconds.
+
+    One of lognormal(mean, cv), normal(mean, cv), uniform(low, high), or empirical(values).
+    """
 
     dist: str
     mean: float = 0.0
@@ -30,7 +34,7 @@ class Distribution:
 
     @property
     def expected(self) -> float:
-        """The mean in seconds, which planning without replicates uses."""
+        """The mean in seconds; planning without replicates uses it."""
         if self.dist == "uniform":
             return (self.low + self.high) / 2
         if self.dist == "empirical":
@@ -49,15 +53,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
-    """`count` threads that are alike.
+    """`count` equal threads.
 
     Args:
         count: threads on each node of the job, >= 1.
         service_demand: CPU seconds of one thread, > 0, or a distribution of them.
-        utilisation: share of isolated wall time that a thread wants a core, (0, 1].
-        utilisation_std: as seen over short intervals (DESiDE section 4.3.1).
+        utilisation: share of isolated wall time in which a thread needs a core, (0, 1].
+        utilisation_std: its standard deviation over short intervals (DESiDE section 4.3.1).
         bandwidth: bytes/s that one running thread moves to and from memory, >= 0.
-        phases: if given, they replace utilisation and bandwidth along the run; shares add up to 1.
+        phases: replace utilisation and bandwidth along the run; shares add up to 1.
     """
 
     count: int
@@ -69,7 +73,7 @@ class ThreadGroup:
 
     @property
     def demand(self) -> float:
-        """Service demand in seconds, the mean where it is a distribution."""
+        """Service demand in seconds, the mean of a distribution."""
         sd = self.service_demand
         return sd.expected if isinstance(sd, Distribution) else sd
 
@@ -80,24 +84,29 @@ class ThreadGroup:
 
     @property
     def mean_utilisation(self) -> float:
-        """Utilisation over the whole run, the mean over its phases where it has some."""
+        """Utilisation over the whole run: the mean over the phases, if any."""
         return sum(p.share * p.utilisation for p in self.phases) if self.phases else self.utilisation
 
     @property
     def mean_bandwidth(self) -> float:
-        """Bandwidth over the whole run, bytes/s, the mean over its phases where it has some."""
+        """Bandwidth over the whole run, bytes/s: the mean over the phases, if any."""
         return sum(p.share * p.bandwidth for p in self.phases) if self.phases else self.bandwidth
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a profile's numbers come from: source is measured, given, predicted or default.
+    """The origin of a profile's numbers; `source` is measured, given, predicted or default.
 
     Args:
-        interval: between which times what is given here the service demand in isolation is, low <= 1 <= high: two
-            standard deviations either way. It holds for all runs alike. None = not known.
-        spread: standard deviation of the isolated time from one run to the next, as a share of it; None = not known.
-        strain: what held the runs up that were measured, fact by fact; no model uses it.
+        source: see above.
+        date: when it was measured, ISO 8601.
+        runs: number of measured runs.
+        node_type: node type of the measurement.
+        note: a remark for people.
+        interval: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either
+            way. The error is the same for all runs. None = unknown.
+        spread: standard deviation of the isolated time between runs, relative to it; None = unknown.
+        strain: what slowed the measured runs, as (fact, value); no model uses it.
     """
 
     source: str = "given"
@@ -112,7 +121,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a job needs in isolation on one node type (`measured_on`; None = the cluster's first node's type)."""
+    """What a job needs in isolation on one node type (`measured_on`; None = the type of the cluster's first node)."""
 
     groups: tuple[ThreadGroup, ...]
     name: str = ""
@@ -127,24 +136,24 @@ class Profile:
     @property
     def threads(self) -> int:
         """Threads on each node."""
-        groups = self.groups  # mostly one, and asked for of each job, again and again
+        groups = self.groups  # mostly one; this is called very often
         return groups[0].count if len(groups) == 1 else sum(group.count for group in groups)
 
     @property
     def isolated_time(self) -> float:
-        """Seconds that the slowest thread runs when it is alone."""
+        """Seconds that the slowest thread runs alone."""
         groups = self.groups
         return groups[0].isolated_time if len(groups) == 1 else max(group.isolated_time for group in groups)
 
 
-#: What is assumed of a job of which nothing is known: one CPU-bound thread for a minute. Always announced.
+#: Profile of an unknown job: one CPU-bound thread for a minute. Its use is always reported.
 DEFAULT_PROFILE = Profile(
     (ThreadGroup(1, 60.0),), name="default", provenance=Provenance("default", note="nothing known: 1 thread, 60 s")
 )
 
 
 class Wait(StrEnum):
-    """What the waiting parts of a multi-node job do with their cores: give them back, or spin on them."""
+    """What the waiting parts of a multi-node job do with their cores: yield them, or spin."""
 
     YIELD = "yield"
     SPIN = "spin"
@@ -152,20 +161,24 @@ class Wait(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job: `nodes` nodes x its profile's threads, bulk-synchronous when nodes > 1.
+    """One job: `nodes` nodes x the threads of its profile, bulk-synchronous when nodes > 1.
 
     Args:
         id: unique in its workflow.
-        after: ids of the jobs that must have ended well before this one may start.
+        profile: what it needs.
+        after: ids of the jobs that must have ended successfully before this one starts.
+        nodes: number of nodes, >= 1.
         memory: bytes per node, a hard limit in placement; the larger of this and the profile's counts.
         walltime: the user's limit, seconds; None = none.
-        command: argv (or None: only simulated). A shell line is ("/bin/sh", "-c", line).
+        command: argv (None: simulated only). A shell line is ("/bin/sh", "-c", line).
         environment: variables added to the environment.
         directory: working directory; None = where the workflow was submitted.
+        wait: see `Wait`.
         allowed: names of the nodes that may run it; None = all that it fits.
-        apart: jobs that differ in this share no node, unless one has "" (a resource manager's rule; see `fits`).
-        known_as: what tells jobs of this kind where there is no command: its name and whose it is, as the resource
-            manager has them; "" = nothing does.
+        apart: jobs with different values share no node, unless one is "" (a rule of the resource manager; see
+            `capacity`).
+        known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
+            unknown.
     """
 
     id: str
@@ -187,7 +200,8 @@ class Job:
 class Workflow:
     """Jobs in file order with their dependencies.
 
-    Raises (on use of `dag`): InvalidJobError naming a duplicate, an unknown dependency or a cycle's jobs.
+    Raises:
+        InvalidJobError: on use of `index` or `dag`: a duplicate job, an unknown dependency or a cycle.
     """
 
     name: str
@@ -197,7 +211,7 @@ class Workflow:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Job id -> position in `jobs`; raises InvalidJobError on a duplicate id."""
+        """Job id -> position in `jobs`. Raises InvalidJobError for a duplicate id."""
         index = {job.id: i for i, job in enumerate(self.jobs)}
         if len(index) != len(self.jobs):
             seen: set[str] = set()
@@ -210,6 +224,33 @@ class Workflow:
     @cached_property
     def dag(self) -> networkx.DiGraph:
         """The dependency graph, checked. O(jobs + edges)."""
-        from .dag import build_dag
-
         return build_dag(self)
+
+
+def build_dag(workflow: Workflow) -> networkx.DiGraph:
+    """Return the graph with edges from each job to the jobs that wait for it. O(jobs + edges).
+
+    Raises:
+        InvalidJobError: a duplicate job, a dependency on an unknown job or on itself, or a cycle (its jobs named).
+    """
+    import networkx as nx
+
+    where = workflow.source or workflow.name
+    if not workflow.jobs:
+        raise InvalidJobError(f"{where}: jobs: the workflow has no jobs (allowed: at least one)")
+    index = workflow.index
+    graph = nx.DiGraph()
+    graph.add_nodes_from(index)
+    for job in workflow.jobs:
+        for before in job.after:
+            if before not in index:
+                near = difflib.get_close_matches(before, index, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise InvalidJobError(
+                    f"{where}: job {job.id!r} waits for {before!r}, which is not a job of this workflow{hint}"
+                )
+            graph.add_edge(before, job.id)
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
+        raise InvalidJobError(f"{where}: jobs wait for each other in a cycle: {' -> '.join([*cycle, cycle[0]])}")
+    return graph

@@ -1,7 +1,7 @@
-"""What joins the hosts of a machine: places, their hosts' ports, and the routes between them.
+"""The network of a machine: places with equal hosts, the ports of the hosts, and the routes between places.
 
-Rule: alike hosts behind one switch are one place, so that a machine of many hosts has few routes; what is a place's own
-(ports) is nobody else's, what stands in routes is shared.
+Rule: equal hosts behind one switch are one place, so that a large machine has few routes. Ports belong to their hosts;
+links in routes are shared.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Hosts that reach all others alike.
+    """Hosts that reach all other hosts in the same way.
 
     Args:
-        port: bytes/s between each of its hosts and the place; infinite: nothing limits it.
-        duplex: whether a port sends and receives at once.
+        name: name of the place.
+        port: bytes/s between each host and the place; infinite = unlimited.
+        duplex: whether a port sends and receives at the same time.
     """
 
     name: str
@@ -33,11 +34,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that jobs share.
+    """A link in routes.
 
     Args:
+        name: name of the link.
         bandwidth: bytes/s.
-        shared: False where each job may use all of it, whoever else does.
+        shared: False if each job may use the full bandwidth regardless of others.
     """
 
     name: str
@@ -46,8 +48,8 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The links from one place to another, by number, without ports; and the seconds that a byte takes, with them."""
+class NetworkRoute:
+    """The route from one place to another: link numbers without ports, and the latency in seconds with ports."""
 
     links: tuple[int, ...] = ()
     latency: float = 0.0
@@ -55,12 +57,14 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Hosts and what joins them.
+    """Hosts and the network between them.
 
     Args:
-        speeds: of each host, flop/s.
-        place_of: of each host.
-        ways: from place to place, places x places, row by row.
+        speeds: of each host, flop/s [hosts].
+        place_of: place of each host [hosts].
+        places: the places.
+        links: the links of all routes.
+        ways: the route of each pair of places, row by row [places x places].
         storages: name of a storage -> its place.
     """
 
@@ -68,29 +72,30 @@ class Network:
     place_of: Array
     places: Sequence[Place]
     links: Sequence[Link] = ()
-    ways: Sequence[Way] = ()
+    ways: Sequence[NetworkRoute] = ()
     storages: Mapping[str, int] = field(default_factory=dict)
 
     def storage(self, name: str) -> int:
-        """The place of a storage; where there is one only, by any name."""
+        """Return the place of a storage; the only storage has every name."""
         return self.storages[name] if name in self.storages else next(iter(self.storages.values()))
 
 
 def unlimited(speeds: Sequence[float]) -> Network:
-    """Hosts of these speeds, and nothing that limits what they send. O(hosts)."""
-    return Network(np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [Place("all")], ways=[Way()])
+    """Return a network of hosts with these speeds that limits nothing. O(hosts)."""
+    return Network(np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [Place("all")], ways=[NetworkRoute()])
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A switch for each group of nodes, and one that joins these; a `Wiring`.
+    """A switch for each group of nodes, and a backbone between the switches; a `Wiring`.
 
     Args:
         port: bytes/s of each node, in both directions at once.
-        switch: bytes/s that the nodes of a group send each other at most, together.
+        switch: bytes/s of all traffic inside a group.
         backbone: bytes/s between groups.
-        latency: seconds from any node to any other.
-        speeds, group_of: of each node: flop/s, and the number of its group.
+        latency: seconds between any two nodes.
+        speeds: flop/s of each node.
+        group_of: group number of each node.
     """
 
     port: float
@@ -102,7 +107,7 @@ class Tree:
 
     @property
     def storages(self) -> tuple[str, ...]:
-        """There are none."""
+        """Always empty: this file format has no storages."""
         return ()
 
     def network(self) -> Network:
@@ -110,7 +115,7 @@ class Tree:
         count = max(self.group_of) + 1
         links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
         ways = [
-            Way((a,) if a == b else (a, count, b), self.latency) for a in range(count) for b in range(count)
+            NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a in range(count) for b in range(count)
         ]  # fmt: skip
         places = [Place(f"group {i}", self.port) for i in range(count)]
         return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways)

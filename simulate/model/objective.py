@@ -1,30 +1,32 @@
-"""What a search minimises: makespan, energy, their product, or a weighted mix of both relative to a reference."""
+"""The objective of a search: makespan, energy, their product, or a weighted mix relative to a reference."""
 
 from __future__ import annotations
 
+import difflib
 import math
 from dataclasses import dataclass
 
-from .errors import ConfigError
+from ..errors import ConfigError
 
 KINDS = ("makespan", "energy", "edp", "mix")
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One of KINDS; `weight` (0..1) is makespan's share in "mix", energy has the rest."""
+    """One of KINDS; in "mix", `weight` (0..1) is the share of makespan and energy has the rest."""
 
     kind: str = "makespan"
     weight: float = 0.5
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Read "makespan", "energy", "edp" or "mix:WEIGHT"; raises ConfigError."""
+        """Parse "makespan", "energy", "edp" or "mix:WEIGHT". Raises ConfigError."""
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
-            raise ConfigError(
-                "objective", "", f"{text!r} is not an objective", "makespan, energy, edp, mix or mix:WEIGHT"
-            )
+            near = difflib.get_close_matches(kind, KINDS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near and near[0] != kind else ""
+            allowed = "makespan, energy, edp, mix or mix:WEIGHT"
+            raise ConfigError("objective", "", f"{text!r} is not an objective{hint}", allowed)
         if not rest:
             return cls(kind)
         try:
@@ -37,11 +39,17 @@ class Objective:
 
     @property
     def needs_energy(self) -> bool:
-        """Whether nodes of unknown power make it meaningless."""
+        """Whether it needs the power of all nodes."""
         return self.kind != "makespan"
 
     def value(self, makespan: float, energy_j: float, reference: tuple[float, float] = (1.0, 1.0)) -> float:
-        """The number to minimise; `reference` is (seconds, joules) of the plan that a mix is measured against."""
+        """Return the number to minimise.
+
+        Args:
+            makespan: seconds.
+            energy_j: joules.
+            reference: (seconds, joules) of the plan that a mix is relative to.
+        """
         if self.kind == "makespan":
             return makespan
         if self.kind == "energy":

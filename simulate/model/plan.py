@@ -1,4 +1,4 @@
-"""The plan: what a policy decided, as values, with the forecast of each decision and why it was taken."""
+"""Plans: the decisions of a policy as values, each with its forecast and the reason for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .job import Job
 
-#: With what probability a job ends within the times that a plan tells (see `Within`).
+#: Probability that a job ends inside its prediction interval (see `Within`).
 LEVEL = 0.8
 
 
@@ -28,8 +28,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Leave the job known as `key` to the resource manager again: take back its pin, which has not become a start, or
-    let it go, because it is not to be kept any longer (`why`)."""
+    """Give the job known as `key` back to the resource manager.
+
+    The release removes a pin that has not become a start, or ends a hold. `why` says why the job is no longer held.
+    """
 
     key: str
     why: str = ""
@@ -37,13 +39,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class PowerOff:
-    """Let these idle nodes be powered down; the resource manager wakes each when a job needs it."""
+    """Let these idle nodes be powered down; the resource manager wakes a node when a job needs it."""
 
     nodes: tuple[str, ...]
 
     @property
     def key(self) -> str:
-        """It is about no job."""
+        """Empty: the action concerns no job."""
         return ""
 
 
@@ -52,7 +54,7 @@ Action = Start | Cancel | Release | PowerOff
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An action that no longer fits a fresh snapshot, and why. A normal outcome, counted."""
+    """An action that no longer fits a fresh snapshot, and the reason. A normal outcome, counted."""
 
     action: Action
     reason: str
@@ -60,10 +62,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best place for a job and by how many seconds it scored worse (policy's own score).
+    """The next best nodes of a job and how many seconds worse they scored (the policy's own score).
 
-    Of a searched plan: by how much the whole would end later. Below zero only where the search's budget ended before
-    it had asked about every job, or where it was not the makespan that it minimised.
+    In a searched plan: how much later the whole plan would end. Negative only if the search's budget ended before every
+    job was tried elsewhere, or if it did not minimise the makespan.
     """
 
     nodes: tuple[str, ...]
@@ -71,9 +73,11 @@ class RunnerUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
-    """Times, in seconds from the start of the plan, between which a job ends with a probability of LEVEL, and between
-    which its run time is, as far as what it needs is known, and if the contention model is right (see `spread`).
+class PredictionInterval:
+    """The prediction interval of a job's end and of its run time, at probability LEVEL.
+
+    Times are seconds from the start of the plan. It covers the uncertainty of the job's needs, not that
+    of the contention model (see `uncertainty`).
     """
 
     earliest: float
@@ -83,11 +87,20 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedJob:
-    """One job's place and forecast; times in seconds from the start of the plan.
+class RunningJob:
+    """A job that is already running when a plan begins; `progress` is the share of its work done, [0, 1]."""
 
-    contention_slowdown = run time / isolated_run_time on that node type, of a job under way that of what is left; at
-    least 1. `within`: None where its needs are not known with an interval, or it was not asked for.
+    id: str
+    nodes: tuple[str, ...]
+    progress: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJob:
+    """The nodes and forecast of one job; times in seconds from the start of the plan.
+
+    contention_slowdown = run time / isolated_run_time on that node type, for a running job of the rest of its work; at
+    least 1. `within` is None if the interval of its needs is unknown or was not requested.
     """
 
     id: str
@@ -98,13 +111,20 @@ class PlannedJob:
     contention_slowdown: float
     energy_j: float | None = None
     why: RunnerUp | None = None
-    within: Within | None = None
+    within: PredictionInterval | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole plan. `jobs` are in the workflow's order; `simulated_in` is seconds spent deciding and simulating;
-    `makespan_within`: as `Within`, None where the needs of a job are not known with an interval."""
+    """A whole plan.
+
+    Args:
+        jobs: in the order of the workflow.
+        simulated_in: seconds spent on deciding and simulating.
+        truncated: whether a time limit cut the search.
+        evaluations: simulated runs.
+        makespan_within: prediction interval of the makespan at LEVEL; None if the needs of a job are unknown.
+    """
 
     workflow: str
     cluster: str

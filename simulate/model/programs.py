@@ -1,8 +1,8 @@
-"""What jobs do, phase by phase, where their run time depends on where they run.
+"""Programs: the work of jobs, phase by phase, if their run time depends on where they run.
 
-Rule: amounts are those of the job's own resources, in the order in which it has them; how long they take is found out
-in the replay. Sequences may share their parts and be within each other as deep as they like: each different one is
-looked at once. Source: Batsim's documentation, "Profile types overview".
+Rule: amounts belong to the job's own resources, in the job's order; the replay finds the times. Sequences may share
+parts and nest without limit; each distinct part is processed once.
+Source: Batsim's documentation, "Profile types overview".
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .kernels.batch.network import tables
+from ..kernels.queue.network import tables
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
-#: Phases that one job may have, after its sequences are laid out.
+#: Largest number of phases of one job, sequences expanded.
 MOST_PHASES = 1_000_000
-#: Times that a phase may be repeated by itself.
+#: Largest number of repetitions of a single phase.
 MOST_TIMES = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Seconds pass, and nothing is computed."""
+    """Wait for some seconds, computing nothing."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """Each resource computes so many flops, and sends so many bytes to each other one."""
+    """Each resource computes `flops` and sends `bytes` to each other resource."""
 
     flops: float
     bytes: float = 0.0
@@ -41,7 +41,7 @@ class Even:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The i-th resource computes `flops[i]`; bytes go from each row of `bytes` to each column, none if it is empty."""
+    """Resource i computes `flops[i]`; `bytes` is empty, or a matrix of bytes from row to column, row by row."""
 
     flops: tuple[float, ...]
     bytes: tuple[float, ...] = ()
@@ -49,7 +49,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Each resource reads bytes from a storage and writes some to it."""
+    """Each resource reads bytes from a storage and writes bytes to it."""
 
     storage: str
     read: float
@@ -58,7 +58,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Bytes go from one storage to another."""
+    """Copy bytes from one storage to another."""
 
     source: str
     target: str
@@ -67,7 +67,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """One after the other, `repeat` times."""
+    """Run the parts one after the other, `repeat` times."""
 
     parts: tuple[Part, ...]
     repeat: int = 1
@@ -77,11 +77,13 @@ Phase = Wait | Even | Matrix | Store | Stage
 Part = Phase | Steps
 
 
-def folded(part: Part, of_phase: Callable[[Phase], T], of_steps: Callable[[Steps, list[T]], T]) -> T:
-    """What a part comes to. O(different parts and their lengths).
+def fold_part(part: Part, of_phase: Callable[[Phase], T], of_steps: Callable[[Steps, list[T]], T]) -> T:
+    """Fold a part from its phases up. O(distinct parts and their lengths).
 
     Args:
-        of_phase, of_steps: what a phase comes to, and a sequence whose parts come to these.
+        part: the part.
+        of_phase: value of a phase.
+        of_steps: value of a sequence, from the values of its parts.
     """
     found, left = dict[int, T](), [part]
     while left:
@@ -98,14 +100,14 @@ def folded(part: Part, of_phase: Callable[[Phase], T], of_steps: Callable[[Steps
 
 
 def phases_of(part: Part) -> list[Phase]:
-    """The different phases in it. O(different parts)."""
+    """Return the distinct phases of a part. O(distinct parts)."""
     phases = list[Phase]()
-    folded(part, phases.append, lambda steps, inner: None)
+    fold_part(part, phases.append, lambda steps, inner: None)
     return phases
 
 
 def sends(phase: Phase, size: int) -> bool:
-    """Whether it needs a network, on so many resources."""
+    """Return whether a phase on `size` resources needs a network."""
     if isinstance(phase, Even):
         return phase.bytes > 0 and size > 1
     if isinstance(phase, Matrix):
@@ -116,14 +118,14 @@ def sends(phase: Phase, size: int) -> bool:
 
 
 def storages_of(phase: Phase) -> tuple[str, ...]:
-    """The storages that it uses."""
+    """Return the storages that a phase uses."""
     if isinstance(phase, Store):
         return (phase.storage,)
     return (phase.source, phase.target) if isinstance(phase, Stage) else ()
 
 
 def flops_of(phase: Phase) -> float:
-    """What the busiest resource computes."""
+    """Return the flops of the busiest resource."""
     if isinstance(phase, Even):
         return phase.flops
     return max(phase.flops, default=0.0) if isinstance(phase, Matrix) else 0.0
@@ -131,10 +133,15 @@ def flops_of(phase: Phase) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Tables of what jobs do; the column `program` of a workload says whose is which, -1: its run time is known.
+    """Tables of programs.
+
+    The column `program` of a workload holds the number of each job's program, -1 if its run time is known.
 
     Args:
-        programs, phases, amounts: as the kernels have them, but for storages, which are numbers in `storages`.
+        programs: as the kernels have them.
+        phases: as the kernels have them, but storages are numbers in `storages`.
+        amounts: as the kernels have them.
+        storages: names.
     """
 
     programs: Array
@@ -143,8 +150,8 @@ class Programs:
     storages: tuple[str, ...]
 
 
-class Laying:
-    """Lays out what jobs do."""
+class ProgramBuilder:
+    """Build the tables of programs."""
 
     def __init__(self) -> None:
         self._programs: list[tuple[int, int, int]] = []
@@ -153,12 +160,14 @@ class Laying:
         self._storages: dict[str, int] = {}
 
     def add(self, part: Part, size: int) -> int | None:
-        """The number of what a job of that size does. O(phases). None: it has more than MOST_PHASES, or one of them
-        more than MOST_TIMES."""
+        """Add the program of a job of that size and return its number. O(phases).
+
+        None if it has more than MOST_PHASES phases, or a phase repeats more than MOST_TIMES times.
+        """
         repeat, inner = (part.repeat, part.parts) if isinstance(part, Steps) else (1, (part,))
         if sum(_length(each) for each in inner) > MOST_PHASES:
             return None
-        flat = [row for each in inner for row in _laid_out(each)]
+        flat = [row for each in inner for row in _expanded(each)]
         if len(flat) == 1:
             flat, repeat = [(flat[0][0], flat[0][1] * repeat)], 1
         if max(times for _, times in flat) > MOST_TIMES:
@@ -187,7 +196,7 @@ class Laying:
         return self._storages.setdefault(name, len(self._storages))
 
     def programs(self) -> Programs:
-        """All that were added."""
+        """Return the tables of all programs added."""
         return Programs(
             np.array(self._programs, tables.PROGRAM),
             np.array(self._phases, tables.PHASE),
@@ -197,19 +206,21 @@ class Laying:
 
 
 def _length(part: Part) -> int:
-    """Rows that it takes to write a part down, those of a phase that repeats by itself being one; MOST_PHASES + 1: more
-    than that. O(different parts and their lengths)."""
+    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one.
+
+    O(distinct parts and their lengths).
+    """
 
     def of_steps(steps: Steps, inner: list[tuple[int, bool]]) -> tuple[int, bool]:
         alone = len(inner) == 1 and inner[0][1]
         rows = 1 if alone else steps.repeat * sum(length for length, _ in inner)
         return min(rows, MOST_PHASES + 1), alone
 
-    return folded(part, lambda phase: (1, True), of_steps)[0]
+    return fold_part(part, lambda phase: (1, True), of_steps)[0]
 
 
-def _laid_out(part: Part) -> Iterator[tuple[Phase, int]]:
-    """Its phases in turn, one that repeats by itself once, and how often. O(phases)."""
+def _expanded(part: Part) -> Iterator[tuple[Phase, int]]:
+    """Yield (phase, repetitions) in order; a phase that repeats alone is yielded once. O(phases)."""
     left = [(part, 1)]
     while left:
         each, times = left.pop()
@@ -221,8 +232,8 @@ def _laid_out(part: Part) -> Iterator[tuple[Phase, int]]:
             left += [(inner, 1) for _ in range(each.repeat * times) for inner in reversed(each.parts)]
 
 
-def together(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
-    """One of several, and what is added to the numbers of each. O(rows)."""
+def concatenate(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
+    """Concatenate tables; return them and the offset of the program numbers of each. O(rows)."""
     storages = tuple(dict.fromkeys(name for each in all_of for name in each.storages))
     programs, phases, before, rows, amounts = list[Array](), list[Array](), list[int](), 0, 0
     for each in all_of:

@@ -1,4 +1,6 @@
-"""The snapshot: the world as an adapter saw it at one moment, frozen. Adapters make it, everything else reads it.
+"""The snapshot: the cluster and its jobs as an adapter saw them at one moment.
+
+Adapters make it, everything else reads it.
 
 Rule: it holds only what a scheduler can know.
 """
@@ -8,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .cluster import Cluster
 from .job import Job
-from .platform import Cluster
 
 
 class JobState(StrEnum):
-    """Life of a job. UNKNOWN is never read as ended: it is looked up again."""
+    """State of a job. UNKNOWN is never treated as ended: the job is looked up again."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -30,7 +32,7 @@ class JobState(StrEnum):
 
 
 class NodeState(StrEnum):
-    """Whether a node takes jobs. One that is ASLEEP was powered down while idle, and wakes for the job it is given."""
+    """Whether a node takes jobs. An ASLEEP node was powered down while idle and wakes for a job."""
 
     UP = "up"
     ASLEEP = "asleep"
@@ -50,18 +52,20 @@ class JobView:
 
     Args:
         key: the idempotency key that the resource manager carries ("<workflow>/<job>").
-        job: what was asked for.
+        job: what was requested.
+        state: its state.
         nodes: where it runs or ran.
-        exit_code: of the job's process, None while unknown; `signal` if one ended it.
-        usage: what it used, as measured (empty until known): cpu_seconds, memory_bytes, threads, ...
-        reason: one sentence where the state, the code and the signal do not say it all.
-        restartable: it is known here, never began, and nobody is about to start it: another Start under its key does.
-        offered: it came through the resource manager, whose user hands it to us to choose its nodes.
-        waits: why a waiting job must not be started now, "" if it may be.
-        due: until when an offered job may be kept waiting for us; then a Release lets it go, and `due_why` says why (of
-            one that is not offered though it was handed to us: why it is left alone).
-        pid: of its first process, while it runs on this very machine.
-        pinned_since: since when it is bound to `nodes` by us without having begun; a Release takes that back.
+        exit_code: exit code of its process; None while unknown.
+        signal: the signal that ended it, if any.
+        usage: measured usage (empty until known): cpu_seconds, memory_bytes, threads, ...
+        reason: one sentence, if state, code and signal do not explain it.
+        restartable: it is known here, never began, and nothing is about to start it: another Start under its key does.
+        offered: its user handed it to us through the resource manager to choose its nodes.
+        waits: why a waiting job must not start now; "" if it may.
+        pinned_since: since when we bind it to `nodes` without a start; a Release removes that.
+        due: until when we may hold an offered job; then a Release gives it back.
+        due_why: why it is then released; of a job handed to us but not `offered`: why it is left alone.
+        pid: its first process, while it runs on this machine.
     """
 
     key: str
@@ -86,12 +90,14 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The world at `time` (the resource manager's clock, epoch seconds).
+    """The state of the cluster at `time` (the resource manager's clock, epoch seconds).
 
     Args:
-        version: grows with every snapshot of one adapter.
-        node_states: one for each node of `cluster`, same order.
-        jobs: every job of ours that the resource manager knows, running or ended, and its neighbours.
+        time: see above.
+        version: increases with every snapshot of one adapter.
+        cluster: its nodes.
+        node_states: one for each node of `cluster`, in the same order.
+        jobs: every job of ours that the resource manager knows, running or ended, and the jobs next to them.
     """
 
     time: float

@@ -1,7 +1,7 @@
-"""A workload of rigid jobs: columns, one row a job, in the order of submission.
+"""A workload of rigid jobs: columns with one row a job, in the order of submission; and dependencies between rows.
 
-Rule: what is in it can be replayed: its times are such that no sum of them is beyond what a number can say. What could
-not be replayed is left out where it is read, and counted.
+Rule: every job in it can be replayed, and no sum of its times loses precision. Readers leave out, and count, jobs that
+cannot be replayed. Dependencies are pairs of rows without a cycle; a pair is dropped with either of its jobs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,55 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .dependencies import Dependencies, side_by_side
-from .errors import ConfigError
-from .phases import Programs, together
+from ..errors import ConfigError
+from .programs import Programs, concatenate
 
 Array = npt.NDArray[Any]
-#: Most seconds of a time, 30 million years: to here, times are exact to a fraction of a second.
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success.
+
+    Args:
+        before: rows of the workload, int64.
+        after: rows of the workload, int64.
+    """
+
+    before: Array
+    after: Array
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def take(self, rows: Array, jobs: int) -> tuple[Dependencies, int]:
+        """Return the pairs among some rows, renumbered, and the number of pairs whose first job is dropped.
+
+        O(jobs + dependencies).
+
+        Args:
+            rows: a mask, or row numbers.
+            jobs: number of jobs before.
+        """
+        kept = np.flatnonzero(rows) if rows.dtype == bool else rows
+        place = np.full(jobs, -1, np.int64)
+        place[kept] = np.arange(len(kept))
+        before, after = place[self.before], place[self.after]
+        both = (before >= 0) & (after >= 0)
+        return Dependencies(before[both], after[both]), int(((after >= 0) & (before < 0)).sum())
+
+
+def concatenate_dependencies(parts: Sequence[tuple[Dependencies | None, int]]) -> Dependencies | None:
+    """Concatenate the dependencies of workloads, given as (dependencies, number of jobs); None if all are None."""
+    first = np.cumsum([0, *(jobs for _, jobs in parts)])
+    given = [(each, shift) for (each, _), shift in zip(parts, first.tolist(), strict=False) if each is not None]
+    if not given:
+        return None
+    columns = ([each.before + shift for each, shift in given], [each.after + shift for each, shift in given])
+    return Dependencies(*map(np.concatenate, columns))
+
+
+#: Largest time, seconds (30 million years): up to here, times are exact to a fraction of a second.
 LONGEST = 1e15
 
 
@@ -28,20 +71,22 @@ class Workload:
     """Rigid jobs; all columns have one row a job.
 
     Args:
-        name: of the file, say.
+        name: of the file, for example.
         id: numbers of the jobs, int64.
-        submit_time, run_time, walltime: seconds, LONGEST at most; submit times ascend, run times are not below 0, and
-            nan where they depend on where a job runs; a walltime may be infinite.
-        size: resources that each job asks for, int64, 1 or more.
-        more: other columns that a format knows, by name.
-        machine: resources of the machine that the workload was made for; None = not said.
-        left_out: what is in the file and not in here: why -> how many.
-        programs: what jobs do whose run time is nan; the column `program` has their numbers, -1 for the others.
-        dependencies: whose end jobs wait for; they are submitted then, at their submit time at the earliest; None:
-            nobody's.
+        submit_time: seconds, ascending, at most LONGEST.
+        run_time: seconds, 0 or more, at most LONGEST; nan if it depends on where the job runs.
+        walltime: seconds, at most LONGEST, or infinite.
+        size: requested resources, int64, 1 or more.
+        more: further columns of the format, by name.
+        machine: resources of the machine that the workload was made for; None = not stated.
+        left_out: why jobs of the file are missing here -> how many.
+        programs: work of the jobs whose run time is nan; the column `program` has its numbers, -1 for other jobs.
+        dependencies: a waiting job is submitted at the end of its predecessors, at its submit time at the earliest;
+            None = no job waits.
+        epoch: Unix time of second 0; None = unknown.
 
     Raises:
-        ConfigError: a time is beyond LONGEST, or none.
+        ConfigError: a time is beyond LONGEST or invalid.
     """
 
     name: str
@@ -55,10 +100,11 @@ class Workload:
     left_out: Mapping[str, int] = field(default_factory=dict)
     programs: Programs | None = None
     dependencies: Dependencies | None = None
+    epoch: float | None = None
 
     def __post_init__(self) -> None:
         for name in TIMES:
-            if (row := _beyond(self, name)) is not None:
+            if (row := _first_invalid(self, name)) is not None:
                 job, found = self.more.get("name", self.id)[row], float(getattr(self, name)[row])
                 raise ConfigError(self.name, f"job {job}, {name}", f"{found!r} seconds", f"at most {LONGEST:g}")
 
@@ -66,7 +112,7 @@ class Workload:
         return len(self.id)
 
     def take(self, rows: Array, why: str = "") -> Workload:
-        """These rows only (a mask, or their numbers in the order wanted); what is left out is counted under `why`."""
+        """Return some rows (a mask, or row numbers in the wanted order); the others are counted under `why`."""
         if rows.dtype == bool and rows.all():
             return self
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
@@ -84,34 +130,36 @@ class Workload:
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:
-    """One workload of several, in the order of submission; of those submitted at one time the first workload's first.
+    """Return several workloads as one, in the order of submission. O(jobs log jobs).
 
-    Whose each job is stands in the column `workload`; of other columns those stay that all have, and what tasks move,
-    need and asked for, where one has it. O(jobs log jobs).
+    Jobs submitted at the same time keep the order of the workloads. The column `workload` names the origin of each job.
+    Other columns stay if all workloads have them; `volume`, `memory` and `asked` stay if one has them.
     """
     if len(workloads) == 1:
         return workloads[0]
     columns = {name: np.concatenate([getattr(each, name) for each in workloads]) for name in COLUMNS}
     known = set[str]().union(*(each.more for each in workloads))
-    every = [_said(each, known) for each in workloads]
+    every = [_filled_in(each, known) for each in workloads]
     more = {name: np.concatenate([each[name] for each in every]) for name in set.intersection(*map(set, every))}
     left_out: dict[str, int] = {}
     for each in workloads:
         for why, count in each.left_out.items():
             left_out[why] = left_out.get(why, 0) + count
+    epochs = {each.epoch for each in workloads}
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)
     name, programs = "+".join(each.name for each in workloads), None
     if any(each.programs for each in workloads):
         programs, more["program"] = _programs(workloads)
-    dependencies = side_by_side([(each.dependencies, len(each)) for each in workloads])
+    dependencies = concatenate_dependencies([(each.dependencies, len(each)) for each in workloads])
     return in_order(Workload(
-        name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies
+        name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies,
+        epoch=epochs.pop() if len(epochs) == 1 else None,
     ))  # fmt: skip
 
 
 def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
-    """What their jobs do, and which of it each does."""
-    programs, before = together([each.programs for each in workloads if each.programs])
+    """Return the programs of all workloads, and the program number of each job."""
+    programs, before = concatenate([each.programs for each in workloads if each.programs])
     added, columns = iter(before), []
     for each in workloads:
         if each.programs:
@@ -122,33 +170,32 @@ def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
     return programs, np.concatenate(columns)
 
 
-def _said(workload: Workload, known: set[str]) -> dict[str, Array]:
-    """Its further columns, with what each job is called, of what profile and in which workload it is, said; and what
-    its tasks do, of the columns that are known."""
+def _filled_in(workload: Workload, known: set[str]) -> dict[str, Array]:
+    """Return the further columns of a workload, with name, profile, workload and `known` task columns filled in."""
     nothing = np.zeros(len(workload))
     tasks = {"volume": nothing, "memory": nothing, "asked": workload.walltime}
     names = workload.id.astype(str).astype(object)
     whose = np.full(len(workload), workload.name, object)
-    said = {"name": names, "profile": workload.more.get("name", names), "workload": whose}
-    return {**said, **{name: tasks[name] for name in tasks if name in known}, **workload.more}
+    columns = {"name": names, "profile": workload.more.get("name", names), "workload": whose}
+    return {**columns, **{name: tasks[name] for name in tasks if name in known}, **workload.more}
 
 
 TIMES = ("submit_time", "run_time", "walltime")
 COLUMNS = ("id", *TIMES, "size")
-#: What is counted where a job stays that waited for one that does not.
+#: Counted when a job stays whose predecessor is left out.
 LOST = "dependencies on jobs that are left out"
 
 
 def in_order(workload: Workload) -> Workload:
-    """Sorted by submit time; of those submitted at one time the order stays."""
+    """Return the workload sorted by submit time; ties keep their order."""
     times = workload.submit_time
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
         return workload
     return workload.take(np.argsort(times, kind="stable"))
 
 
-def _beyond(workload: Workload, name: str) -> int | None:
-    """The first row whose time is none, or beyond LONGEST; None: all are as they may be. O(jobs)."""
+def _first_invalid(workload: Workload, name: str) -> int | None:
+    """Return the index of the first invalid time, or None. O(jobs)."""
     times = getattr(workload, name)
     if times.min(initial=0.0) >= -LONGEST and times.max(initial=0.0) <= LONGEST:
         return None

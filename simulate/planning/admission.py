@@ -1,6 +1,6 @@
-"""Whether the jobs of a workflow can run on a cluster at all, and the sentence for one that never can.
+"""Admission: whether the jobs of a workflow can ever run on a cluster, and the reason if not.
 
-Rule: a job that fits no empty node is an error before the start; one that fits later waits.
+Rule: a job that fits no empty node is an error before the start; a job that fits later waits.
 """
 
 from __future__ import annotations
@@ -8,21 +8,29 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from .build import Array
-from .errors import InvalidJobError
-from .job import Workflow
-from .kernels.layout import World
-from .platform import Cluster
+from ..errors import InvalidJobError
+from ..kernels.mapping.layout import World
+from ..model.cluster import Cluster
+from ..model.job import Workflow
+from .workflow_tables import Array
 
 
 def fitting(world: World, shape: Any) -> Array:
-    """Whether a job of that shape (a row of `classes`) fits each node when it is empty, bool [nodes]."""
+    """Return whether a job of that shape (a row of `classes`) fits each node when it is empty, bool [nodes]."""
     fits: Array = (world.nodes["limit"] >= shape["threads"]) & (world.nodes["memory"] >= shape["memory"])
     return fits if shape["places"] < 0 else fits & (world.allowed[shape["places"]] == 1)
 
 
 def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Array, settled: Collection[str]) -> None:
-    """Raise InvalidJobError for the first job that can never start; those in `settled` need not. O(classes * nodes)."""
+    """Raise InvalidJobError for the first job that can never start. O(classes * nodes).
+
+    Args:
+        workflow: the jobs.
+        cluster: the nodes.
+        world: the tables of the simulation.
+        class_of: class of each job, int [jobs].
+        settled: ids of jobs that are not checked: running or done.
+    """
     classes, nodes = world.classes, world.nodes
     if len(classes) == 0 or (
         classes["threads"].max() <= nodes["limit"].min()

@@ -1,12 +1,12 @@
-"""A proven lower bound on the makespan, to print beside every plan.
+"""A proven lower bound on the makespan, printed with every plan.
 
-Rule: every argument holds whatever the mapping. (1) No thread progresses faster than in isolation, and a job takes
-at least its core-seconds and its bytes divided by what its node has. (2) Cores are held one thread at a time, so
-core-seconds cannot exceed cores x time; the same for placed threads under a finite oversubscription and for bytes
-through memory channels where the model limits them. (3) For every pair of thresholds, the jobs whose heads and tails
-(longest chains before and after them) reach it must all fit between. (4) Threads do not split: sizes may be rounded
-up by any dual feasible function (Fekete & Schepers, Mathematical Programming 91, 2001). (5) Jobs do not split either:
-of n jobs on m places some place takes ceil(n / m), one after the other or sharing what the place has.
+Rule: every argument holds for any mapping. (1) No thread progresses faster than in isolation, and a job takes at least
+its core-seconds and its bytes divided by what its node has. (2) A core runs one thread at a time, so core-seconds
+cannot exceed cores x time; the same holds for placed threads under a finite oversubscription, and for bytes through
+memory channels that the model limits. (3) For every pair of thresholds, the jobs whose heads and tails (longest chains
+before and after them) reach it must all fit between. (4) Threads do not split: sizes may be rounded up by any dual
+feasible function (Fekete & Schepers, Mathematical Programming 91, 2001). (5) Jobs do not split either: of n jobs on m
+places, some place takes ceil(n / m), one after the other or sharing the place.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .build import template_of
-from .engine import Simulation
-from .kernels import layout
+from ..kernels.mapping import layout
+from .simulation import Simulation
+from .workflow_tables import template_of
 
 Array = npt.NDArray[Any]
 THRESHOLDS = 12
 
 
 def lower_bound(simulation: Simulation) -> float:
-    """Seconds below which no plan's makespan can be. O(J + E), and O(J^2) vectorised for up to 400 jobs."""
+    """Return seconds below which no plan's makespan can be. O(J + E), and O(J^2) vectorised for up to 400 jobs."""
     time, demands, capacities = _needs(simulation)
     head, tail = _chains(simulation, time)
     best = float((head + time + tail).max(initial=0.0))
@@ -39,7 +39,7 @@ def lower_bound(simulation: Simulation) -> float:
 
 
 def _largest(simulation: Simulation) -> list[tuple[float, float]]:
-    """For each demand of `_needs`: the most that one place has of it, and how many places there are."""
+    """Return for each demand of `_needs` the most that one place has of it, and the number of places."""
     world = simulation.world
     count, limit = float(len(world.nodes)), template_of(simulation.cluster).nodes["limit"]
     return [
@@ -50,12 +50,15 @@ def _largest(simulation: Simulation) -> list[tuple[float, float]]:
 
 
 def _underway(simulation: Simulation) -> bool:
-    """Whether jobs run already, perhaps placed under another thread limit."""
+    """Return whether jobs are running, perhaps placed under another thread limit."""
     return bool((simulation.world.jobs["state"] == layout.RUNNING).any())
 
 
 def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
-    """Least isolated time of each job, its least demands (core-seconds, thread-seconds, bytes), and capacities."""
+    """Return the least isolated time and the least demands of each job, and the capacities.
+
+    Demands are in core-seconds, thread-seconds and bytes.
+    """
     world = simulation.world
     jobs, classes, kinds = world.jobs, world.classes, world.types
     limited = bool(np.isin(kinds["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
@@ -63,7 +66,7 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     whole = np.array([_needs_of(simulation, c, 0.0, channel) for c in range(len(classes))]).reshape(-1, 3)
     needs = whole[jobs["cls"]]
     needs[jobs["state"] == layout.DONE] = 0.0
-    # Nodes that take nothing new may have jobs; and more threads than may be placed today.
+    # Nodes that take no new jobs may still run some, with more threads than may be placed now.
     placed = np.zeros(len(world.nodes))
     for i in np.flatnonzero(jobs["state"] == layout.RUNNING):
         row = jobs[i]
@@ -83,7 +86,7 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
 
 
 def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array) -> tuple[float, float, float]:
-    """Least time, core-seconds and bytes that a job of a class still needs. O(its phases x types)."""
+    """Return the least time, core-seconds and bytes that a job of a class still needs. O(its phases x types)."""
     world = simulation.world
     row, n_types = world.classes[cls], len(world.types)
     phases = world.phases.reshape(-1, n_types)
@@ -103,7 +106,10 @@ def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array)
 
 
 def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> float:
-    """Bounds from the thread limit's integrality; 0 where there is no limit. O(J^2) for up to THRESHOLDS values."""
+    """Return bounds from whole threads under the thread limit; 0 if there is no limit.
+
+    O(J^2) for up to THRESHOLDS values.
+    """
     world = simulation.world
     limit = template_of(simulation.cluster).nodes["limit"]
     if not np.isfinite(limit).all() or len(time) == 0 or _underway(simulation):
@@ -123,8 +129,11 @@ def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> fl
 
 
 def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float) -> float:
-    """max over sets of jobs, `room` of which go at once: some place takes ceil(n / room) of them, so least head + that
-    many of the shortest + least tail. Jobs with 0 seconds do not count."""
+    """Return the maximum, over sets of jobs of which `room` run at once, of head + rounds + tail.
+
+    Some place takes ceil(n / room) of the jobs, so it needs at least the least head, that many of the shortest jobs,
+    and the least tail. Jobs with 0 seconds do not count.
+    """
     best = 0.0
     for shortest in _thresholds(seconds[seconds > 0.0]):
         chosen = seconds >= shortest
@@ -137,13 +146,13 @@ def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float
 
 
 def _thresholds(values: Array) -> Array:
-    """Some distinct values, smallest first, at most THRESHOLDS."""
+    """Return some distinct values in ascending order, at most THRESHOLDS."""
     distinct = np.unique(values)
     return distinct[:: max(1, len(distinct) // THRESHOLDS)]
 
 
 def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:
-    """Longest chain of isolated times before and after each job."""
+    """Return the longest chain of isolated times before and after each job."""
     world = simulation.world
     jobs, successors = world.jobs, world.successors
     order = topological(simulation)
@@ -160,7 +169,7 @@ def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:
 
 
 def topological(simulation: Simulation) -> list[int]:
-    """Jobs so that each comes after those it waits for. O(J + E)."""
+    """Return the jobs in an order in which each comes after its predecessors. O(J + E)."""
     jobs, successors = simulation.world.jobs, simulation.world.successors
     blockers = jobs["blockers"].tolist()
     start, count = jobs["succ_start"].tolist(), jobs["succ_count"].tolist()
@@ -175,14 +184,14 @@ def topological(simulation: Simulation) -> list[int]:
 
 
 def bottom_levels(simulation: Simulation) -> Array:
-    """Longest chain from each job's start to the end, isolated times (the classic critical-path priority)."""
+    """Return the longest chain of isolated times from each job's start to the end (critical-path priority)."""
     time, _, _ = _needs(simulation)
     _, tail = _chains(simulation, time)
     return time + tail
 
 
 def _windows(head: Array, tail: Array, seconds: Array) -> float:
-    """max over thresholds of: least head + all work of the jobs at or above both + least tail."""
+    """Return the maximum over thresholds of: least head + all work of the jobs at or above both + least tail."""
     best = float(seconds.sum() + head.min(initial=0.0) + tail.min(initial=0.0)) if len(head) else 0.0
     thresholds = np.unique(head) if len(head) <= 400 else np.unique(head)[:: max(1, len(head) // 400)]
     for threshold in thresholds:

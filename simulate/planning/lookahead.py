@@ -1,14 +1,16 @@
-"""`lookahead`: search over whole-DAG simulations. Never worse in simulation than the best policy of the paper.
+"""The `lookahead` policy: search over simulations of the whole workflow.
 
-Rule: everything is judged by running the whole workflow in the engine; a candidate is a mapping, an order on each
-node, a throttle per node and at most one extra wait per job, so it can make a job wait on purpose.
+It is never worse than the best policy of the DESiDE paper.
+
+Rule: every candidate is judged by running the whole workflow in the engine. A candidate is a mapping, an order on each
+node, a throttle per node and at most one extra wait per job, so a job can also wait deliberately.
 1. Rollouts: the paper's four policies; then `let`, `mom` and `slf` with critical-path priorities (bottom level) and
-   with throttled nodes, because stacking jobs on a node wastes it.
+  with throttled nodes, because stacking jobs on a node wastes it.
 2. Local search from the best few (late-acceptance hill climbing, Burke & Bykov 2017): move, swap, reorder, wait,
-   throttle; most of the moves start from the chain of jobs that decides the makespan.
-3. Polishing: each job in turn goes to its best other node where the whole gains by it, until a round of all jobs
-   gains nothing. What that round has found is each job's next best node.
-One evaluation is one run of the workflow; the budget counts them, so a seed gives one plan on any machine.
+  throttle; most moves start from the chain of jobs that determines the makespan.
+3. Polishing: each job in turn moves to its best other node if the whole plan gains, until a round over all jobs gains
+  nothing. That round also finds each job's runner-up.
+One evaluation is one run of the workflow. The budget counts evaluations, so a seed gives one plan on any machine.
 """
 
 from __future__ import annotations
@@ -20,25 +22,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bounds import bottom_levels
-from ..engine import Simulation
-from ..objective import Objective
-from .moves import MOST_OTHERS, THROTTLES, Array, Candidate, Moves
+from ..model.objective import Objective
+from .bounds import bottom_levels
+from .search_moves import MOST_OTHERS, THROTTLES, Array, Candidate, Moves
+from .simulation import Simulation
 
 PAPER = ("loadavg", "slf", "let", "mom")
 HISTORY = 40
-#: Rounds of polishing that are set aside for, and the most of the budget that is.
+#: Rounds of polishing to reserve evaluations for, and the largest share of the budget reserved.
 ROUNDS, SHARE = 2, 0.25
-#: A gain is more than rounding.
+#: A value must be smaller by this factor to count as a gain over rounding.
 LESS = 1.0 - 1e-9
 
 
-#: Value of the whole with a job on another node, that node, and (makespan, energy) then.
+#: Value of the plan with a job on another node, that node, and its (makespan, energy).
 NextBest = tuple[float, int, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Result of the search; its tables are in the simulation."""
 
     makespan: float
@@ -48,13 +50,21 @@ class Found:
 
 
 def default_budget(jobs: int) -> int:
-    """Evaluations when none are asked for: many for small workflows, a handful of rollouts for huge ones."""
+    """Return the default number of evaluations: many for small workflows, a few rollouts for huge ones."""
     return max(24, min(3000, 400_000 // max(jobs, 1)))
 
 
 class Search:
-    """One search over one simulation. `stop` may cut it (then the result says `truncated`); a makespan of `optimal`
-    seconds, which none can beat, ends it."""
+    """One search over one simulation.
+
+    Args:
+        simulation: the workflow on the cluster.
+        objective: what to minimise.
+        seed: of the random moves.
+        budget: evaluations.
+        stop: asked before each evaluation; True cuts the search, and the result is `truncated`.
+        optimal: makespan in seconds that no plan can beat; reaching it ends the search.
+    """
 
     def __init__(
         self,
@@ -74,16 +84,16 @@ class Search:
         self.starts: list[tuple[float, Candidate]] = []
         self.best: Candidate
         self.best_value, self.best_end = math.inf, (math.inf, math.nan)
-        self.best_run: tuple[str, Array | None, Array | None] | None = None  # where the best is a rollout
+        self.best_run: tuple[str, Array | None, Array | None] | None = None  # set if the best is a rollout
         self.next_best: dict[int, NextBest | None] = {}
 
-    def run(self) -> Found:
-        """Search until the budget is used or `stop` says so, and leave the best run's tables in the simulation."""
+    def run(self) -> SearchResult:
+        """Search until the budget is used or `stop` is True; leave the tables of the best run in the simulation."""
         self._rollouts()
         starts = sorted(self.starts, key=lambda pair: pair[0])[:3]
-        aside = self._set_aside()
+        reserved = self._reserved_for_polishing()
         for turn, (_, start) in enumerate(starts):
-            share = (self.budget - aside - self.used) // (len(starts) - turn)
+            share = (self.budget - reserved - self.used) // (len(starts) - turn)
             if share < 1 or self._cut():
                 break
             self._climb(start, share)
@@ -93,13 +103,13 @@ class Search:
             self.simulation.run(policy, keys=keys, caps=caps)
         else:
             self.simulation.follow(self.best.places, self.best.keys, self.best.wait_for, self.best.caps)
-        return Found(*self.best_end, self.used, self.truncated)
+        return SearchResult(*self.best_end, self.used, self.truncated)
 
     def alternatives(self, runs: int) -> dict[int, tuple[int, float]]:
-        """Each job's next best node, and the makespan with the job there, once `run` is over.
+        """Return each job's next best node and the makespan with the job there. Call after `run`.
 
-        None is better than the plan where the search had the budget to polish it. What it left open is asked now,
-        beyond the budget, in about `runs` runs, early jobs first; the tables stay.
+        No alternative beats the plan if the budget sufficed for polishing. Jobs that the search left open are evaluated
+        now, beyond the budget, in about `runs` runs, early jobs first; the tables stay.
         """
         tables = self.simulation.world.buffer
         keep, before = tables.copy(), self.used
@@ -140,7 +150,7 @@ class Search:
 
     # --- local search ---
     def _climb(self, start: Candidate, budget: int) -> None:
-        """Late-acceptance hill climbing; the best is kept where it beats all before."""
+        """Run late-acceptance hill climbing from `start`."""
         current, value = start, self._value(start, math.inf)
         self._keep(current, value, self._last)
         if len(self.moves.movable) == 0 or math.isinf(value):
@@ -162,7 +172,7 @@ class Search:
             history[step % HISTORY] = min(history[step % HISTORY], value)
 
     def _keep(self, candidate: Candidate, value: float, end: tuple[float, float]) -> bool:
-        """Take a candidate as the best if it is better than the best so far; True if so."""
+        """Keep a candidate as the best if it is better than the best so far; return whether it is."""
         if value >= self.best_value * LESS:
             return False
         self.best, self.best_value, self.best_end, self.best_run = candidate, value, end, None
@@ -170,12 +180,12 @@ class Search:
 
     # --- polishing ---
     def _order(self) -> list[int]:
-        """Jobs that could run on another node, early ones first."""
+        """Return the jobs that could run on another node, early ones first."""
         jobs = np.argsort(self.best.keys, kind="stable").tolist()
         return [job for job in jobs if job in self.moves.relocatable]
 
-    def _set_aside(self) -> int:
-        """Evaluations that polishing shall have: ROUNDS of it, at most its SHARE of the budget."""
+    def _reserved_for_polishing(self) -> int:
+        """Return the evaluations reserved for polishing: ROUNDS of it, at most SHARE of the budget."""
         each = sum(min(len(nodes) - 1, MOST_OTHERS) for nodes in self.moves.relocatable.values())
         return min(ROUNDS * each, int(SHARE * self.budget))
 
@@ -194,7 +204,7 @@ class Search:
             at += 1
 
     def _next_best(self, job: int, others: list[int]) -> NextBest | None:
-        """The best that the whole can be with this job on one of the others; None: it can be on none."""
+        """Return the best evaluation with this job on one of the other nodes; None if it can run on none."""
         found = []
         for node in others:
             value = self._value(self.moves.moved(self.best, job, node), math.inf)
@@ -218,4 +228,3 @@ class Search:
         if self.stop is not None and self.stop():
             self.truncated = True
         return self.truncated
-

@@ -1,36 +1,32 @@
-"""Planning: from a workflow and a cluster to a plan, under any policy.
+"""The planner: from a workflow and a cluster to a plan, under any mapping policy.
 
-Rule: everything a caller needs is one function; it is pure: same input and seed, same plan.
-`simulated_in` is filled by the caller's clock (this room has none): see `Plan`.
+Rule: pure; the same input and seed give the same plan. The caller measures `Plan.simulated_in`, as this package reads
+no clock.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-import numpy as np
-
+from ..errors import ConfigError
+from ..kernels.mapping import layout
+from ..model.cluster import Cluster
+from ..model.job import Workflow
+from ..model.objective import Objective
+from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from .bounds import lower_bound
-from .engine import Simulation, Underway
-from .errors import ConfigError
-from .job import Workflow
-from .kernels import layout
-from .objective import Objective
-from .plan import Plan, PlannedJob, RunnerUp, Within
-from .platform import Cluster
-from .policies.lookahead import LESS, Search, default_budget
-from .policies.moves import Candidate
-from .scaling import scaling_notes
-from .spread import within
+from .mapping_policies import POLICIES, Request
+from .simulation import Simulation
+from .uncertainty import within
+from .workflow_tables import scaling_notes
 
-__all__ = ["POLICIES", "Objective", "Underway", "plan"]
+__all__ = ["POLICIES", "Objective", "RunningJob", "plan"]
 
-POLICIES: tuple[str, ...] = ("loadavg", "slf", "let", "mom", "lookahead")
 ENGINES: tuple[str, ...] = ("fluid", "interval")
 
-#: Runner-ups cost a run without pruning, or one for each job and node that a search has not asked about itself: for
-#: larger workflows nobody reads them.
+#: Largest workflow with runner-ups, jobs. They cost a run without pruning, or one run for each job and node that a
+#: search did not try itself.
 EXPLAINED_JOBS = 1000
 EXPLANATION_RUNS = 1000
 
@@ -44,7 +40,7 @@ def plan(
     seed: int = 0,
     budget: int | None = None,
     should_stop: Callable[[], bool] | None = None,
-    underway: Sequence[Underway] = (),
+    underway: Sequence[RunningJob] = (),
     done: Collection[str] = (),
     available: Collection[str] | None = None,
     explain: bool = True,
@@ -54,56 +50,50 @@ def plan(
     """Map every job of the workflow to nodes and forecast when it runs.
 
     Args:
-        policy: one of POLICIES.
-        objective: what `lookahead` minimises; the others have their own criterion.
+        workflow: the jobs.
+        cluster: the nodes.
+        policy: a key of POLICIES.
+        objective: what `lookahead` minimises; the other built-in policies have their own criterion.
+        seed: of all random choices.
         budget: evaluations that `lookahead` may use; None = by size.
         should_stop: asked now and then by `lookahead`; True cuts it, and the plan says `truncated`.
-        underway: jobs that run already; they have start_time 0 in the plan.
-        done: ids of jobs that have ended well; they are absent from the plan.
+        underway: running jobs; they have start_time 0 in the plan.
+        done: ids of jobs that have ended successfully; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
-        engine: one of ENGINES. "interval": decided with the fluid what-ifs, then run in the paper's intervals, with
-            `seed` for the jitter too.
-        explain: tell between which times jobs end (see `spread`), and find each job's runner-up node and what it would
-            have cost; the latter not beyond EXPLAINED_JOBS jobs.
-        explanation_runs: the most simulations that this may take under `lookahead`.
+        explain: find prediction intervals (see `uncertainty`) and each job's runner-up; the latter only up to
+            EXPLAINED_JOBS jobs.
+        explanation_runs: the most simulations that runner-ups may take under `lookahead`.
+        engine: one of ENGINES. "interval": decide with the fluid model, then run in the intervals of the DESiDE paper,
+            with `seed` also for the jitter.
 
     Raises:
-        ConfigError: unknown policy or engine, an energy objective on nodes whose power is unknown, or something
-            that the interval engine does not model.
+        ConfigError: unknown policy or engine, an energy objective on nodes of unknown power, or something that the
+            interval engine does not model.
         InvalidJobError: a malformed workflow, or a job that can never start.
     """
     if policy not in POLICIES:
-        raise ConfigError("policy", "", f"{policy!r} is unknown", ", ".join(POLICIES))
+        raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))
     if objective.needs_energy and any(kind.power is None for kind in cluster.types):
         unknown = next(kind.name for kind in cluster.types if kind.power is None)
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
     asked, explain = explain and engine == "fluid", explain and len(workflow.jobs) <= EXPLAINED_JOBS
     if engine not in ENGINES:
-        raise ConfigError("engine", "", f"{engine!r} is unknown", ", ".join(ENGINES))
+        raise ConfigError("engine", "", f"unknown engine {engine!r}", ", ".join(ENGINES))
     if engine == "interval":
-        from . import interval
+        from . import deside_interval
 
-        interval.refuse_unmodelled(workflow, cluster)
+        deside_interval.refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
-    bound, evaluations, truncated = lower_bound(simulation), 1, False
-    if policy == "lookahead":
-        size = len(workflow.jobs)
-        budget = default_budget(size) if budget is None else budget
-        search = Search(simulation, objective, seed, budget, should_stop, optimal=bound)
-        found = search.run()
-        evaluations, truncated = found.evaluations, found.truncated
-        makespan, energy, mapping = found.makespan, found.energy_j, search.best
-        why = _alternatives(simulation, search, makespan, explanation_runs) if explain else {}
-    else:
-        outcome = simulation.run(policy, explain=explain)
-        makespan, energy, mapping = outcome.makespan, outcome.energy_j, Candidate.of(simulation)
-        why = _runner_ups(simulation) if explain else {}
-    told, whole = within(simulation, mapping, seed, evaluations) if asked else ({}, None)
+    bound = lower_bound(simulation)
+    request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs)
+    mapped = POLICIES[policy](simulation, request)
+    makespan, energy = mapped.makespan, mapped.energy_j
+    intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
     notes = tuple[str, ...]()
     if engine == "interval":
-        outcome = interval.rerun(simulation, seed)
-        makespan, energy, notes = outcome.makespan, outcome.energy_j, (interval.NOTE,)
+        outcome = deside_interval.rerun(simulation, seed)
+        makespan, energy, notes = outcome.makespan, outcome.energy_j, (deside_interval.NOTE,)
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -113,16 +103,16 @@ def plan(
         energy_j=None if math.isnan(energy) else energy,
         lower_bound=bound,
         simulated_in=0.0,
-        truncated=truncated,
-        evaluations=evaluations,
-        jobs=_planned(simulation, why, told, set(done)),
+        truncated=mapped.truncated,
+        evaluations=mapped.evaluations,
+        jobs=_planned(simulation, mapped.runner_ups, intervals, set(done)),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
         makespan_within=whole,
     )
 
 
 def _planned(
-    simulation: Simulation, why: dict[int, RunnerUp], told: dict[int, Within], done: set[str]
+    simulation: Simulation, runner_ups: Mapping[int, RunnerUp], intervals: dict[int, PredictionInterval], done: set[str]
 ) -> tuple[PlannedJob, ...]:
     world, isolated = simulation.world, simulation.isolated
     powered = bool(world.count[layout.POWERED])
@@ -147,34 +137,11 @@ def _planned(
                 alone,
                 max(1.0, slowdown),
                 energy[i] if powered else None,
-                why.get(i),
-                told.get(i),
+                runner_ups.get(i),
+                intervals.get(i),
             )  # fmt: skip
         )
     return tuple(planned)
-
-
-def _runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
-    """What the paper's policies noted while they chose."""
-    jobs, nodes = simulation.world.jobs, simulation.cluster.nodes
-    return {
-        int(i): RunnerUp((nodes[jobs[i]["alt"]].name,), float(jobs[i]["alt_cost"]))
-        for i in np.flatnonzero(jobs["alt"] >= 0)
-        if math.isfinite(jobs[i]["alt_cost"])
-    }
-
-
-def _alternatives(simulation: Simulation, search: Search, makespan: float, runs: int) -> dict[int, RunnerUp]:
-    """For a searched plan: what moving one job to its next best node would cost the whole (makespan seconds).
-
-    Takes at most about so many `runs` beyond those that the search made.
-    """
-    nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
-    costs = {job: (node, span - makespan) for job, (node, span) in search.alternatives(runs).items()}
-    return {
-        job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
-        for job, (node, cost) in costs.items()
-    }
 
 
 def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> tuple[str, ...]:

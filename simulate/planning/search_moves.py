@@ -1,7 +1,7 @@
-"""The neighbourhood that `lookahead` searches: whole solutions, and small changes of them.
+"""The neighbourhood that `lookahead` searches: whole solutions and small changes of them.
 
-Rule: a change never touches what it is made from; it may lead to a solution that cannot run (a circle of waits),
-which the engine then tells. `chain`, and what is changed around it, look at the run that the tables hold.
+Rule: a change never alters the solution it starts from. A changed solution may be impossible (a cycle of waits); the
+engine reports that. `chain`, and changes around it, use the run that the tables hold.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..admission import fitting
-from ..engine import Simulation
-from ..kernels import layout
+from ..kernels.mapping import layout
+from .admission import fitting
+from .simulation import Simulation
 
 Array = npt.NDArray[Any]
 THROTTLES = (1.0, 0.5, 0.7, 1.25, 0.35, 1.6, 2.0)
-#: Other nodes that are asked about for one job when the next best is looked for.
+#: Other nodes to try when looking for the next best node of a job.
 MOST_OTHERS = 8
 
 
@@ -35,7 +35,7 @@ class Candidate:
 
     @classmethod
     def of(cls, simulation: Simulation, caps: Array | None = None) -> Candidate:
-        """The run that the tables of a simulation hold: its mapping, its starts as order."""
+        """Return the run in the tables of a simulation as a candidate: its mapping, ordered by start times."""
         world = simulation.world
         keys = world.jobs["start"].copy()
         return cls(
@@ -60,7 +60,7 @@ class Moves:
         self.relocatable = self._relocatable()
 
     def chain(self) -> list[int]:
-        """Jobs that decide the makespan of the run just made: from the last end back through what each waited for."""
+        """Return the critical path of the last run: back from the last end through what each job waited for."""
         jobs = self.simulation.world.jobs
         start, finish = jobs["start"], jobs["finish"]
         at = int(np.nanargmax(finish))
@@ -75,7 +75,7 @@ class Moves:
         return [j for j in chain if self.fitting[j] is not None]
 
     def neighbour(self, current: Candidate, chain: list[int]) -> Candidate:
-        """A copy with one small change."""
+        """Return a copy with one small change."""
         pick, trial = self.random, current.copy()
         if chain and pick.random() < 0.25:
             self._relieve(trial, pick.choice(chain))
@@ -99,7 +99,7 @@ class Moves:
         return trial
 
     def others(self, candidate: Candidate, job: int) -> list[int]:
-        """Of the MOST_OTHERS nodes behind the one on which a relocatable job is, those on which it may run."""
+        """Return the nodes among the next MOST_OTHERS on which a relocatable job may run."""
         fitting = self.relocatable[job]
         here, count = int(candidate.places[self._slots(job)[0]]), len(self.simulation.world.nodes)
         behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
@@ -107,20 +107,20 @@ class Moves:
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
 
     def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
-        """A copy in which a relocatable job runs on `node`."""
+        """Return a copy in which a relocatable job runs on `node`."""
         trial = candidate.copy()
         trial.places[self._slots(job)[0]] = node
         return trial
 
     def _fitting_nodes(self) -> list[Array | None]:
-        """For each job the nodes that it may ever run on; None for jobs that cannot be moved."""
+        """Return for each job the nodes that it may ever run on; None for jobs that cannot be moved."""
         world = self.simulation.world
         per_class = [np.flatnonzero(fitting(world, shape)) for shape in world.classes]
         movable = set(self.movable.tolist())
         return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
 
     def _relocatable(self) -> dict[int, Array]:
-        """Jobs of one node that may run on others too, and their nodes."""
+        """Return the one-node jobs that may run on several nodes, with these nodes."""
         world = self.simulation.world
         single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
         return {i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1}
@@ -159,8 +159,11 @@ class Moves:
         trial.keys[job] = trial.keys[other] + (nudge if self.random.random() < 0.4 else -nudge)
 
     def _wait(self, trial: Candidate, job: int) -> None:
-        """Wait for a job that starts no later in the present order (so it cannot be a descendant), mostly for one
-        that runs on the same node when this one starts; or stop waiting."""
+        """Wait for another job, or stop waiting.
+
+        The other job starts no later in the present order, so it cannot be a descendant. Mostly it runs on the same
+        node when this one starts.
+        """
         if trial.wait_for[job] >= 0 and self.random.random() < 0.5:
             trial.wait_for[job] = -1
             return
@@ -169,19 +172,19 @@ class Moves:
         other = int(self.movable[self.random.randrange(len(self.movable))])
         if self.random.random() < 0.7:
             here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
-            beside = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
-            other = int(beside[self.random.randrange(len(beside))]) if len(beside) else other
+            together = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
+            other = int(together[self.random.randrange(len(together))]) if len(together) else other
         if other != job and start[other] <= start[job]:
             trial.wait_for[job] = other
 
     def _relieve(self, trial: Candidate, job: int) -> None:
-        """Send away a job that runs beside a deciding one: to wait for its end, or to another node."""
+        """Send away a job that runs together with a critical one: let it wait for that one's end, or move it."""
         jobs = self.simulation.world.jobs
         here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
-        beside = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
-        if len(beside) == 0:
+        together = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
+        if len(together) == 0:
             return
-        other = int(beside[self.random.randrange(len(beside))])
+        other = int(together[self.random.randrange(len(together))])
         if other == job or self.fitting[other] is None:
             return
         if self.random.random() < 0.6:

@@ -1,8 +1,8 @@
-"""The engine: a simulation's state as tables that can be copied in microseconds, and what can be asked of it.
+"""A simulation of a workflow on a cluster: its state as tables that copy in microseconds, and what-if questions.
 
-Rule: this module turns value types into tables and results back; everything that takes time is in `kernels`.
-A what-if is: copy, place, run on. Costs, for J jobs, G thread groups, N nodes, E edges:
-build O(J + E + N), copy O(size of the tables), run: see `kernels.run`.
+Rule: this module turns value types into tables and results back; everything that takes time is in `kernels`. A what-if
+is: copy, place, run on. Costs for J jobs, G thread groups, N nodes, E edges: build O(J + E + N), copy O(size of the
+tables), run: see `kernels.run`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import InvalidJobError, InvariantError
+from ..kernels import load
+from ..kernels.mapping import layout
+from ..kernels.mapping.layout import World
+from ..model.cluster import Cluster
+from ..model.job import Workflow
+from ..model.plan import RunningJob
 from .admission import check_fit
-from .build import Array, Shapes, edges_of, scratch_for, template_of
-from .errors import InvalidJobError, InvariantError
-from .job import Workflow
-from .kernels import layout, load
-from .kernels.layout import World
-from .platform import Cluster
+from .workflow_tables import Array, Shapes, edges_of, scratch_for, template_of
 
 POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 
 
 @dataclass(frozen=True, slots=True)
-class Underway:
-    """A job that is already running when the plan begins; `progress` is the share of its work done, [0, 1]."""
-
-    id: str
-    nodes: tuple[str, ...]
-    progress: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of a run: times in seconds from its start, energy in joules (nan where power is unknown)."""
+    """Result of a run: times in seconds from its start, energy in joules (nan if power is unknown)."""
 
     makespan: float
     energy_j: float
@@ -52,13 +45,15 @@ _NEW_JOB["scale"] = 1.0
 
 
 class Simulation:
-    """A workflow on a cluster, ready to be run, copied, or asked what-if.
+    """A workflow on a cluster, ready to be run, copied, or asked what-if questions.
 
     Args:
-        underway: jobs that run already, with their nodes and progress.
-        done: ids of jobs that have ended well.
+        workflow: the jobs.
+        cluster: the nodes.
+        underway: running jobs, with their nodes and progress.
+        done: ids of jobs that have ended successfully.
         available: names of the nodes that take jobs; None = all.
-        by_hand: ids of jobs that `start` will be told of; like those underway, they need not fit.
+        by_hand: ids of jobs that are only started with `start`; like running jobs, they need not fit.
 
     Raises:
         InvalidJobError: the workflow is malformed, or a job can never fit (named, with the reason).
@@ -69,7 +64,7 @@ class Simulation:
         workflow: Workflow,
         cluster: Cluster,
         *,
-        underway: Sequence[Underway] = (),
+        underway: Sequence[RunningJob] = (),
         done: Collection[str] = (),
         available: Collection[str] | None = None,
         by_hand: Collection[str] = (),
@@ -129,22 +124,22 @@ class Simulation:
         self._fresh = world.buffer.copy()
         self._isolated = False
 
-    def _note_underway(self, underway: Sequence[Underway]) -> None:
+    def _note_underway(self, underway: Sequence[RunningJob]) -> None:
         for u in underway:
             row = self.world.jobs[self._position(u.id, "running")]
             if row["state"] != layout.WAITING:
-                raise InvalidJobError(f"{self._where}: job {u.id!r} is said to be running twice, or to be done as well")
+                raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
             first, places = int(row["place0"]), self._places_of(u)
             row["state"], row["progress"] = layout.RUNNING, u.progress
             self.world.placed[first : first + len(places)] = places
 
-    def _places_of(self, u: Underway) -> list[int]:
+    def _places_of(self, u: RunningJob) -> list[int]:
         wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
         places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
         if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
             raise InvalidJobError(
                 f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                f"{self.cluster.name!r} with progress {u.progress:g}: it runs on {wanted}, each once; "
+                f"{self.cluster.name!r} with progress {u.progress:g}: it needs {wanted} distinct nodes; "
                 "progress is from 0 to 1"
             )
         return places
@@ -153,7 +148,9 @@ class Simulation:
         try:
             return self.workflow.index[job_id]
         except KeyError:
-            raise InvalidJobError(f"{self._where}: job {job_id!r} is said to be {what} and is not a job here") from None
+            raise InvalidJobError(
+                f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow"
+            ) from None
 
     @property
     def _where(self) -> str:
@@ -164,7 +161,7 @@ class Simulation:
         self, question: int, world: World | None = None, *, policy: int = 0, which: int = -1, number: int = 0,
         cutoff: float = math.inf,
     ) -> tuple[float, float]:  # fmt: skip
-        """Every call of the compiled kernel; see `kernels.entry.call` for the questions and their answers."""
+        """Call the compiled kernel; see `kernels.entry.call` for the questions and their answers."""
         world = self.world if world is None else world
         scratch = self.scratch
         load()(question, world.address, scratch.address, policy, which, number, cutoff)
@@ -172,7 +169,7 @@ class Simulation:
         return first, second
 
     def copy(self) -> Simulation:
-        """An independent copy of the state; static tables are shared. Microseconds."""
+        """Return an independent copy of the state; static tables are shared. Microseconds."""
         twin = object.__new__(Simulation)
         twin.__dict__.update(self.__dict__)
         twin.world = self.world.copy()
@@ -192,11 +189,12 @@ class Simulation:
     def run(
         self, policy: str, *, keys: Array | None = None, caps: Array | None = None, explain: bool = False
     ) -> Outcome:
-        """Run from the beginning to the end under a mapping policy of the paper. The tables then hold the result.
+        """Run from the beginning to the end under a mapping policy of the paper; the tables then hold the result.
 
         Args:
+            policy: a key of POLICY_CODES.
             keys: order of mapping (smaller first), f8 [jobs]; None: time ready, then file order.
-            caps: threads that a node takes at most beside others, f8 [nodes]; None: only the cluster's limit.
+            caps: most threads on a node when it is shared, f8 [nodes]; None: only the cluster's limit.
             explain: keep exact runner-up scores (no pruning).
         """
         self.reset()
@@ -207,7 +205,7 @@ class Simulation:
         self.world.count[layout.EXPLAIN] = explain
         status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
         if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
-            _ = self.workflow.dag  # a cycle is the usual reason, and this names it
+            _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
         return self._outcome(energy)
 
@@ -222,25 +220,25 @@ class Simulation:
         )
 
     def reset(self) -> None:
-        """Back to the beginning: one memory copy."""
+        """Go back to the beginning: one memory copy."""
         np.copyto(self.world.buffer, self._fresh)
 
     def follow(
         self, places: Array, keys: Array, wait_for: Array, caps: Array, cutoff: float = math.inf,
         scale: Array | None = None,
     ) -> tuple[float, float]:  # fmt: skip
-        """Run a given mapping from the beginning: (makespan s, energy J), both inf when cut off or stuck.
+        """Run a given mapping from the beginning: (makespan s, energy J), both inf if cut off or stuck.
 
         Args:
-            places: node index of every slot, i8 [sum of the jobs' nodes], in job order; a job's differ.
+            places: node index of every slot, i8 [sum of the jobs' nodes], in job order; the nodes of a job differ.
             keys: order of starting on a node, f8 [jobs]; the first in line blocks those behind it.
             wait_for: one more job to wait for, or -1, i8 [jobs].
-            caps: threads that a node takes at most beside others, f8 [nodes].
-            cutoff: makespan beyond which the run is not finished; the tables then hold what ended before.
-            scale: how many times its work each job turns out to have, above 0, f8 [jobs]; None = once.
+            caps: most threads on a node when it is shared, f8 [nodes].
+            cutoff: stop the run at this makespan, seconds; the tables then hold what ended before.
+            scale: factor on the work of each job, above 0, f8 [jobs]; None = 1.
 
         Raises:
-            InvariantError: a job is put on a node twice or on one that is not there, or waits for no job of these.
+            InvariantError: a job is on a node twice or on an unknown node, or waits for an unknown job.
         """
         self.reset()
         if scale is not None:
@@ -255,12 +253,14 @@ class Simulation:
         return makespan, energy
 
     def settle(self) -> None:
-        """Start what is under way and rate it, so that `forecast` and `decide` can be asked of the present moment."""
+        """Start the jobs under way and rate them, so that `forecast` and `decide` answer for the present moment."""
         self._ask(layout.SETTLE)
 
     def forecast(self, job_id: str, nodes: Sequence[str], policy: str = "let") -> float:
-        """What-if: seconds until the job ends if it started now on these nodes ("let"), or until the last job there
-        ends ("mom"); nothing else to come. Changes nothing; microseconds."""
+        """Return seconds until the job ("let") or the last job there ("mom") ends, if it started now on these nodes.
+
+        No later jobs are assumed. Changes nothing; microseconds.
+        """
         job = self.workflow.index[job_id]
         if not 0 < len(set(nodes)) == len(nodes) <= self.workflow.jobs[job].nodes:
             raise InvariantError(f"job {job_id!r} cannot be forecast on {len(nodes)} nodes")
@@ -269,15 +269,17 @@ class Simulation:
         return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
 
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
-        """Nodes on which the policy would start the job now; None if it fits nowhere now. O(nodes) forecasts, fewer
-        where bounds of unchanged nodes rule them out (see `kernels.mapping`)."""
+        """Return the nodes on which the policy would start the job now; None if it fits nowhere now.
+
+        O(nodes) forecasts, fewer where bounds of unchanged nodes rule them out (see `kernels.mapping`).
+        """
         job = self._unstarted(job_id)
         if self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
             return None
         return self.nodes_of(job)
 
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
-        """Place a job now and re-rate what it touches."""
+        """Start a job now on `nodes` and re-rate the jobs that it affects."""
         job = self._unstarted(job_id)
         row = self.world.jobs[job]
         if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
@@ -286,14 +288,14 @@ class Simulation:
         self._ask(layout.PLACE, which=job)
 
     def _unstarted(self, job_id: str) -> int:
-        """Position of a job that has not started: its places may still be written."""
+        """Return the position of a job that has not started. Raises InvariantError otherwise."""
         job = self.workflow.index[job_id]
         if self.world.jobs[job]["state"] >= layout.RUNNING:
             raise InvariantError(f"job {job_id!r} has started already")
         return job
 
     def advance(self, until: float) -> None:
-        """Let the jobs that run go on until `until` (seconds, not before now); nothing new is started."""
+        """Let the running jobs continue until `until` (seconds, not before now); nothing new is started."""
         now = float(self.world.clock[0])
         if not now <= until < math.inf:
             raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
@@ -301,12 +303,11 @@ class Simulation:
 
     @property
     def next_event(self) -> float:
-        """When something ends next, seconds; inf when nothing runs."""
+        """Time of the next end, seconds; inf if nothing runs."""
         return float(self.world.nodes[self.world.heap[0]]["next"])
 
     def adopt(self, other: Simulation) -> None:
-        """Take over how far the jobs of an earlier simulation have come, for those that run in both (same shapes);
-        then re-rate. The clocks become the same."""
+        """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""
         now = float(other.world.clock[0])
         self.world.clock[0] = now
         self.settle()
@@ -327,7 +328,10 @@ class Simulation:
         self.advance(now)  # ends the thread groups that had ended there
 
     def progress(self, job_id: str) -> float:
-        """Share of a running job's work that is done, [0, 1]: that of its slowest thread group. O(its groups)."""
+        """Return the share of a running job's work that is done, [0, 1].
+
+        It is the share of the job's slowest thread group. O(its groups).
+        """
         row, world = self.world.jobs[self.workflow.index[job_id]], self.world
         now, split = float(world.clock[0]), int(world.count[layout.SPLIT])
         first, rows = int(row["strand0"]), int(world.classes[row["cls"]]["group_count"]) * split
@@ -345,7 +349,7 @@ class Simulation:
         return least
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
-        """Names of the nodes of a placed job, by its position."""
+        """Return the names of the nodes of a placed job, given its position."""
         row = self.world.jobs[job]
         count = int(self.world.classes[row["cls"]]["nodes"])
         places = self.world.placed[row["place0"] : row["place0"] + count]

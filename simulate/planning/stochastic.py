@@ -1,9 +1,9 @@
-"""Stochastic service demands: draws of a workflow, and the mapping that most draws lead to.
+"""Stochastic service demands: draw workflows, plan each draw, and keep the mapping that most draws lead to.
 
-Rule (DESiDE, Chahal et al., ICPE 2019, 5.2): the whole mapping is planned again for every draw and the
-dominant one is kept: the complete mapping that came out most often, on ties the one of least mean makespan.
-Where no two draws agree, the most central one is kept: its jobs sit most often where the other draws put them
-too. (Not a patchwork of single jobs' majorities: no draw chose that.)
+Rule (Chahal et al., "DESiDE", ICPE 2019, section 5.2): every draw is planned from scratch and the dominant mapping is
+kept: the complete mapping that came out most often, on ties the one with the least mean makespan. If no two draws
+agree, the most central mapping is kept: its jobs are most often where the other draws put them too. Majorities of
+single jobs are never combined, because no draw chose that mapping.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ConfigError
-from .job import Distribution, Profile, ThreadGroup, Workflow
-from .plan import Plan
+from ..errors import ConfigError
+from ..model.cluster import Cluster
+from ..model.job import Distribution, Profile, ThreadGroup, Workflow
+from ..model.plan import Plan
 from .planner import plan
-from .platform import Cluster
 
-#: The least demand that is ever drawn, as a share of the mean: a job needs some work.
+#: Least demand that is drawn, relative to the mean.
 LEAST = 1e-3
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -32,15 +32,16 @@ Assignment = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Replicated:
-    """What the replicates of a plan show.
+    """The results of planning replicates.
 
     Args:
         plan: the replicate with the kept mapping whose makespan is nearest to the mean of such replicates.
         share: share of the replicates that have the kept mapping, (0, 1].
-        distinct: how many complete mappings came out.
-        dominant: whether any mapping came out more than once; if not, the most central one is kept.
+        distinct: number of distinct complete mappings.
+        dominant: whether a mapping came out more than once; if not, the most central one is kept.
         makespans: seconds, one a replicate in order.
-        mean, std: of the makespans; std is the sample's (0 for one replicate).
+        mean: of the makespans.
+        std: sample standard deviation of the makespans (0 for one replicate).
         quantiles: of the makespans, at QUANTILES.
         agreement: job id -> (its most frequent nodes, the share of replicates that put it there).
     """
@@ -59,9 +60,9 @@ class Replicated:
 def sample(workflow: Workflow, seed: int) -> Workflow:
     """Return the workflow with every distribution replaced by one draw. O(thread groups).
 
-    One draw for each thread group of each job, alike for all its threads (and nodes), in file order from
-    Generator(PCG64(seed)). Normal and uniform draws below LEAST times the mean are raised to it. Jobs whose
-    demands are known keep their profile; equal draws of one profile are one object.
+    There is one draw for each thread group of each job, the same for all its threads and nodes, in file order from
+    Generator(PCG64(seed)). Normal and uniform draws below LEAST times the mean are raised to it. Jobs with known
+    demands keep their profile; equal draws of one profile are one object.
     """
     stream, drawn = np.random.Generator(np.random.PCG64(seed)), dict[tuple[object, ...], Profile]()
     jobs = []
@@ -99,16 +100,18 @@ def replicate(workflow: Workflow, cluster: Cluster, replicates: int, seed: int =
     """Plan `replicates` draws of the workflow and keep the dominant mapping. O(replicates) plans.
 
     Args:
-        replicates: how many draws, >= 1.
+        workflow: the jobs.
+        cluster: the nodes.
+        replicates: number of draws, >= 1.
         seed: replicate i draws, searches and jitters with word i of SeedSequence(seed).
-        plan_options: as of `planner.plan`, except `seed`.
+        plan_options: as in `planner.plan`, except `seed`.
 
     Raises:
         ConfigError: `replicates` below 1, or as `plan`.
         InvalidJobError: as `plan`.
     """
     if replicates < 1:
-        raise ConfigError("replicates", "", f"{replicates}", "1 or more")
+        raise ConfigError("replicates", "", f"found {replicates}", "1 or more")
     seeds = np.random.SeedSequence(seed).generate_state(replicates, np.uint64).tolist()
     plans = [plan(sample(workflow, s), cluster, seed=s, **plan_options) for s in seeds]
     return _summary(workflow, plans, seed)
@@ -151,7 +154,7 @@ def _summary(workflow: Workflow, plans: list[Plan], seed: int) -> Replicated:
 
 
 def _centrality(mapping: Assignment, places: list[Counter[tuple[str, ...]]]) -> int:
-    """How often, over jobs and draws, a job sits where this mapping has it."""
+    """Return how often, over jobs and draws, a job is where this mapping has it."""
     return sum(place[nodes] for place, nodes in zip(places, mapping, strict=True))
 
 

@@ -1,9 +1,9 @@
-"""Between which times the jobs of a plan end, and how long they run, as far as what is known of their needs tells.
+"""Prediction intervals of the ends and run times of the jobs of a plan, from the uncertainty of their needs.
 
-Rule: the chosen plan, its mapping and order kept, is run again with needs that are drawn; never a candidate of a
-search. By how much a profile may be off is drawn once for all of its jobs, by how much a run differs from the next for
-each job, so that independent errors along a path add as squares. Draws are stratified and depend on the seed alone:
-same plan, same times. What a contention model is wrong by is not in it: how many jobs end within tells of that.
+Rule: only the chosen plan is run again, with drawn needs and its mapping and order kept. The error of a profile is
+drawn once for all of its jobs, the scatter between runs for each job, so independent errors along a path add as
+squares. Draws are stratified and depend on the seed alone. Errors of the contention model are not included; the share
+of jobs that end inside their intervals shows them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from statistics import NormalDist
 
 import numpy as np
 
-from .build import Array
-from .engine import Simulation
-from .job import Distribution, Profile
-from .kernels import layout
-from .plan import LEVEL, Within
-from .policies.moves import Candidate
+from ..kernels.mapping import layout
+from ..model.job import Distribution, Profile
+from ..model.plan import LEVEL, PredictionInterval
+from .search_moves import Candidate
+from .simulation import Simulation
+from .workflow_tables import Array
 
-#: Jobs up to which all are told of; of more where a search made so many runs that some more are nothing beside them.
+#: All jobs get an interval up to this many jobs, or if a search made at least this many runs.
 ALL_JOBS, SEARCHED = 64, 80
-#: Runs of such a plan, the most and the least: one for so many of the search's, or so many jobs' worth of them.
+#: Draws for such a plan: at most, at least, one for each so many runs of the search, and so many divided by the jobs.
 MOST, LEAST_RUNS, SHARE, CHEAP = 64, 16, 32, 1024
-#: Runs elsewhere, where those jobs are told of that start at once or run; they are cut off after so many times the
-#: latest end that is foretold of these.
+#: Draws for larger plans, where only jobs that start at once or are running get an interval; the runs are cut off after
+#: this multiple of the latest forecast end of these jobs.
 SOME, FAR = 8, 1.25
-#: The least that a job has to do, as a share of what is foretold.
+#: Least work of a job relative to its forecast.
 LEAST = 1e-3
-#: So many standard deviations of what a profile says its interval is on either side (see `Provenance`).
+#: Standard deviations on either side of the interval of a profile (see `Provenance`).
 _WIDE = 2.0
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
@@ -39,15 +39,17 @@ _Known = tuple[float, float, Array]
 
 def within(
     simulation: Simulation, mapping: Candidate, seed: int, searched: int = 0
-) -> tuple[dict[int, Within], tuple[float, float] | None]:
-    """Of each job whose needs are known with an interval, by its position, and of the makespan where all are.
+) -> tuple[dict[int, PredictionInterval], tuple[float, float] | None]:
+    """Return prediction intervals of the jobs (by position) whose needs are uncertain, and of the makespan.
 
-    What is not known so is run as foretold. O(MOST runs of the plan) where any job is known so, else nothing; the
-    simulation keeps its tables.
+    A job whose uncertainty is unknown runs as forecast; it then has no interval, and the makespan has none. O(MOST runs
+    of the plan), or nothing if no uncertainty is known. The simulation keeps its tables.
 
     Args:
-        simulation: holds the run of the plan, which is `mapping`.
-        searched: runs that were made to find it.
+        simulation: holds the run of the plan.
+        mapping: the plan.
+        seed: of the draws.
+        searched: evaluations that were made to find the plan.
     """
     jobs = simulation.workflow.jobs
     profiles = {id(job.profile): job.profile for job in jobs}
@@ -57,39 +59,39 @@ def within(
     known = {key: found for key, profile in profiles.items() if (found := _uncertain(profile, shares)) is not None}
     start, finish = simulation.world.jobs["start"], simulation.world.jobs["finish"]
     drawn = np.array([i for i, job in enumerate(jobs) if id(job.profile) in known], np.int64)
-    asked, until, left = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
+    selected, until, left = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
     if not whole:
-        asked = asked[start[asked] <= 0.0]
-        until = FAR * float(finish[asked].max(initial=0.0))
-    if len(asked) == 0:
+        selected = selected[start[selected] <= 0.0]
+        until = FAR * float(finish[selected].max(initial=0.0))
+    if len(selected) == 0:
         return {}, None
-    start, finish = start[asked].copy(), finish[asked].copy()
+    start, finish = start[selected].copy(), finish[selected].copy()
     twin, spans, starts, ends = simulation.copy(), [], [], []
     for scale in _scales(simulation, known, drawn, shares, seed):
         spans.append(twin.follow(mapping.places, mapping.keys, mapping.wait_for, mapping.caps, until, scale)[0])
-        ran = twin.world.jobs[asked]
+        ran = twin.world.jobs[selected]
         starts.append(ran["start"])
         ends.append(np.where(ran["state"] == layout.DONE, ran["finish"], math.nan))
     ended = np.isfinite(ends).all(axis=0)
     end, took = np.array(ends)[:, ended], np.array(ends)[:, ended] - np.array(starts)[:, ended]
     rows = np.array([*_between(end, finish[ended]), *_between(took, (finish - start)[ended])]).T
-    told = {i: Within(*row) for i, row in zip(asked[ended].tolist(), rows.tolist(), strict=True)}
-    if not whole or len(asked) < left:
-        return told, None
+    intervals = {i: PredictionInterval(*row) for i, row in zip(selected[ended].tolist(), rows.tolist(), strict=True)}
+    if not whole or len(selected) < left:
+        return intervals, None
     low, high = _between(np.array(spans), finish.max())
-    return told, (float(low), float(high))
+    return intervals, (float(low), float(high))
 
 
-def _between(values: Array, foretold: Array | float) -> tuple[Array, Array]:
-    """The bounds of LEVEL of the draws [draws, ...]; what is foretold is always between them."""
+def _between(values: Array, forecast: Array | float) -> tuple[Array, Array]:
+    """Return the bounds of LEVEL of the draws [draws, ...], widened to include the forecast."""
     low, high = np.quantile(values, _TAILS, axis=0, method="hazen")
-    return np.minimum(low, foretold), np.maximum(high, foretold)
+    return np.minimum(low, forecast), np.maximum(high, forecast)
 
 
 def _scales(
     simulation: Simulation, known: dict[int, _Known], drawn: Array, shares: Sequence[float], seed: int
 ) -> Array:
-    """How many times what is foretold each job has to do [draws, jobs]; 1 where that is not known with an interval."""
+    """Return the drawn work of each job relative to its forecast, f8 [draws, jobs]; 1 if unknown."""
     stream, normal = np.random.Generator(np.random.PCG64(seed)), _normal(shares)
     rows = {key: row for row, key in enumerate(known)}
     of_job = [rows[id(simulation.workflow.jobs[i].profile)] for i in drawn.tolist()]
@@ -103,18 +105,20 @@ def _scales(
 
 
 def _uncertain(profile: Profile, shares: Sequence[float]) -> _Known | None:
-    """A profile's interval, and what its runs take of what is foretold at these quantiles; None = not known."""
+    """Return a profile's interval and the relative run times at these quantiles; None if unknown."""
     about = profile.provenance
     if any(isinstance(group.service_demand, Distribution) for group in profile.groups):
         return 1.0, 1.0, _of_distributions(profile, shares)
     if about.interval is None or about.spread is None:
         return None
-    return *about.interval, 1.0 + about.spread * _few(about.runs) * _normal(shares)
+    return *about.interval, 1.0 + about.spread * _small_sample_factor(about.runs) * _normal(shares)
 
 
-def _few(runs: int) -> float:
-    """By how much further so few runs may scatter than they show: the bound of LEVEL of Student's distribution for that
-    of the normal one (Abramowitz and Stegun, 26.7.5)."""
+def _small_sample_factor(runs: int) -> float:
+    """Return the factor by which the scatter of a few runs is widened: Student's quantile over the normal one at LEVEL.
+
+    Source: Abramowitz and Stegun, 26.7.5.
+    """
     if runs < 2:
         return 1.0
     q, free = NormalDist().inv_cdf(_TAILS[1]) ** 2, float(runs - 1)
@@ -127,7 +131,7 @@ def _normal(shares: Sequence[float]) -> Array:
 
 
 def _of_distributions(profile: Profile, shares: Sequence[float]) -> Array:
-    """The isolated time at these quantiles, all groups alike, as a share of that of the means."""
+    """Return the isolated time at these quantiles, the same for all groups, relative to that of the means."""
     times = [
         max(_quantile(group.service_demand, share) / group.mean_utilisation for group in profile.groups)
         for share in shares

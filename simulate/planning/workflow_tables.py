@@ -1,7 +1,8 @@
-"""From value types to tables: what of a simulation depends on the cluster alone, on the shapes of its jobs, and on
-who waits for whom.
+"""Tables of a simulation from value types: those of the cluster, of the shapes of its jobs, and of their dependencies.
 
-Rule: this module writes tables and never runs anything. Building costs O(nodes) once a cluster, then O(jobs + edges).
+Rule: this module writes tables and never runs anything. Building costs O(nodes) once for a cluster, then O(jobs +
+edges). On another node type, service demand scales with the inverse of speed, idle time stays, and bandwidth scales
+with speed up to the node's bandwidth (models, section 1); on the type it was measured on a profile is unchanged.
 """
 
 from __future__ import annotations
@@ -13,12 +14,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvariantError
-from .job import Job, Wait, Workflow
-from .kernels import layout
-from .kernels.layout import Scratch, World
-from .platform import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
-from .scaling import group_phases, measured_type
+from ..errors import InvariantError
+from ..kernels.mapping import layout
+from ..kernels.mapping.layout import Scratch, World
+from ..model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
+from ..model.job import Job, Profile, ThreadGroup, Wait, Workflow
+
+
+def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
+    """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
+    if profile.measured_on is None:
+        return cluster.types[0]
+    return next((kind for kind in cluster.types if kind.name == profile.measured_on), None)
+
+
+def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) -> list[tuple[float, float, float]]:
+    """Return (isolated seconds, utilisation, bytes/s) of each phase of a thread group on node type `kind`."""
+    time = group.isolated_time
+    phases = [(p.share * time, p.utilisation, p.bandwidth) for p in group.phases] or [
+        (time, group.utilisation, group.bandwidth)
+    ]
+    if origin is None or origin is kind or origin == kind:
+        return phases
+    ratio = origin.relative_speed / kind.relative_speed
+    scaled = []
+    for work, utilisation, bandwidth in phases:
+        busy, idle = work * utilisation * ratio, work * (1.0 - utilisation)
+        scaled.append((busy + idle, busy / (busy + idle), min(bandwidth / ratio, kind.memory_bandwidth)))
+    return scaled
+
+
+def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
+    """Return one sentence for each profile that is used on another type than it was measured on."""
+    notes = []
+    for profile in profiles:
+        origin = measured_type(profile, cluster)
+        name = profile.name or "(inline)"
+        if origin is None:
+            notes.append(
+                f"profile {name}: measured on {profile.measured_on!r}, which this cluster does not have: not scaled"
+            )
+        else:
+            others = [kind.name for kind in cluster.types if kind.relative_speed != origin.relative_speed]
+            if others:
+                notes.append(f"profile {name}: measured on {origin.name}, scaled to {', '.join(others)} by speed")
+    return notes
+
 
 Array = npt.NDArray[Any]
 _NO_INFLATION = np.ones((0, 0))
@@ -52,7 +93,7 @@ def _type_row(kind: NodeType, row: Any) -> None:
 
 
 def _is_simple(kind: NodeType) -> bool:
-    """Whether a node's type allows the short forecast: nothing couples, nothing ever speeds up by an arrival."""
+    """Return whether a node type allows the short forecast: nothing couples, and no arrival speeds up another job."""
     if kind.co_run_inflation:
         return False
     if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
@@ -62,8 +103,10 @@ def _is_simple(kind: NodeType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Tables that depend on the cluster alone, built once a cluster. `names`: row of a profile in `inflation`; 0 is for
-    all that no pair names."""
+    """Tables that depend on the cluster alone, built once for a cluster.
+
+    `names` is the row of a profile in `inflation`; row 0 is for profiles that no measured pair names.
+    """
 
     types: Array
     names: dict[str, int]
@@ -77,7 +120,7 @@ class Template:
 
 
 def template_of(cluster: Cluster) -> Template:
-    """The cluster's template, made when first asked for and kept with the cluster."""
+    """Return the cluster's template; it is built on first use and kept with the cluster."""
     cached: Template | None = cluster.__dict__.get("_template")
     if cached is not None:
         return cached
@@ -119,7 +162,7 @@ def template_of(cluster: Cluster) -> Template:
 
 
 def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, Array] | None]:
-    """Successors of each job, and (how many it has, how many jobs it waits for), None where nobody waits.
+    """Return the successors of each job, and (number of successors, number of predecessors) or None without edges.
 
     Edges from the jobs at the positions `done` are dropped. Raises InvalidJobError for an unknown dependency.
     """
@@ -146,8 +189,10 @@ def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, A
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
-    """Names of profiles in measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1],
-    empty where no pair was measured."""
+    """Return the profiles of measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1].
+
+    Both are empty if no pair was measured.
+    """
     pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
     if not pairs:
         return {}, _NO_INFLATION
@@ -162,8 +207,10 @@ def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
 
 
 class Shapes:
-    """Distinct job shapes (classes), their groups and phases. Profiles are told apart by identity: readers intern
-    them, and a profile given twice only costs memory."""
+    """Distinct job shapes (classes), their groups and phases.
+
+    Profiles are distinguished by identity: readers make equal profiles one object, and a second copy only costs memory.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.names = cluster, template_of(cluster).names
@@ -177,7 +224,7 @@ class Shapes:
         self.phased = False
 
     def class_of(self, job: Job) -> int:
-        """Index of the job's class. O(1) for a shape seen before."""
+        """Return the index of the job's class. O(1) for a shape seen before."""
         key = (id(job.profile), job.nodes, job.memory, job.wait, job.allowed)
         found = self.seen.get(key)
         if found is None:
@@ -206,14 +253,14 @@ class Shapes:
         return len(self.classes) - 1
 
     def allowed(self) -> Array:
-        """Which nodes each list of nodes names, 0 or 1 [lists, nodes]."""
+        """Return which nodes each list of nodes names, 0 or 1 [lists, nodes]."""
         names = [node.name for node in self.cluster.nodes] if self.places else ()
         rows = [[name in places for name in names] for places in self.places]
         return np.array(rows, np.int64).reshape(len(rows), len(self.cluster.nodes))
 
 
 def scratch_for(world: World) -> Scratch:
-    """Working space for one world."""
+    """Return the working space for one world."""
     groups = int(world.classes["group_count"].max(initial=1)) * int(world.count[layout.SPLIT])
     nodes = len(world.nodes)
     widest = int(world.classes["nodes"].max(initial=1))

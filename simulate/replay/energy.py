@@ -1,6 +1,7 @@
-"""What the machine did and drew over a replay: how many resources were in which state when, and the energy of it.
+"""States, power and energy of the machine over a replay.
 
-Rule: exact sums over the times between changes, from the first submission to the last end, over all resources.
+Rule: sums are exact between changes, from the first submission to the last end, over all resources. Resources with the
+same power are one kind. Jobs that do not compute draw idle power.
 """
 
 from __future__ import annotations
@@ -11,14 +12,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.batch.powered.tables import TO_IDLE
-from .drawing import drawing
-from .powers import Mixed, Powers
+from ..kernels.queue.power.tables import TO_IDLE
+from .machine import MixedPowers, Powers
+from .policies import Saving
+from .power_policies import EnergyBudget
 from .replay import Replayed
-from .saving import EnergyBudget
-from .spec import Saving
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerDraw:
+    """Power in watts, by kind of resource.
+
+    Args:
+        idle: power of the whole idle machine.
+        extra: [kinds], additional power of a resource while it computes.
+        counts: [jobs, kinds], resources that draw computing power; 0 for jobs that do not compute.
+        jobs_idle: [jobs], idle power of each job's resources.
+    """
+
+    idle: float
+    extra: Array
+    counts: Array
+    jobs_idle: Array
+
+
+def power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> PowerDraw:
+    """Return the power of the machine and its jobs. O(jobs x kinds + pieces x kinds + resources).
+
+    Args:
+        replayed: the replay.
+        powers: power of the resources.
+    """
+    kinds, each, counts = _counts(replayed, powers)
+    idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
+    jobs = replayed.workload
+    computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
+    return PowerDraw(float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle)
+
+
+def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
+    """Return the kinds, the number of resources of each, and the number that each job has of each."""
+    if isinstance(powers, Powers):
+        return [powers], np.array([replayed.machine]), replayed.workload.size[:, None]
+    kinds = list(dict.fromkeys(kind for _, kind in powers.runs))
+    upto = np.zeros((replayed.machine + 1, len(kinds)), np.int64)  # resources of each kind before each resource
+    which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [many for many, _ in powers.runs])
+    np.cumsum(which[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
+    counts = np.zeros((len(replayed.workload), len(kinds)), np.int64)
+    owner = np.repeat(np.arange(len(counts)), replayed.piece_count)
+    place = np.arange(len(owner)) + np.repeat(
+        replayed.piece0 - np.cumsum(replayed.piece_count) + replayed.piece_count, replayed.piece_count
+    )
+    mine = replayed.pieces[place]
+    np.add.at(counts, owner, upto[mine["last"].astype(np.int64) + 1] - upto[mine["first"]])
+    return kinds, upto[-1], counts
+
+
 STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 
@@ -27,10 +78,11 @@ class Track:
     """The machine over time; each row holds from its time to the next.
 
     Args:
-        time: seconds, ascending, each once; the last is the end.
-        counts: [rows, STATES], resources.
-        watts: of all resources; least_watts: what they would draw if no job computed.
-        joules: consumed from the beginning to this time.
+        time: seconds, strictly ascending; the last is the end.
+        counts: [rows, STATES], number of resources.
+        watts: power of all resources.
+        least_watts: their power if no job computed.
+        joules: energy consumed from the beginning to this time.
     """
 
     time: Array
@@ -40,16 +92,21 @@ class Track:
     joules: Array
 
     def between(self, begin: float, end: float) -> float:
-        """Joules consumed between two times."""
+        """Return the joules consumed between two times, seconds."""
         if not len(self.time):
             return 0.0
         low, high = np.interp((begin, end), self.time, self.joules)
         return float(high - low)
 
 
-def track(replayed: Replayed, powers: Powers | Mixed) -> Track:
-    """What the machine did and drew. O(changes log changes)."""
-    drawn = drawing(replayed, powers)
+def track(replayed: Replayed, powers: Powers | MixedPowers) -> Track:
+    """Return states, power and energy of the machine over time. O(changes log changes).
+
+    Args:
+        replayed: the replay.
+        powers: power of the resources.
+    """
+    drawn = power_draw(replayed, powers)
     times, deltas = _changes(replayed, drawn.counts)
     moments, where = np.unique(np.clip(times, *span(replayed)), return_inverse=True)
     sums = np.stack([np.bincount(where, column, len(moments)) for column in deltas.T], axis=1)
@@ -64,21 +121,26 @@ def track(replayed: Replayed, powers: Powers | Mixed) -> Track:
     return Track(moments, counts, watts, least, joules)
 
 
-def consumed(replayed: Replayed, powers: Powers | Mixed) -> float:
-    """Joules of all resources from the first submission to the last end, as in `track`. O(jobs + changes)."""
+def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
+    """Return the joules of all resources from the first submission to the last end, as `track`. O(jobs + changes).
+
+    Args:
+        replayed: the replay.
+        powers: power of the resources.
+    """
     begin, end = span(replayed)
-    drawn, ran = drawing(replayed, powers), ~replayed.rejected
+    drawn, ran = power_draw(replayed, powers), ~replayed.rejected
     lasted = (replayed.finish_time - replayed.start_time)[ran]
     switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
     return drawn.idle * (end - begin) + float(((drawn.counts @ drawn.extra)[ran] * lasted).sum()) + switched
 
 
 def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
-    """Joules that it took more, or less, that machines were switched."""
+    """Return the difference in joules that switching machines made."""
     off, on_w, ran, on = powers.off or 0.0, powers.on_w, ~replayed.rejected, replayed.changes["kind"] == TO_IDLE
     boots = replayed.booted[ran]
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
-    parts = (  # from each time on, by so many watts more
+    parts = (  # (times, change of power from then on)
         (begun, np.where(on, on_w - off, powers.off_w - powers.idle) * many),
         (done, np.where(on, powers.idle - on_w, off - powers.off_w) * many),
         (replayed.taken_time[ran], (on_w - off) * boots),
@@ -87,15 +149,20 @@ def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
     return sum(float((watts * np.maximum(end - times, 0.0)).sum()) for times, watts in parts)
 
 
-def jobs_joules(replayed: Replayed, powers: Powers | Mixed) -> Array:
-    """What the resources of each job drew while it ran, joules; nan where it was rejected."""
-    drawn = drawing(replayed, powers)
+def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
+    """Return the joules of each job's resources while it ran; nan for rejected jobs.
+
+    Args:
+        replayed: the replay.
+        powers: power of the resources.
+    """
+    drawn = power_draw(replayed, powers)
     found: Array = (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
     return found
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
-    """First submission and last end, seconds."""
+    """Return the first submission and the last end, seconds."""
     if not len(replayed.workload):
         return 0.0, 0.0
     begin = float(replayed.workload.submit_time[0])
@@ -103,15 +170,16 @@ def span(replayed: Replayed) -> tuple[float, float]:
 
 
 def switches(replayed: Replayed) -> int:
-    """How often a resource was switched on or off."""
+    """Return how often a resource was switched on or off."""
     return int(replayed.changes["size"].sum() + replayed.booted.sum())
 
 
 def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
-    """Times, and by how much each state's number changes then; last, those of resources which draw as computing ones.
+    """Return times, and the change of the number of resources in each state and, last, of computing ones of each kind.
 
     Args:
-        draw: these, of each job and each kind.
+        replayed: the replay.
+        draw: [jobs, kinds], resources that draw computing power.
     """
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
@@ -136,13 +204,13 @@ def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
-    """What became of a limit in its window.
+class LimitOutcome:
+    """The outcome of a power or energy limit.
 
     Args:
-        begin, end: of the window, seconds.
-        allowed, consumed: joules in it.
-        hopeless: idle machines alone take more than is allowed, and nothing switches them off: no job could start.
+        begin, end: window of the limit, seconds.
+        allowed, consumed: joules in the window.
+        hopeless: idle machines alone exceed the limit and are never switched off, so no job could start.
     """
 
     begin: float
@@ -152,8 +220,15 @@ class Limited:
     hopeless: bool
 
 
-def limited(replayed: Replayed, policy: object, powers: Powers | Mixed, found: Track) -> Limited | None:
-    """What became of the policy's limit; None where it has none, as on all machines whose resources differ."""
+def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, found: Track) -> LimitOutcome | None:
+    """Return the outcome of the policy's limit; None if it has none, or if resources differ in power.
+
+    Args:
+        replayed: the replay.
+        policy: the policy.
+        powers: power of the resources.
+        found: the machine over time.
+    """
     limit = policy.limit if isinstance(policy, Saving) else None
     window = limit.window(replayed.workload) if limit else None
     if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
@@ -162,8 +237,7 @@ def limited(replayed: Replayed, policy: object, powers: Powers | Mixed, found: T
     full = replayed.machine * powers.budget_computing
     idle = replayed.machine * powers.budget_idle * (end - begin)
     if isinstance(limit, EnergyBudget):
-        allowed, switched = limit.budget.of(full * (end - begin)), bool(policy.shutdown or policy.keeper)
+        allowed, switched = limit.budget.absolute(full * (end - begin)), bool(policy.shutdown or policy.keeper)
     else:
-        allowed, switched = limit.cap.of(full) * (end - begin), False
-    return Limited(begin, end, allowed, found.between(begin, end), allowed < idle and not switched)
-
+        allowed, switched = limit.cap.absolute(full) * (end - begin), False
+    return LimitOutcome(begin, end, allowed, found.between(begin, end), allowed < idle and not switched)

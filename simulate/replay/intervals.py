@@ -1,6 +1,6 @@
-"""Sets of resources as intervals: which are free, and which of them a job is given.
+"""Sets of resources as lists of intervals: the free resources, and their allocation to jobs.
 
-Rule: intervals ascend and do not touch; the lowest numbers are given out first, as compiled replays do it.
+Rule: intervals ascend and do not touch; the lowest numbers are allocated first, as in compiled replays.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from collections.abc import Iterable
 Interval = tuple[int, int]
 
 
-class Free:
-    """What is free of so many resources.
+class FreeResources:
+    """The free resources of a machine.
 
     Args:
-        machine: resources, all free at first.
+        machine: number of resources, all free at first.
     """
 
     def __init__(self, machine: int) -> None:
         self.intervals: list[Interval] = [(0, machine - 1)]
         self.count = machine
 
-    def take(self, size: int) -> tuple[Interval, ...]:
-        """The lowest `size`, of which there are enough. O(intervals taken), and a shift of those that stay."""
+    def allocate(self, size: int) -> tuple[Interval, ...]:
+        """Allocate the `size` lowest free resources; the caller checks that enough are free.
+
+        O(intervals allocated), and a shift of the remaining ones.
+        """
         free, left = self.intervals, size
         self.count -= size
         for place, (first, last) in enumerate(free):
@@ -38,10 +41,10 @@ class Free:
             else:
                 free[: place + 1] = [(first + left, last)]
             return taken
-        raise AssertionError("there are not as many")
+        raise AssertionError("not enough free resources")
 
-    def take_these(self, wanted: Iterable[Interval]) -> int | None:
-        """Take these intervals; the first resource of them that is not free, where there is one: it is not taken."""
+    def allocate_these(self, wanted: Iterable[Interval]) -> int | None:
+        """Allocate these intervals. Return the first resource that is not free, or None if all were free."""
         free = self.intervals
         for first, last in wanted:
             place = bisect_right(free, first, key=_first) - 1
@@ -50,14 +53,12 @@ class Free:
                 return first
             if high < last:
                 return high + 1
-            free[place : place + 1] = [
-                part for part in ((low, first - 1), (last + 1, high)) if part[0] <= part[1]
-            ]
+            free[place : place + 1] = [part for part in ((low, first - 1), (last + 1, high)) if part[0] <= part[1]]
             self.count -= last - first + 1
         return None
 
-    def give_back(self, taken: Iterable[Interval]) -> None:
-        """Free what was taken. O(log intervals) each, and a shift."""
+    def release(self, taken: Iterable[Interval]) -> None:
+        """Free these intervals. O(log intervals) each, and a shift."""
         free = self.intervals
         for first, last in taken:
             self.count += last - first + 1
@@ -71,8 +72,8 @@ class Free:
             free[place:end] = [(first, last)]
 
 
-def joined(intervals: Iterable[Interval]) -> list[Interval] | int:
-    """The same set, ascending, those that touch made one; a resource that is in two of them, where there is one."""
+def merge_intervals(intervals: Iterable[Interval]) -> list[Interval] | int:
+    """Sort intervals and merge adjacent ones. Return a resource that occurs in two of them if they overlap."""
     found: list[Interval] = []
     for first, last in sorted(intervals):
         if found and first <= found[-1][1]:

@@ -1,8 +1,8 @@
-"""What a replay amounts to, in the field's numbers.
+"""Summary metrics of a replay.
 
-Rule: jobs that were rejected count as such and in nothing else; means over no jobs are None. Times are seconds.
-Definitions: DESIGN of the field: waiting = start - submit, turnaround = finish - submit, slowdown = turnaround / run
-time, bounded slowdown = max(1, turnaround / max(run time, TAU_S)) (Feitelson and Rudolph 1998).
+Rule: rejected jobs count only as rejected; means over no jobs are None. Times are seconds.
+Definitions: waiting = start - submit, turnaround = finish - submit, slowdown = turnaround / run time, bounded slowdown
+= max(1, turnaround / max(run time, TAU_S)) (Feitelson and Rudolph 1998).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .contended import Contended
 from .energy import consumed, switches
-from .powers import Mixed, Powers
+from .machine import MixedPowers, Powers
 from .replay import Replayed
 
 Array = npt.NDArray[Any]
@@ -25,10 +25,11 @@ TAU_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One row of numbers.
+    """The metrics of one replay; times in seconds.
 
     Args:
         makespan: when the last job ends, on the trace's clock.
+        median_..., p95_..., p99_...: percentiles; linear interpolation between the two nearest jobs.
         utilisation: of the resources, from the first submission to the last end, [0, 1].
         consumed_joules: None where the power of a machine is not known.
         simulation_time: seconds in the engine alone.
@@ -41,12 +42,18 @@ class Summary:
     nb_jobs_rejected: int
     makespan: float | None
     mean_waiting_time: float | None
+    median_waiting_time: float | None
+    p95_waiting_time: float | None
+    p99_waiting_time: float | None
     max_waiting_time: float | None
     mean_turnaround_time: float | None
     max_turnaround_time: float | None
     mean_slowdown: float | None
     max_slowdown: float | None
     mean_bounded_slowdown: float | None
+    median_bounded_slowdown: float | None
+    p95_bounded_slowdown: float | None
+    p99_bounded_slowdown: float | None
     utilisation: float | None
     consumed_joules: float | None
     nb_machine_switches: int
@@ -55,17 +62,18 @@ class Summary:
 
 
 def failed(replayed: Replayed) -> Array:
-    """Which jobs ended by themselves, and returned something else than success, where the workload says so."""
+    """Return which jobs ended within their walltime but returned an error, if the workload has return codes."""
     jobs = replayed.workload
     wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
     return wrong & ~replayed.overran & ~replayed.rejected
 
 
-def summarise(replayed: Replayed, powers: Powers | Mixed | None = None) -> Summary:
-    """The numbers of one replay. O(jobs).
+def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) -> Summary:
+    """Return the metrics of a replay. O(jobs).
 
     Args:
-        powers: of the resources, where they are known.
+        replayed: the replay.
+        powers: power of the resources; None if not known.
     """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
@@ -83,12 +91,14 @@ def summarise(replayed: Replayed, powers: Powers | Mixed | None = None) -> Summa
         nb_jobs_rejected=len(jobs) - count,
         makespan=_largest(finish),
         mean_waiting_time=_mean(waiting),
+        **_percentiles("waiting_time", waiting),
         max_waiting_time=_largest(waiting),
         mean_turnaround_time=_mean(turnaround),
         max_turnaround_time=_largest(turnaround),
         mean_slowdown=_mean(slow),
         max_slowdown=_largest(slow),
         mean_bounded_slowdown=_mean(bounded),
+        **_percentiles("bounded_slowdown", bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
         consumed_joules=_joules(replayed, powers),
         nb_machine_switches=switches(replayed),
@@ -97,10 +107,17 @@ def summarise(replayed: Replayed, powers: Powers | Mixed | None = None) -> Summa
     )
 
 
-def _joules(replayed: Replayed, powers: Powers | Mixed | None) -> float | None:
+def _joules(replayed: Replayed, powers: Powers | MixedPowers | None) -> float | None:
     if isinstance(replayed, Contended):
         return replayed.joules
     return consumed(replayed, powers) if powers else None
+
+
+def _percentiles(name: str, values: Array) -> dict[str, float | None]:
+    """Return the percentiles 50, 95 and 99 of some jobs' numbers, None over no jobs. O(jobs)."""
+    keys = [f"{part}_{name}" for part in ("median", "p95", "p99")]
+    found = np.percentile(values, (50, 95, 99)).tolist() if len(values) else [None] * 3
+    return dict(zip(keys, found, strict=True))
 
 
 def _mean(values: Array) -> float | None:

@@ -1,6 +1,6 @@
-"""The tables of a replay in which jobs run as fast as their places and the network let them.
+"""State tables of replays in which the run time of a job depends on its placement and on the network.
 
-Rule: policies are those of the other replays, and know as little of it.
+Rule: policies are the same as in other replays and see nothing of the network.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
-from ..kernels.batch.network import tables
-from ..network import Link, Network
-from ..workload import Workload
-from .spec import Policy
+from ..kernels.queue.network import tables
+from ..model.network import Link, Network
+from ..model.workload import Workload
+from .policies import Policy
 
 Array = npt.NDArray[Any]
-#: Bytes/s below which what is sent might never arrive.
+#: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6
 
 
 def network_tables(workload: Workload, network: Network, rows: int | None = None) -> dict[str, Array]:
-    """What a kernel needs beside the tables of its policy. O(jobs + places^2 x route).
+    """Return the network tables that a kernel needs in addition to those of its policy. O(jobs + places^2 x route).
 
     Args:
-        rows: of the table of jobs, if it has more than these.
+        workload: the jobs, with programs.
+        network: the network.
+        rows: rows of the table of jobs, if more than there are jobs.
     """
     programs, links, ways = workload.programs, network.links, network.ways
     assert programs is not None
@@ -71,7 +73,7 @@ def _links(network: Network) -> Array:
 
 
 def _phases(workload: Workload, network: Network) -> Array:
-    """With the places of storages."""
+    """Return the phases of all programs, with storages replaced by their places in the network."""
     assert workload.programs is not None
     found = workload.programs.phases.copy()
     places = np.array([network.storage(name) for name in workload.programs.storages] or [0], np.int64)
@@ -82,36 +84,51 @@ def _phases(workload: Workload, network: Network) -> Array:
 
 
 def _most_uses(jobs: int, hosts: int, links: int, reach: int) -> int:
-    """Links that all jobs at once may use. A job of q hosts has q + 2 places at most, and `reach` links between two:
-    the most for each host is with q = 1, or where it comes to use all links."""
+    """Return an upper bound on the links that all jobs use at once.
+
+    A job of q hosts has at most q + 2 places, with at most `reach` links between two of them. Links per host are
+    highest for q = 1, or for the q at which the job uses all links.
+
+    Args:
+        jobs: number of jobs.
+        hosts: number of hosts.
+        links: number of links.
+        reach: links of the longest route.
+    """
     each = min(links, max(9 * reach, math.ceil(3 * math.sqrt(links * reach))))
     return min(hosts * each, jobs * links) + 1
 
 
 def takes_networks(policy: object) -> bool:
-    """Whether a policy takes jobs whose run times depend on where they run."""
+    """Return whether a policy supports jobs whose run times depend on where they run."""
     return isinstance(policy, Policy)
 
 
 def network_for(
     workload: Workload, machine: int, policy: object, network: Callable[[], Network] | None
 ) -> Network | None:
-    """What joins the machine's resources, where it matters for these jobs.
+    """Return the network for these jobs; None if their run times do not depend on it.
+
+    Args:
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy.
+        network: makes the network; None if not known.
 
     Raises:
-        ConfigError: it does, but nothing is known of it, it cannot be simulated, or the policy can do nothing with it.
+        ConfigError: the jobs need a network that is not known, cannot be simulated, or is not supported by the policy.
     """
     if workload.programs is None:
         return None
     if not takes_networks(policy):
-        what = "this policy takes jobs whose run times are known, and here they depend on where jobs run"
-        raise ConfigError("policy", "", what, "easy, strict, conservative, with parts or without")
+        what = "this policy needs known run times, and here they depend on where jobs run"
+        raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts")
     if network is None:
-        raise ConfigError(workload.name, "", "it is not known what joins the machine's resources", "--cluster")
+        raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
     found = network()
     if len(found.speeds) != machine:
-        what = f"{len(found.speeds):,} hosts are joined, and the machine has {machine:,} resources"
-        raise ConfigError(workload.name, "", what, "a resource for each host: --resource node")
+        what = f"the network joins {len(found.speeds):,} hosts, and the machine has {machine:,} resources"
+        raise ConfigError(workload.name, "", what, "one resource per host: --resource node")
     for kind, rates in (("link", found.links), ("port", found.places)):
         for each in rates:
             rate = each.bandwidth if isinstance(each, Link) else each.port

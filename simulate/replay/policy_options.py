@@ -1,12 +1,13 @@
-"""Options of policies: what each may be, and how it is written.
+"""Options of policies: their allowed values, parsing and printing.
 
-Rule: an option is a field of a frozen dataclass; its metadata are all that reading, listing and writing need.
+Rule: an option is a field of a frozen dataclass; its metadata is all that parsing, listing and printing need.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -15,13 +16,13 @@ from ..errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So many watts or joules, or a share of all there could be."""
+    """An absolute amount in watts or joules, or a share of the maximum."""
 
     value: float
     share: bool = False
 
-    def of(self, whole: float) -> float:
-        """The amount itself."""
+    def absolute(self, whole: float) -> float:
+        """Return the amount in the unit of `whole`, the maximum."""
         return self.value * whole if self.share else self.value
 
     def __str__(self) -> str:
@@ -29,40 +30,63 @@ class Amount:
 
 
 def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
-    """A field that is one of these words."""
+    """Return a field whose value is one of a set of words.
+
+    Args:
+        default: the default word.
+        allowed: word -> description.
+        help: description of the option.
+    """
     metadata = {"words": allowed, "allowed": ", ".join(allowed), "help": help, "read": _one_of(allowed)}
     return field(default=default, metadata=metadata)
 
 
 def number(default: float, least: float, most: float, help: str) -> Any:
-    """A field that is a number between these."""
+    """Return a numeric field.
+
+    Args:
+        default: the default value.
+        least: lower limit, inclusive; may be infinite.
+        most: upper limit, inclusive; may be infinite.
+        help: description of the option, with its unit.
+    """
     allowed = f"{least:g} to {most:g}" if math.isfinite(most) else f"{least:g} or more"
     metadata = {"allowed": allowed if math.isfinite(least) else "a number", "help": help, "read": _between(least, most)}
     return field(default=default, metadata=metadata)
 
 
 def amount(help: str) -> Any:
-    """A field that is a number, or a share."""
+    """Return a field that is a number or a percentage; the default is 100%."""
     metadata = {"allowed": "a number or a percentage, 0 or more", "help": help, "read": _amount}
     return field(default=Amount(1.0, share=True), metadata=metadata)
 
 
-def read(kind: type[Any], name: str, text: str) -> Any:
-    """A policy, or a part of one, with options like `order=sjf,t_idle=60`. Raises ConfigError."""
+def parse_options(kind: type[Any], name: str, text: str) -> Any:
+    """Create a policy, or a part of one, from its options.
+
+    Args:
+        kind: the dataclass to create.
+        name: its name in errors.
+        text: options such as `order=sjf,t_idle=60`.
+
+    Raises:
+        ConfigError: an option is unknown, given twice, or has an invalid value.
+    """
     known = {each.name: each for each in fields(kind)}
     chosen: dict[str, Any] = {}
     for word in filter(None, text.split(",")):
         key, equals, value = word.partition("=")
         if key not in known or not equals:
-            raise ConfigError("policy", name, f"{word!r}", ", ".join(f"{key}=..." for key in known))
+            allowed = ", ".join(f"{key}=..." for key in known) or "no options"
+            raise ConfigError("policy", name, f"{word!r}{_nearest(key, known, '=...')}", allowed)
         if key in chosen:
             raise ConfigError("policy", f"{name}:{key}", "given twice", "once")
         chosen[key] = _value(f"{name}:{key}", value, known[key])
     return kind(**chosen)
 
 
-def written(part: Any) -> str:
-    """Its options that are not as by default, as they are read."""
+def format_options(part: Any) -> str:
+    """Return the text of all options that differ from their defaults."""
     values = [(each.name, getattr(part, each.name), each.default) for each in fields(part)]
     return ",".join(f"{name}={_text(value)}" for name, value, default in values if value != default)
 
@@ -70,8 +94,14 @@ def written(part: Any) -> str:
 def _value(where: str, text: str, wanted: Field[Any]) -> Any:
     found = wanted.metadata["read"](text)
     if found is None:
-        raise ConfigError("policy", where, f"{text!r}", wanted.metadata["allowed"])
+        near = _nearest(text, wanted.metadata.get("words", ()))
+        raise ConfigError("policy", where, f"{text!r}{near}", wanted.metadata["allowed"])
     return found
+
+
+def _nearest(word: str, known: Iterable[str], tail: str = "") -> str:
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}{tail}?" if near and near[0] != word else ""
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""The tables of a replay on machines that can be off, and what is read from them when it is done.
+"""State tables of replays on machines that can be switched off, or under a limit of power or energy.
 
-Rule: the rows behind the jobs' are all that ever happened to a machine beside its jobs.
+Rule: in the table of jobs, the rows after the jobs record every switch of machines.
 """
 
 from __future__ import annotations
@@ -12,51 +12,60 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
-from ..kernels.batch import tables
-from ..kernels.batch.network.tables import NetworkedPowered
-from ..kernels.batch.powered import tables as powered
-from ..kernels.batch.powered.tables import Clock, Count, Powered
-from ..network import Network
-from ..workload import Workload
-from .dependents import held
-from .endless import refuse_endless
-from .networked import network_tables
-from .orders import ranks, told_later
-from .powers import Mixed, Powers
-from .saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-from .spec import Saving
-from .worlds import all_of
+from ..kernels.queue import tables
+from ..kernels.queue.network.tables import NetworkedPowered
+from ..kernels.queue.power import tables as powered
+from ..kernels.queue.power.tables import Clock, Count, Powered
+from ..model.network import Network
+from ..model.workload import Workload
+from .machine import MixedPowers, Powers
+from .network_tables import network_tables
+from .policies import Saving, dynamic_order, ranks
+from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+from .queue_tables import all_free, check_walltimes, dependency_tables
 
 Array = npt.NDArray[Any]
-PoweredWorld = Powered | NetworkedPowered
-#: Rows for changes of machines at first, beside one for each job.
+PowerTables = Powered | NetworkedPowered
+#: Initial rows for changes of machines, in addition to one per job.
 FEW = 64
-#: Periods and stages of a replay; these take minutes.
+#: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
-#: A change of machines: to what, when it began, how many.
+#: A change of machines: the new state, when it began and ended, and the number of machines.
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
 
 
-def powered_world(
-    workload: Workload, machine: int, policy: Saving, powers: Powers | Mixed | None, seed: int,
+def power_tables_for(
+    workload: Workload, machine: int, policy: Saving, powers: Powers | MixedPowers | None, seed: int,
     network: Network | None = None,
-) -> PoweredWorld:  # fmt: skip
-    """Raises ConfigError: the machine cannot do what the policy wants of it, or a job has no walltime to plan with."""
-    refuse_endless(workload, policy)
-    refuse_countless(workload, policy)
-    powers = known_powers(policy, powers)
+) -> PowerTables:  # fmt: skip
+    """Return the initial tables of a policy with energy-saving parts.
+
+    Args:
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy.
+        powers: power of the resources; None if not known.
+        seed: seed of a random order.
+        network: the network between the resources; None if run times do not depend on it.
+
+    Raises:
+        ConfigError: the machine's power does not support the policy, or the policy needs a walltime that a job lacks.
+    """
+    check_walltimes(workload, policy)
+    check_decision_count(workload, policy)
+    powers = require_powers(policy, powers)
     size, words = len(workload), -(-machine // 64)
     levels, most = tables.tree_levels(max(size, 1)), machine + 4
-    sorts = told_later(workload, policy.base.order)
+    sorts = dynamic_order(workload, policy.base.order)
     rows = 2 * size + FEW
-    kind: type[PoweredWorld] = Powered if network is None else NetworkedPowered
+    kind: type[PowerTables] = Powered if network is None else NetworkedPowered
     world = kind(
         {
             **({} if network is None else network_tables(workload, network, rows)),
             "jobs": np.zeros(rows, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
-            **held(workload),
+            **dependency_tables(workload),
         },
         {
             "ranked": (size,),
@@ -81,9 +90,9 @@ def powered_world(
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
     jobs["rank"] = ranks(workload, policy.base.order, seed)
     world.ranked[jobs["rank"]] = np.arange(size)
-    world.least["size"], world.least["wall"] = tables.NOBODY, math.inf
+    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
     world.areas[:] = math.inf
-    world.free[:] = all_of(machine)
+    world.free[:] = all_free(machine)
     world.clock[[tables.BEGAN, Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
     count = world.count
     count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
@@ -99,39 +108,43 @@ def powered_world(
     return world
 
 
-def refuse_countless(workload: Workload, policy: Saving) -> None:
-    """Raises ConfigError: the policy is to act more often than can be waited for. O(jobs)."""
+def check_decision_count(workload: Workload, policy: Saving) -> None:
+    """Check that the periods and stages of a policy are not too many to simulate. O(jobs).
+
+    Raises:
+        ConfigError: there would be more than MOST_OFTEN.
+    """
     if not len(workload):
         return
     if policy.keeper:
         longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
         lasts = float(workload.submit_time[-1] - workload.submit_time[0] + longest)
-        _refuse_countless(workload, "period", policy.keeper.period, lasts)
+        _check_interval(workload, "period", policy.keeper.period, lasts)
     if isinstance(policy.limit, EnergyBudget) and (window := policy.limit.window(workload)):
-        _refuse_countless(workload, "stage", policy.limit.stage, window[1] - window[0])
+        _check_interval(workload, "stage", policy.limit.stage, window[1] - window[0])
 
 
-def _refuse_countless(workload: Workload, key: str, every: float, lasts: float) -> None:
+def _check_interval(workload: Workload, key: str, every: float, lasts: float) -> None:
     if lasts > every * MOST_OFTEN:
         problem = f"{every:g} seconds, and {workload.name} lasts {lasts:.3g}"
         raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
 
 
-def known_powers(policy: Saving, powers: Powers | Mixed | None) -> Powers:
-    """What resources draw. Raises ConfigError: not all of it is known that the policy needs."""
+def require_powers(policy: Saving, powers: Powers | MixedPowers | None) -> Powers:
+    """Return the power of each resource. Raises ConfigError if it lacks what the policy needs."""
     if powers is None:
-        known = "a cluster file that says it, or --procs"
-        raise ConfigError("policy", "", "what this machine draws is not known", known)
-    if isinstance(powers, Mixed):
-        problem = "what resources of this machine draw differs, and here they have to be alike"
-        raise ConfigError("policy", "", problem, "a policy to which nothing is added with +, or nodes of one power")
+        known = "a cluster file with power, or --procs"
+        raise ConfigError("policy", "", "the power of this machine is not known", known)
+    if isinstance(powers, MixedPowers):
+        problem = "the resources of this machine differ in power, and this policy needs equal ones"
+        raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
     if (policy.shutdown or policy.keeper) and powers.off is None:
-        problem = "it is not known what resources of this machine draw when they are off, and how they get there"
+        problem = "the power of this machine when it is off or being switched is not known"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
     return powers
 
 
-def _set_powers(world: PoweredWorld, policy: Saving, powers: Powers) -> None:
+def _set_powers(world: PowerTables, policy: Saving, powers: Powers) -> None:
     clock = world.clock
     clock[Clock.WATTS_IDLE], clock[Clock.WATTS_COMPUTING] = powers.idle, powers.computing
     clock[Clock.WATTS_ON], clock[Clock.WATTS_ENDING] = powers.on_w, powers.off_w
@@ -143,7 +156,7 @@ def _set_powers(world: PoweredWorld, policy: Saving, powers: Powers) -> None:
     clock[Clock.EXTRA] = powers.budget_computing - powers.budget_idle
 
 
-def _set_limit(world: PoweredWorld, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
+def _set_limit(world: PowerTables, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
     window = limit.window(workload) if limit else None
     if limit is None or window is None:
         return
@@ -151,17 +164,17 @@ def _set_limit(world: PoweredWorld, workload: Workload, limit: PowerCap | Energy
     begin, end = clock[Clock.BEGIN], clock[Clock.END] = window
     full = machine * powers.budget_computing
     if isinstance(limit, PowerCap):
-        above, extra = limit.cap.of(full) - float(clock[Clock.BASE]), float(clock[Clock.EXTRA])
+        above, extra = limit.cap.absolute(full) - float(clock[Clock.BASE]), float(clock[Clock.EXTRA])
         count[Count.LIMIT] = powered.CAP
         count[Count.ALLOWED] = machine if above >= extra * machine else max(0, math.floor(above / extra))
         return
-    budget = limit.budget.of(full * (end - begin))
+    budget = limit.budget.absolute(full * (end - begin))
     clock[Clock.RATE], clock[Clock.TIE] = budget / (end - begin), powered.TIE * budget
     clock[Clock.STAGE_S] = limit.stage
     count[Count.LIMIT] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
 
 
-def _set_keeper(world: PoweredWorld, policy: Saving) -> None:
+def _set_keeper(world: PowerTables, policy: Saving) -> None:
     keeper, count, clock = policy.keeper, world.count, world.clock
     if keeper is None:
         return
@@ -175,8 +188,8 @@ def _set_keeper(world: PoweredWorld, policy: Saving) -> None:
         count[Count.DOUBLES], clock[Clock.BOUND] = keeper.growth == "double", keeper.v_ub
 
 
-def changes(world: PoweredWorld) -> Array:
-    """Every change of machines, in the order in which they began."""
+def changes(world: PowerTables) -> Array:
+    """Return every change of machines, in the order of their begin."""
     rows = world.jobs[world.count[Count.TOTAL] : world.count[Count.ROWS]]
     rows = rows[np.isin(rows["state"], (powered.TO_OFF, powered.TO_KEPT, powered.TO_IDLE))]
     found = np.empty(len(rows), CHANGE)
@@ -185,8 +198,8 @@ def changes(world: PoweredWorld) -> Array:
     return found
 
 
-def boots(world: PoweredWorld) -> Array:
-    """How many resources had to boot for each job."""
+def boots(world: PowerTables) -> Array:
+    """Return the number of resources that had to boot for each job."""
     jobs = world.jobs[: world.count[Count.TOTAL]]
     pieces = world.pieces[: world.count[tables.PIECES]]
     sums = np.concatenate([[0], np.cumsum(pieces["last"].astype(np.int64) - pieces["first"] + 1)])
@@ -195,7 +208,13 @@ def boots(world: PoweredWorld) -> Array:
 
 
 def in_order(pieces: Array, piece0: Array, counts: Array) -> tuple[Array, Array, Array]:
-    """The jobs' pieces alone, each job's in order, neighbours joined. O(pieces log pieces)."""
+    """Return the jobs' pieces, sorted and merged for each job. O(pieces log pieces).
+
+    Args:
+        pieces: first and last resource of all intervals.
+        piece0: first interval of each job.
+        counts: number of intervals of each job.
+    """
     owner = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
     mine = pieces[np.repeat(piece0, counts) + within]

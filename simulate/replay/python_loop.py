@@ -1,12 +1,12 @@
-"""A workload replayed under a policy of a user's own, which is asked at each instant.
+"""Replay a workload under a queue policy written in Python, which is called at each instant.
 
-Rule: the instants are those of `replay`: all ends, then all submissions, then one call; a job of no length ends where
-it starts, and another call follows. Where deciding takes time, what a call at t decided after d seconds is carried out
-at t + d, after the ends and submissions of that instant; what ends and is submitted in between happens, and is told at
-the next call, which is then made at once: a policy is never called while it decides. A call that decides in no time,
-or in less than the clock can tell from none, has its decisions carried out at t.
-Source: thesis of Poquet (2017), 4.2, the decisions applied as the procedure ends.
-Cost: of a call, what has changed since the last, however many wait or run.
+Rule: the instants are those of `replay`: all ends, then all submissions, then one call. A job of zero run time ends at
+the instant at which it starts, and another call follows.
+If deciding takes time, the decisions of a call at t that took d seconds are applied at t + d, after the ends and
+submissions of that instant. Ends and submissions in between are shown at the next call, which then follows at once: a
+policy is never called while it decides. If d is zero, or too small to change the clock, decisions are applied at t.
+Source: thesis of Poquet (2017), 4.2, decisions applied at the end of the procedure.
+Complexity: a call costs O(changes since the last call), independent of the number of waiting and running jobs.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PolicyError
-from ..kernels.batch.tables import PIECE
-from ..workload import Workload
-from . import pace
-from .custom import Job, OwnPolicy, Reject, Running, Snapshot, Start, View, Wake, columns_of
-from .dependents import Held, stranded
-from .intervals import Free, Interval, joined
+from ..kernels.queue.tables import PIECE
+from ..model.workload import Workload
+from . import slices
+from .intervals import FreeResources, Interval, merge_intervals
 from .machine import Machine
+from .queue_tables import DependencyTracker, stranded
+from .user_policy import Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake, queue_columns
 
 Array = npt.NDArray[Any]
-#: Places of jobs that have left the queue which are no trouble.
+#: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of the jobs; the columns are as in `Replayed`."""
+class LoopResult:
+    """The result of the loop; columns as in `Replayed`."""
 
     submit_time: Array
     start_time: Array
@@ -53,63 +53,68 @@ class Outcome:
     instants: int
 
 
-def ask(
-    workload: Workload, machine: Machine, policy: OwnPolicy, *, decision_time: float | None, clock: Callable[[], float],
-    progress: Callable[[float], None],
-) -> Outcome:  # fmt: skip
-    """Replay. O(jobs x log running) and what the policy takes.
+def replay_with_python_policy(
+    workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
+    clock: Callable[[], float], progress: Callable[[float], None],
+) -> LoopResult:  # fmt: skip
+    """Replay a workload under a Python policy. O(jobs x log running), plus the time of the policy.
 
     Args:
-        decision_time: seconds that each call takes in the simulation, 0 or more; None: as many as it took by `clock`.
+        workload: the jobs.
+        machine: the machine.
+        policy: the policy to call.
+        decision_time: simulated seconds that each call takes, 0 or more; None: its duration by `clock`.
+        clock: returns seconds.
+        progress: called now and then with the simulated time.
 
     Raises:
-        PolicyError: the policy raised an exception, decided what cannot be carried out, or left jobs waiting for ever.
+        PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
-    world, instants, effect, decided = _World(workload, machine, policy), 0, math.inf, list[Any]()
-    size = look = pace.FIRST
-    looked = clock()
-    while (now := min(world.next_time(), effect)) < math.inf:
-        if instants == look:
-            size, looked = pace.next_slice(size, clock() - looked), clock()
-            look += size
+    loop, instants, apply_at, decisions = _Loop(workload, machine, policy), 0, math.inf, list[Any]()
+    size = slice_end = slices.FIRST
+    slice_began = clock()
+    while (now := min(loop.next_time(), apply_at)) < math.inf:
+        if instants == slice_end:
+            size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
+            slice_end += size
             progress(now)
-        world.go_to(now)
+        loop.advance_to(now)
         instants += 1
-        if effect < math.inf:
-            if now < effect:
+        if apply_at < math.inf:
+            if now < apply_at:
                 continue
-            world.carry_out(decided, now)
-            effect = math.inf
-            if not world.news():
+            loop.apply(decisions, now)
+            apply_at = math.inf
+            if not loop.has_changed():
                 continue
         began = clock()
-        decided = world.call()
+        decisions = loop.call_policy()
         spent = clock() - began if decision_time is None else decision_time
         if now + spent > now:
-            effect = now + spent
+            apply_at = now + spent
         else:
-            world.carry_out(decided, now)
-    return world.outcome(instants)
+            loop.apply(decisions, now)
+    return loop.result(instants)
 
 
-class _World:
-    """What goes on; the snapshot shows what a scheduler knows of it."""
+class _Loop:
+    """The state of the replay; its snapshot shows the policy what a scheduler can know."""
 
-    def __init__(self, workload: Workload, machine: Machine, policy: OwnPolicy) -> None:
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
         count = len(workload)
-        self.name, self.decide, self.processors = name_of(policy), policy.decide, machine.processors
+        self.name, self.decide, self.processors = policy_name(policy), policy.decide, machine.processors
         self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         ids = workload.more.get("name", workload.id).tolist()
         self.columns = ids, workload.size.tolist(), workload.walltime.tolist(), users
         self.submit: list[float] = [*workload.submit_time.tolist(), math.inf]
-        self.submitted, self.held = workload.submit_time.copy(), Held(workload)
-        self.next, self.count, self.now, self.asked = 0, count, -math.inf, -math.inf
+        self.submitted, self.dependencies = workload.submit_time.copy(), DependencyTracker(workload)
+        self.next, self.count, self.now, self.called_at = 0, count, -math.inf, -math.inf
         self.start, self.finish = [math.nan] * count, [math.nan] * count
         self.rejected = [False] * count
         self.given: list[tuple[Interval, ...]] = [()] * count
         self.order: list[int] = []
-        self.free = Free(machine.processors)
+        self.free = FreeResources(machine.processors)
         self.waiting: dict[int, Job] = {}
         self.gone = 0
         self.ending: list[tuple[float, int, Running]] = []
@@ -117,13 +122,13 @@ class _World:
         self.running: list[Running] = []
         self.wakes: list[float] = []
         self.woken = False
-        table = partial(columns_of, self.waiting, workload.size, workload.walltime, self.submitted)
+        table = partial(queue_columns, self.waiting, workload.size, workload.walltime, self.submitted)
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, table
         )
 
     def next_time(self) -> float:
-        """When something happens; inf = never again. Once no job is left, nobody is called any more."""
+        """Return the time of the next event; inf if none is left. Wake-ups without remaining jobs are ignored."""
         time = self.submit[self.next]
         if self.ending and self.ending[0][0] < time:
             time = self.ending[0][0]
@@ -131,29 +136,29 @@ class _World:
             time = self.wakes[0]
         return time
 
-    def left(self) -> bool:
-        """Whether a job waits, runs or is to come."""
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to be submitted."""
         return bool(self.waiting or self.ending or self.next < self.count)
 
-    def go_to(self, now: float) -> None:
-        """All ends of this instant, then all submissions."""
+    def advance_to(self, now: float) -> None:
+        """Process all ends of this instant, then all submissions."""
         ending, untils, running = self.ending, self.untils, self.running
         while ending and ending[0][0] == now:
             ended = heappop(ending)[2]
-            self.free.give_back(ended.resources)
+            self.free.release(ended.resources)
             place = bisect_left(untils, ended.until)
             while running[place] is not ended:
                 place += 1
             del untils[place], running[place]
             self.snapshot.ended.append(ended)
-            self.held.ended(ended.job.number, self.next)
-        for number in self.held.released():
+            self.dependencies.job_ended(ended.job.number, self.next)
+        for number in self.dependencies.pop_released():
             self.submitted[number] = now
             self._submit(number, now)
         while self.submit[self.next] == now and self.next < self.count:
             number = self.next
             self.next += 1
-            if not self.held.waits(number):
+            if not self.dependencies.is_blocked(number):
                 self._submit(number, now)
         while self.wakes and self.wakes[0] == now:
             heappop(self.wakes)
@@ -169,14 +174,14 @@ class _World:
         self.waiting[number] = job
         self.snapshot.submitted.append(job)
 
-    def news(self) -> bool:
-        """Whether there is something to tell that was not told at the last call."""
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.left()))
+    def has_changed(self) -> bool:
+        """Return whether something happened since the last call that the policy must see."""
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
 
-    def call(self) -> list[Any]:
-        """What the policy decides now."""
+    def call_policy(self) -> list[Any]:
+        """Call the policy and return its decisions. Raises PolicyError."""
         snapshot = self.snapshot
-        snapshot.free, self.asked, self.woken = self.free.count, self.now, False
+        snapshot.free, self.called_at, self.woken = self.free.count, self.now, False
         try:
             decided = self.decide(snapshot)
             found = [] if decided is None else list(decided)
@@ -185,29 +190,29 @@ class _World:
         snapshot.submitted, snapshot.ended = [], []
         return found
 
-    def carry_out(self, decisions: Iterable[Any], now: float) -> None:
-        """Do, at this time, what was decided at the last call. Raises PolicyError."""
+    def apply(self, decisions: Iterable[Any], now: float) -> None:
+        """Apply the decisions of the last call at this time. Raises PolicyError."""
         for decision in decisions:
             if isinstance(decision, Start):
-                self._start(self._job(decision.job), decision.resources, now)
+                self._start(self._waiting_job(decision.job), decision.resources, now)
             elif isinstance(decision, Wake):
-                self._wake(decision.time, now)
+                self._schedule_wake(decision.time, now)
             elif isinstance(decision, Reject):
-                job = self._job(decision.job)
+                job = self._waiting_job(decision.job)
                 self.rejected[job.number] = True
-                self._leave(job)
+                self._remove_from_queue(job)
             else:
-                raise self._wrong("", f"it decided {decision!r:.60}", "Start, Reject, Wake")
+                raise self._error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake")
 
     def _start(self, job: Job, resources: Iterable[Interval] | None, now: float) -> None:
         number, size = job.number, job.size
         if resources is not None:
-            given = self._these(job, resources)
+            given = self._allocate_requested(job, resources)
         elif size <= self.free.count:
-            given = self.free.take(size)
+            given = self.free.allocate(size)
         else:
-            raise self._wrong(job, f"it asks for {size:,} resources, and {self.free.count:,} are free")
-        self._leave(job)
+            raise self._error(job, f"it asks for {size:,} resources, and {self.free.count:,} are free")
+        self._remove_from_queue(job)
         until, finish = now + job.walltime, now + self.run[number]
         running = Running(job, now, until, given)
         self.start[number], self.finish[number], self.given[number] = now, finish, given
@@ -217,8 +222,8 @@ class _World:
         self.untils.insert(place, until)
         self.running.insert(place, running)
 
-    def _leave(self, job: Job) -> None:
-        """It waits no more. A dictionary keeps the places of those that have left: all are laid anew at times."""
+    def _remove_from_queue(self, job: Job) -> None:
+        """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""
         del self.waiting[job.number]
         self.gone += 1
         if self.gone > len(self.waiting) + FEW:
@@ -227,71 +232,71 @@ class _World:
             self.waiting.update(kept)
             self.gone = 0
 
-    def _these(self, job: Job, resources: Any) -> tuple[Interval, ...]:
-        """The resources that the policy gives a job, taken."""
-        allowed = f"pairs of first and last, of {job.size:,} in all, from 0 to {self.processors - 1:,}"
+    def _allocate_requested(self, job: Job, resources: Any) -> tuple[Interval, ...]:
+        """Allocate the resources that the policy chose for a job. Raises PolicyError."""
+        allowed = f"pairs of first and last, {job.size:,} resources in all, from 0 to {self.processors - 1:,}"
         try:
             wanted = [(index(first), index(last)) for first, last in resources]
         except Exception:
-            raise self._wrong(job, f"its resources are {resources!r:.60}", allowed) from None
+            raise self._error(job, f"its resources are {resources!r:.60}", allowed) from None
         for first, last in wanted:
             if not 0 <= first <= last < self.processors:
-                raise self._wrong(job, f"its resources are said to be {first} to {last}", allowed)
-        if isinstance(found := joined(wanted), int):
-            raise self._wrong(job, f"resource {found} is there twice", allowed)
-        many = sum(last - first + 1 for first, last in found)
-        if many != job.size:
-            raise self._wrong(job, f"it is given {many:,} resources", f"{job.size:,}, as it asks for")
-        taken = self.free.take_these(found)
-        if taken is not None:
-            raise self._wrong(job, f"resource {taken} is not free")
+                raise self._error(job, f"invalid resources {first} to {last}", allowed)
+        if isinstance(found := merge_intervals(wanted), int):
+            raise self._error(job, f"resource {found} is given twice", allowed)
+        count = sum(last - first + 1 for first, last in found)
+        if count != job.size:
+            raise self._error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
+        busy = self.free.allocate_these(found)
+        if busy is not None:
+            raise self._error(job, f"resource {busy} is not free")
         return tuple(found)
 
-    def _wake(self, time: Any, now: float) -> None:
-        if not isinstance(time, Real) or not self.asked < float(time) < math.inf:
-            raise self._wrong("", f"it wants to be called at {time!r:.60}", f"a time later than {self.asked} s")
+    def _schedule_wake(self, time: Any, now: float) -> None:
+        if not isinstance(time, Real) or not self.called_at < float(time) < math.inf:
+            raise self._error("", f"invalid Wake({time!r:.60})", f"a time later than now, {self.called_at} s")
         if time <= now:
             self.woken = True
         else:
             heappush(self.wakes, float(time))
 
-    def _job(self, job: Any) -> Job:
-        """The same job, which waits. Raises PolicyError."""
+    def _waiting_job(self, job: Any) -> Job:
+        """Return the job if it waits. Raises PolicyError otherwise."""
         if not isinstance(job, Job):
-            raise self._wrong("", f"it decided about {job!r:.60}", "a job of `waiting`")
+            raise self._error("", f"a decision is about {job!r:.60}", "a job of `waiting`")
         if self.waiting.get(job.number) is job:
             return job
         number = job.number
         if not isinstance(number, int) or not 0 <= number < self.count or number in self.waiting:
-            why = "there is no such job; it is not one that was shown"
-        elif number >= self.next or self.held.waits(number):
+            why = "no such job was shown"
+        elif number >= self.next or self.dependencies.is_blocked(number):
             why = "it is not submitted yet"
         elif self.rejected[number]:
             why = "it was rejected"
         else:
-            why = "it runs already" if any(ran.job.number == number for ran in self.running) else "it has ended"
-        raise self._wrong(job, why, "a job of `waiting`")
+            why = "it is already running" if any(ran.job.number == number for ran in self.running) else "it has ended"
+        raise self._error(job, why, "a job of `waiting`")
 
-    def _wrong(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
-        whose = f"job {job.id}, " if isinstance(job, Job) else ""
-        return PolicyError(self.name, f"{whose}at {self.now} s", problem, allowed)
+    def _error(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
+        subject = f"job {job.id}, " if isinstance(job, Job) else ""
+        return PolicyError(self.name, f"{subject}at {self.now} s", problem, allowed)
 
-    def outcome(self, instants: int) -> Outcome:
-        """What became of the jobs. Raises PolicyError: some of them wait for ever."""
+    def result(self, instants: int) -> LoopResult:
+        """Return the result. Raises PolicyError if jobs still wait."""
         if self.waiting:
             first = next(iter(self.waiting.values()))
-            others = f" as {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
-            raise self._wrong(first, f"it waits for ever{others}: nothing runs, and no more jobs are submitted")
+            others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
+            raise self._error(first, f"it waits forever{others}: nothing runs, and no more jobs are submitted")
         counts = np.array([len(given) for given in self.given], np.int64)
         begins = np.zeros(len(counts), np.int64)
         begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]
         pieces = [interval for number in self.order for interval in self.given[number]]
-        left = stranded(np.array(self.held.unmet, np.int64), self.count)
+        left = stranded(np.array(self.dependencies.unmet, np.int64), self.count)
         rejected = np.array(self.rejected, bool) | left
         columns = self.submitted, np.array(self.start), np.array(self.finish), rejected, left
-        return Outcome(*columns, np.array(pieces, PIECE), begins, counts, instants)
+        return LoopResult(*columns, np.array(pieces, PIECE), begins, counts, instants)
 
 
-def name_of(policy: OwnPolicy) -> str:
-    """How a policy is called: its module and its class."""
+def policy_name(policy: QueuePolicy) -> str:
+    """Return the name of a Python policy: its module and its class."""
     return f"{type(policy).__module__}:{type(policy).__qualname__}"

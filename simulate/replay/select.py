@@ -1,6 +1,6 @@
-"""Which jobs of a workload are replayed, and how close together they come.
+"""Select the jobs of a workload to replay, and scale their arrival rate.
 
-Rule: what is left out is counted, each under its own word.
+Rule: jobs left out are counted, by reason.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ConfigError
-from ..workload import Workload
+from ..model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """What to keep; None and empty = all.
+    """Criteria of the jobs to keep; None or empty means no restriction.
 
     Args:
-        begin, end: submitted at or after, and before, seconds on the trace's clock.
-        users: ids of users, where the trace has them.
-        least, most: resources asked for.
-        load: arrivals come this many times as fast: times between submissions are divided by it.
+        begin, end: keep jobs submitted in [begin, end), seconds on the trace's clock.
+        users: user ids to keep.
+        least, most: range of requested resources, inclusive.
+        load: factor of the arrival rate: times between submissions are divided by it.
     """
 
     begin: float | None = None
@@ -33,14 +33,14 @@ class Select:
     load: float = 1.0
 
     def of(self, workload: Workload) -> Workload:
-        """The jobs to replay. Raises ConfigError: users are asked for, and the workload knows none."""
+        """Return the selected jobs. Raises ConfigError if users are selected and the workload has no user column."""
         if self.begin is not None:
             workload = workload.take(workload.submit_time >= self.begin, "jobs submitted before the window")
         if self.end is not None:
             workload = workload.take(workload.submit_time < self.end, "jobs submitted after the window")
         if self.users:
             if "user" not in workload.more:
-                raise ConfigError(workload.name, "user", "this workload does not say whose its jobs are")
+                raise ConfigError(workload.name, "user", "this workload has no users")
             mine = np.isin(workload.more["user"], list(self.users))
             workload = workload.take(mine, "jobs of other users")
         if self.least is not None:
@@ -49,5 +49,6 @@ class Select:
             workload = workload.take(workload.size <= self.most, "larger jobs")
         if self.load != 1.0 and len(workload):
             first = workload.submit_time[0]
-            workload = replace(workload, submit_time=first + (workload.submit_time - first) / self.load)
+            submit = first + (workload.submit_time - first) / self.load
+            workload = replace(workload, submit_time=submit, epoch=None)
         return workload

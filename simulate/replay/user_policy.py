@@ -1,7 +1,7 @@
-"""A queue policy of one's own: what it is shown at each call, and what it may decide.
+"""The interface of a queue policy written in Python: the snapshot that it sees, and the decisions that it returns.
 
-Rule: what is shown is what a scheduler can know, never how long a job will really run. It is kept up to date as things
-change, never made anew, and is true during the call alone: numbers and jobs may be kept, the snapshot may not.
+Rule: the snapshot shows only what a scheduler can know, never the true run time of a job. One snapshot object is
+updated in place and valid during a call only: a policy may keep numbers and jobs, but not the snapshot.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A job as it was submitted.
+    """A job as submitted.
 
     Args:
-        number: its place in the order of submission, from 0.
-        id: as the workload names it.
-        size: resources it asks for.
-        walltime: seconds after which it is ended; inf = never.
-        submit_time: seconds; of a job that waited for others, when they had ended: before, it is not shown.
-        user: whose it is; None = the workload does not say.
+        number: position in the order of submission, from 0.
+        id: id in the workload.
+        size: requested resources.
+        walltime: seconds after which the job is killed; inf means never.
+        submit_time: seconds; for a job with dependencies, when they were met. Before that it is not shown.
+        user: the user; None if the workload has none.
     """
 
     number: int
@@ -43,11 +43,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:
-    """A job that runs.
+    """A running job.
 
     Args:
-        start_time: seconds. until: the same and its walltime, when it ends at the latest.
-        resources: first and last of each of its intervals, ascending.
+        job: the job.
+        start_time: seconds.
+        until: start time plus walltime, seconds: its latest end.
+        resources: first and last of each interval of its resources, ascending.
     """
 
     job: Job
@@ -58,10 +60,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start a job that waits.
+    """Start a waiting job.
 
     Args:
-        resources: first and last of each interval that it gets; None: the lowest numbers that are free.
+        job: the job.
+        resources: first and last of each interval to allocate; None: the lowest free numbers.
     """
 
     job: Job
@@ -70,14 +73,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A job that waits is never to run."""
+    """Reject a waiting job: it never runs."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Call again at this time, in seconds, later than now, also if nothing happens then."""
+    """Call the policy again at `time`, in seconds and later than now, even if nothing happens then."""
 
     time: float
 
@@ -86,7 +89,7 @@ Decision = Start | Reject | Wake
 
 
 class View(Sequence[T], Generic[T]):
-    """A list to look at."""
+    """A read-only view of a list."""
 
     __slots__ = ("_items",)
 
@@ -109,16 +112,16 @@ class View(Sequence[T], Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Snapshot:
-    """What is known at a call.
+    """What a policy sees at a call.
 
     Args:
         time: seconds on the trace's clock.
-        free: resources that no job has.
-        free_resources: first and last of each interval of them, ascending.
-        waiting: jobs that wait, in the order of submission; those that ask for more than the machine has are not there.
-        running: jobs that run, in the order of `until`.
-        submitted, ended: what is new since the last call.
-        machine: resources of the machine, and first and last of each of its clusters (`groups`).
+        free: number of free resources.
+        free_resources: first and last of each free interval, ascending.
+        waiting: waiting jobs in the order of submission, without those that request more than the machine has.
+        running: running jobs in the order of `until`.
+        submitted, ended: jobs submitted and jobs ended since the last call.
+        machine: the machine: number of resources, and first and last resource of each cluster (`groups`).
     """
 
     time: float
@@ -132,24 +135,31 @@ class Snapshot:
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
 
     def columns(self) -> dict[str, Array]:
-        """`number`, `size`, `walltime` and `submit_time` of the jobs that wait, an array each. O(jobs that wait)."""
+        """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
         return self._columns()
 
 
-class OwnPolicy(Protocol):
-    """What a policy of one's own is: a class with this method; options are what it takes when it is made."""
+class QueuePolicy(Protocol):
+    """A queue policy: any class with this method. Its options are the arguments of its constructor."""
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:
-        """What to do now; called once at each instant, after all ends, then all submissions. None = nothing.
+        """Return the decisions for now; None means none. Called once per instant, after all ends and submissions.
 
-        All decisions are taken first and carried out then, in their order; a job of no length ends where it starts,
-        and another call follows.
+        Decisions are applied in their order after the call returns. A job of zero run time ends at the instant at which
+        it starts, and another call follows.
         """
         ...
 
 
-def columns_of(waiting: dict[int, Job], size: Array, walltime: Array, submit_time: Array) -> dict[str, Array]:
-    """See `Snapshot.columns`; the columns are those of all jobs."""
+def queue_columns(waiting: dict[int, Job], size: Array, walltime: Array, submit_time: Array) -> dict[str, Array]:
+    """Return the columns of the waiting jobs, see `Snapshot.columns`.
+
+    Args:
+        waiting: number -> waiting job.
+        size: resources of each job of the workload.
+        walltime: of each job of the workload, seconds.
+        submit_time: of each job of the workload, seconds.
+    """
     number = np.fromiter(waiting, np.int64, len(waiting))
     chosen = {"size": size[number], "walltime": walltime[number], "submit_time": submit_time[number]}
     return {"number": number, **chosen}

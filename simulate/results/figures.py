@@ -1,7 +1,6 @@
-"""What a run amounts to: the numbers by which policies are compared.
+"""Metrics of a recorded run, for comparing policies.
 
-Rule: as `batch.metrics` defines them, from what was written of a run. Jobs that never began count in none; no jobs,
-no number.
+Rule: definitions as in `replay.metrics`. Jobs that never started are ignored; metrics over no jobs are None.
 """
 
 from __future__ import annotations
@@ -12,22 +11,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..batch.metrics import TAU_S
-from .power import joules_at
-from .run import Run
-from .steps import busy
+from ..replay.metrics import TAU_S
+from .recorded_run import Run
+from .timeseries import busy, joules_at
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """One run's numbers; None = not known.
+class RunMetrics:
+    """Metrics of one run; None if not known.
 
     Args:
-        mean_waiting, makespan: seconds; the latter on the trace's clock.
-        utilisation: of the machine's resources in the time looked at, [0, 1].
-        joules: consumed in the time looked at.
+        mean_waiting, makespan: seconds; the makespan on the trace's clock.
+        utilisation: share of resource time used in the time window, [0, 1].
+        joules: energy consumed in the time window.
     """
 
     mean_waiting: float | None
@@ -37,13 +35,18 @@ class Figures:
     makespan: float | None
 
 
-def figures(run: Run, window: tuple[float, float] | None = None) -> Figures:
-    """The numbers of a run; or of the jobs submitted in a window, from its begin on and before its end."""
+def figures(run: Run, window: tuple[float, float] | None = None) -> RunMetrics:
+    """Return the metrics of a run.
+
+    Args:
+        run: the run.
+        window: (begin, end) in seconds: only jobs submitted in [begin, end).
+    """
     jobs = run.within(*window).jobs if window else run.jobs
     ran = jobs.ran
     submit, start, finish = jobs.submit[ran], jobs.start[ran], jobs.finish[ran]
     bounded = np.maximum(1.0, (finish - submit) / np.maximum(finish - start, TAU_S))
-    return Figures(
+    return RunMetrics(
         mean_waiting=_of(np.mean, start - submit),
         mean_bounded_slowdown=_of(np.mean, bounded),
         utilisation=_utilisation(run, window or (_of(np.min, submit), _of(np.max, finish))),
@@ -72,8 +75,11 @@ def _of(what: Any, values: Array) -> float | None:
 
 
 def distribution(values: Array, points: int = 512) -> tuple[Array, Array]:
-    """The empirical distribution: values in ascending order, and the share that is not above each; at most `points`
-    of them, with the least and the greatest. O(n log n).
+    """Return the empirical distribution: ascending values, and the share of values that are at most each. O(n log n).
+
+    Args:
+        values: the sample.
+        points: most values to return; the least and the greatest are always included.
     """
     ordered, total = np.sort(values), len(values)
     at = np.unique(np.linspace(0, total - 1, min(total, points)).round().astype(np.int64))

@@ -1,6 +1,6 @@
-"""A finished run of a workload: its jobs with their times and resources, and what is known of machines and energy.
+"""A finished run of a workload: its jobs with times and resources, and the states and energy of its machine.
 
-Rule: times are seconds on the trace's clock; what is not known is None, and nan in a column.
+Rule: times are seconds on the trace's clock; unknown values are None, or nan in a column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-#: How jobs ended: as they should, by their walltime, otherwise before their time; or they never began.
+#: How jobs ended: normally, at their walltime, killed otherwise; or rejected, so they never started.
 DONE, WALLTIME, KILLED, REJECTED = range(4)
 #: States of a machine, as the columns of `MachineStates.counts`.
 STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
@@ -21,15 +21,15 @@ STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """One row a job, in any order.
+    """Jobs, one row each, in any order.
 
     Args:
-        id: texts.
-        submit, start, finish: seconds; the last two nan where it never began.
-        size: resources it asked for.
+        id: ids as text.
+        submit, start, finish: seconds; start and finish are nan for jobs that never started.
+        size: requested resources.
         ending: DONE, WALLTIME, KILLED or REJECTED.
-        pieces: first and last resource of each run of resources, one row a run, for all jobs.
-        owner: the row of the job that a piece belongs to.
+        pieces: [pieces, 2], first and last resource of each interval, for all jobs.
+        owner: [pieces], row of the job of each interval.
     """
 
     id: Array
@@ -46,19 +46,19 @@ class Jobs:
 
     @property
     def ran(self) -> Array:
-        """Which of them ever began."""
+        """Mask of the jobs that started."""
         began: Array = self.ending != REJECTED
         return began
 
     @property
     def held(self) -> Array:
-        """Resources that each had."""
+        """Number of resources that each job had."""
         wide = self.pieces[:, 1] - self.pieces[:, 0] + 1
         held: Array = np.bincount(self.owner, wide, len(self)).astype(np.int64)
         return held
 
     def take(self, chosen: Array) -> Jobs:
-        """These only (a mask)."""
+        """Return only the jobs in a mask."""
         rows = np.cumsum(chosen) - 1
         kept = chosen[self.owner]
         columns = {name: getattr(self, name)[chosen] for name in ("id", "submit", "start", "finish", "size", "ending")}
@@ -67,7 +67,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class MachineStates:
-    """How many machines are in each state: `counts[i]` from `time[i]` until `time[i + 1]`; times do not descend."""
+    """Number of machines in each state: `counts[i]` from `time[i]` to `time[i + 1]`; times do not descend."""
 
     time: Array
     counts: Array
@@ -75,7 +75,7 @@ class MachineStates:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Joules consumed until each time, growing evenly between two; times do not descend."""
+    """Joules consumed until each time, linear in between; times do not descend."""
 
     time: Array
     joules: Array
@@ -83,13 +83,17 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of a workload.
+    """A finished run of a workload.
 
     Args:
-        workload, policy: their names; "" = not said.
-        machine: resources; at least those that were used.
-        sure: the size of the machine was said, and not guessed from what was used.
-        joules: consumed in all.
+        workload, policy: names; "" if not known.
+        machine: number of resources, at least those used.
+        sure: the size of the machine is known, not derived from the resources used.
+        jobs: the jobs.
+        states: states of the machine over time; None if not known.
+        energy: energy over time; None if not known.
+        joules: energy of the whole run; None if not known.
+        epoch: Unix time of second 0 of the trace; None if not known.
     """
 
     workload: str
@@ -100,15 +104,16 @@ class Run:
     states: MachineStates | None = None
     energy: Energy | None = None
     joules: float | None = None
+    epoch: float | None = None
 
     def within(self, begin: float, end: float) -> Run:
-        """Only with the jobs that were submitted from `begin` on and before `end`."""
+        """Return the run with only the jobs submitted in [begin, end), seconds."""
         submit = self.jobs.submit
         return replace(self, jobs=self.jobs.take((submit >= begin) & (submit < end)))
 
 
 def span(runs: Sequence[Run]) -> tuple[float, float]:
-    """From the first submission to the last end or submission, of all runs; a second where nothing takes time."""
+    """Return the first submission and the last end or submission of all runs; at least one second apart if equal."""
     submits = np.concatenate([run.jobs.submit for run in runs])
     finishes = np.concatenate([run.jobs.finish[run.jobs.ran] for run in runs])
     if not len(submits):

@@ -1,0 +1,1 @@
+"""The model: platforms, jobs, workloads, plans and snapshots as frozen values."""

@@ -1,0 +1,186 @@
+"""Mapping policies by name: the built-in ones, and how to register another.
+
+Rule: a mapping policy gets a fresh simulation and leaves a finished run of the whole workflow in its tables, from which
+the planner makes the plan. This module reads no package metadata: callers resolve entry points and call `register`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import ConfigError, PolicyError
+from ..kernels.mapping import layout
+from ..model.job import Job
+from ..model.objective import Objective
+from ..model.plan import RunnerUp
+from .admission import fitting
+from .lookahead import LESS, Search, default_budget
+from .search_moves import Candidate
+from .simulation import POLICY_CODES, Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller of the planner requests of a mapping policy.
+
+    Args:
+        objective: what to minimise, if the policy minimises anything.
+        seed: of all random choices.
+        budget: evaluations; None = by the size of the workflow.
+        should_stop: asked now and then; True asks the policy to end early with the best run so far.
+        lower_bound: seconds that no makespan can beat.
+        explain: whether to find runner-ups.
+        explanation_runs: the most simulations that runner-ups may take.
+    """
+
+    objective: Objective = field(default_factory=Objective)
+    seed: int = 0
+    budget: int | None = None
+    should_stop: Callable[[], bool] | None = None
+    lower_bound: float = 0.0
+    explain: bool = False
+    explanation_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The result of a mapping policy; the tables of the simulation hold the run.
+
+    Args:
+        makespan: seconds.
+        energy_j: joules; nan = unknown.
+        mapping: the run as a candidate, which the planner runs again for prediction intervals.
+        evaluations: simulated runs.
+        truncated: whether `should_stop` ended the policy early.
+        runner_ups: position of a job -> its next best nodes.
+    """
+
+    makespan: float
+    energy_j: float
+    mapping: Candidate
+    evaluations: int = 1
+    truncated: bool = False
+    runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)
+
+
+MappingPolicy = Callable[[Simulation, Request], Mapped]
+#: Names of nodes for a ready job; None = the job waits for the next end of another job.
+Choose = Callable[[Simulation, Job], Sequence[str] | None]
+
+
+def register(name: str, policy: MappingPolicy) -> None:
+    """Add a mapping policy under a new name.
+
+    Args:
+        name: as users write it after --policy.
+        policy: see `MappingPolicy`; `choosing` makes one from a function that places one job.
+
+    Raises:
+        ConfigError: the name is taken, or `policy` cannot be called.
+    """
+    if name in POLICIES:
+        raise ConfigError("mapping policy", name, "the name is taken", f"a name other than {', '.join(POLICIES)}")
+    if not callable(policy):
+        raise ConfigError("mapping policy", name, f"found {policy!r}", "a function of a simulation and a request")
+    POLICIES[name] = policy
+
+
+def choosing(choose: Choose) -> MappingPolicy:
+    """Return a mapping policy that places one job at a time; can be used as a decorator.
+
+    At each end of a job, every ready job that fits is offered to `choose`, in file order. `choose` may ask the
+    simulation what-if questions (`forecast`, `decide`, `next_event`, `copy`) but must not change it.
+
+    Args:
+        choose: returns the nodes of a job, or None to let it wait.
+    """
+
+    def policy(simulation: Simulation, request: Request) -> Mapped:
+        simulation.reset()
+        simulation.settle()
+        world, workflow = simulation.world, simulation.workflow
+        jobs, who = world.jobs, getattr(choose, "__name__", "mapping policy")
+        while True:
+            for i in np.flatnonzero((jobs["blockers"] == 0) & (jobs["state"] < layout.RUNNING)).tolist():
+                job = workflow.jobs[i]
+                if (nodes := choose(simulation, job)) is not None:
+                    _check_nodes(simulation, i, nodes, who)
+                    simulation.start(job.id, nodes)
+            if math.isinf(simulation.next_event):
+                break
+            simulation.advance(simulation.next_event)
+        waiting = np.flatnonzero(jobs["state"] != layout.DONE).tolist()
+        if waiting:
+            where = f"job {workflow.jobs[waiting[0]].id!r}"
+            raise PolicyError(who, where, "it was never started, and no job is running", "nodes for every ready job")
+        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count[layout.POWERED] else math.nan
+        return Mapped(float(jobs["finish"].max(initial=0.0)), energy, Candidate.of(simulation))
+
+    return policy
+
+
+def _check_nodes(simulation: Simulation, i: int, nodes: Sequence[str], policy: str) -> None:
+    """Raise PolicyError if job `i` does not fit on these nodes now."""
+    world, cluster, job = simulation.world, simulation.cluster, simulation.workflow.jobs[i]
+    shape = world.classes[world.jobs[i]["cls"]]
+    usable = fitting(world, shape)
+    usable &= world.nodes["alloc"] + shape["threads"] <= world.nodes["limit"] + 1e-9
+    usable &= world.nodes["used"] + shape["memory"] <= world.nodes["memory"] * (1 + 1e-12)
+    distinct = len(set(nodes)) == len(nodes) == job.nodes
+    if not distinct or not all(name in cluster.index and usable[cluster.index[name]] for name in nodes):
+        allowed = f"{job.nodes} distinct node{'s' * (job.nodes > 1)} on which it fits now"
+        raise PolicyError(policy, f"job {job.id!r}", f"found {', '.join(nodes) or 'no node'}", allowed)
+
+
+def _paper(name: str) -> MappingPolicy:
+    """Return a policy of the DESiDE paper, which runs inside the compiled kernel."""
+
+    def policy(simulation: Simulation, request: Request) -> Mapped:
+        outcome = simulation.run(name, explain=request.explain)
+        runner_ups = _recorded_runner_ups(simulation) if request.explain else {}
+        return Mapped(outcome.makespan, outcome.energy_j, Candidate.of(simulation), runner_ups=runner_ups)
+
+    return policy
+
+
+def _lookahead(simulation: Simulation, request: Request) -> Mapped:
+    """Search; see the module `lookahead`."""
+    budget = default_budget(len(simulation.workflow.jobs)) if request.budget is None else request.budget
+    search = Search(
+        simulation, request.objective, request.seed, budget, request.should_stop, optimal=request.lower_bound
+    )
+    found = search.run()
+    runner_ups = _searched_runner_ups(simulation, search, found.makespan, request) if request.explain else {}
+    return Mapped(found.makespan, found.energy_j, search.best, found.evaluations, found.truncated, runner_ups)
+
+
+def _recorded_runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
+    """Return the runner-ups that the paper's policies recorded."""
+    jobs, nodes = simulation.world.jobs, simulation.cluster.nodes
+    return {
+        int(i): RunnerUp((nodes[jobs[i]["alt"]].name,), float(jobs[i]["alt_cost"]))
+        for i in np.flatnonzero(jobs["alt"] >= 0)
+        if math.isfinite(jobs[i]["alt_cost"])
+    }
+
+
+def _searched_runner_ups(
+    simulation: Simulation, search: Search, makespan: float, request: Request
+) -> dict[int, RunnerUp]:
+    """Return what moving one job to its next best node would cost a searched plan, in seconds of makespan."""
+    nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
+    costs = {
+        job: (node, span - makespan) for job, (node, span) in search.alternatives(request.explanation_runs).items()
+    }
+    return {
+        job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
+        for job, (node, cost) in costs.items()
+    }
+
+
+#: Name -> mapping policy; `register` adds to it.
+POLICIES: dict[str, MappingPolicy] = {**{name: _paper(name) for name in POLICY_CODES}, "lookahead": _lookahead}

@@ -1,0 +1,387 @@
+"""Replay a workload on processors whose tasks contend for memory.
+
+Rule: replays are exact. A job consists of as many independent one-core tasks as its size, on any cores. A task takes
+its run time on the slowest processor, less on faster ones, and more next to other tasks. A job holds its cores and
+memory until its last task ends, or until its walltime, when the remaining tasks are killed. Tasks move their data at a
+constant rate; pairs of profiles (co-run inflation) are ignored.
+Processors are the cores that share a memory channel, in the order of the cluster file. A node's bandwidth and cores are
+divided evenly among its sockets; the first sockets get the remaining cores.
+Power over time is summed exactly between changes, from the first submission to the last end; a core computes while its
+own task runs.
+Source: IRMaSim (Herrera et al., CCGrid 2021), III and V.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError
+from ..kernels import load
+from ..kernels.mapping import layout
+from ..kernels.queue.contention import tables
+from ..kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
+from ..kernels.queue.contention.tables import Contended as World
+from ..kernels.queue.tables import PIECE
+from ..model.cluster import Cluster, Contention, NodeType
+from ..model.workload import Workload
+from . import slices
+from .energy import STATES, Track, span
+from .network_tables import network_for
+from .policies import Contending, Nodes, Pairs, ranked_by
+from .power_tables import CHANGE
+from .queue_tables import dependency_tables, stranded
+from .replay import Replayed
+
+Array = npt.NDArray[Any]
+#: The compiled kernel.
+KERNEL = "queue.contention.pairs_loop"
+_CONTENTION = {
+    Contention.NONE: layout.NONE,
+    Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
+    Contention.MAX_MIN: layout.MAX_MIN,
+    Contention.PIECEWISE_LINEAR: layout.PIECEWISE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """The tables of a machine, see `kernels.queue.contention.tables`.
+
+    Args:
+        nodes, processors, core_table: one row per node, processor and core.
+        speeds: [nodes], relative speed of the cores of each node.
+        powered: the power of all nodes is known.
+    """
+
+    nodes: Array
+    processors: Array
+    core_table: Array
+    speeds: Array
+    powered: bool
+
+    @property
+    def cores(self) -> int:
+        """Number of cores."""
+        return len(self.core_table)
+
+    def joules(self, busy: Array, awake: Array, span: float) -> float:
+        """Return the energy in joules that the machine consumes.
+
+        Args:
+            busy: [processors], core seconds with a task.
+            awake: [processors], seconds with at least one task.
+            span: seconds in all.
+        """
+        own = self.processors
+        idle = own["idle_share"] * (span - awake)
+        return float((own["per_core"] * busy + own["common"] * (awake + idle)).sum() + self.nodes["watts"].sum() * span)
+
+
+def processors_of(cluster: Cluster) -> Processors:
+    """Return the processors of a cluster's nodes. Raises ConfigError if nodes share a memory domain."""
+    shared = [node.memory_domain for node in cluster.nodes if node.memory_domain is not None]
+    twice = next((domain for domain in shared if shared.count(domain) > 1), None)
+    if twice is not None:
+        why = f"nodes share the memory {twice!r}: with these policies, only tasks on one processor contend"
+        raise ConfigError(cluster.source, "nodes", why, "nodes with separate memories")
+    kinds = [node.type for node in cluster.nodes]
+    slowest = min(kind.relative_speed for kind in kinds)
+    rows = {kind: _processor(kind, slowest) for kind in cluster.types}
+    sockets = np.array([kind.sockets for kind in kinds])
+    nodes, processors = np.zeros(len(kinds), NODE), np.zeros(int(sockets.sum()), PROCESSOR)
+    nodes["last"] = np.cumsum(sockets)
+    nodes["first"] = nodes["last"] - sockets
+    nodes["cores"] = nodes["free"] = [kind.cores for kind in kinds]
+    nodes["memory"] = [int(kind.memory) for kind in kinds]
+    nodes["watts"] = [kind.power.idle if kind.power else 0.0 for kind in kinds]
+    for n, kind in enumerate(kinds):
+        mine = slice(nodes["first"][n], nodes["last"][n])
+        processors[mine] = rows[kind]
+        processors["node"][mine] = n
+        processors["free"][mine] = kind.cores // kind.sockets + (np.arange(kind.sockets) < kind.cores % kind.sockets)
+    processors["last"] = np.cumsum(processors["free"])
+    processors["first"] = processors["last"] - processors["free"]
+    cores = np.zeros(int(nodes["cores"].sum()), CORE)
+    cores["job"], cores["processor"] = FREE_CORE, np.repeat(np.arange(len(processors)), processors["free"])
+    speeds = np.array([kind.relative_speed for kind in kinds])
+    return Processors(nodes, processors, cores, speeds, all(kind.power is not None for kind in kinds))
+
+
+def _processor(kind: NodeType, slowest: float) -> Array:
+    row = np.zeros(1, PROCESSOR)
+    row["speed"] = row["flops"] = kind.relative_speed / slowest
+    row["bandwidth"], row["contention"] = kind.memory_bandwidth / kind.sockets, _CONTENTION[kind.contention]
+    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
+    if kind.piecewise is not None:
+        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
+            row[name] = getattr(kind.piecewise, name)
+    if (power := kind.power) is not None:
+        by_state = power.computing is not None
+        row["per_core"] = (power.computing - power.idle) / kind.cores if power.computing is not None else power.per_core
+        row["common"], row["idle_share"] = 0.0 if by_state else power.per_socket, power.idle_uncore
+    return row
+
+
+#: Upper bound of bytes and bytes/s: more than any machine has, and finite, so that every task ends.
+MOST = 2e18
+_RULES = {
+    "random": tables.RANDOM,
+    "high_gflops": tables.GFLOPS,
+    "high_core": tables.CORES,
+    "high_mem": tables.MEMORY,
+    "high_mem_bw": tables.BANDWIDTH,
+    "low_power": tables.POWER,
+}
+
+
+def contention_tables(workload: Workload, machine: Processors, policy: Contending, seed: int) -> World:
+    """Return the initial tables of the kernel.
+
+    Args:
+        workload: the jobs.
+        machine: the processors.
+        policy: the policy.
+        seed: seed of random choices.
+
+    Raises:
+        ConfigError: see `check_power_known`.
+    """
+    check_power_known(policy, machine)
+    size, many = len(workload), len(machine.processors)
+    order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
+    jobs, ranked = _jobs(workload, policy)
+    jobs["state"] = np.where(_fits(jobs, machine, whole=whole), tables.WAITS, tables.REJECTED)
+    if isinstance(policy, Nodes):
+        by = machine.nodes["cores"] if policy.rule == "biggest" else machine.speeds
+        order, rule = np.argsort(-by, kind="stable"), tables.ORDERED_NODE
+        rule = tables.RANDOM_NODE if policy.rule == "random" else rule
+    else:
+        rule = _RULES[policy.resource]
+    processors = machine.processors.copy()
+    if size:
+        processors["since"] = workload.submit_time[0]
+    world = World(
+        {
+            "ranked": ranked,
+            "order": order,
+            "nodes": machine.nodes.copy(),
+            "processors": processors,
+            "cores": machine.core_table.copy(),
+            "jobs": jobs,
+            "tasks": np.zeros(int(jobs["size"][jobs["state"] == tables.WAITS].sum()), tables.TASK),
+            "random": np.array([seed], np.uint64),
+            **dependency_tables(workload, np.ones(size, bool)),
+        },
+        {
+            "queue": (size,),
+            "ends": (many,),
+            "next_end": (2 * many,),
+            "scores": (many,),
+            "best": (2 * many,),
+            "count": (tables.CELLS,),
+            "clock": (tables.CLOCKS,),
+        },
+    )
+    world.ends[:] = math.inf
+    world.scores[:] = _scores(processors, machine, rule)
+    world.count[tables.FREE], world.count[tables.RULE] = machine.cores, rule
+    world.count[tables.DRAWS] = int(policy.job == "random")
+    return world
+
+
+def check_power_known(policy: Contending, machine: Processors) -> None:
+    """Check that the power of the machine is known if the policy needs it. Raises ConfigError if not."""
+    if isinstance(policy, Pairs) and policy.resource == "low_power" and not machine.powered:
+        raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")
+
+
+def _scores(processors: Array, machine: Processors, rule: int) -> Array:
+    """Return the kernel's scores of idle processors."""
+    found = {
+        tables.GFLOPS: -processors["flops"],
+        tables.CORES: -1.0 * processors["free"],
+        tables.MEMORY: -1.0 * machine.nodes["memory"][processors["node"]],
+        tables.BANDWIDTH: -processors["bandwidth"],
+        tables.POWER: processors["common"] * processors["idle_share"],
+    }
+    return np.asarray(found.get(rule, np.zeros(len(processors))))
+
+
+def _jobs(workload: Workload, policy: Contending) -> tuple[Array, Array]:
+    """Return the table of jobs, and the job of each rank."""
+    jobs, run = np.zeros(len(workload), tables.JOB), workload.run_time
+    nothing = np.zeros(len(workload))
+    jobs["submit"], jobs["work"], jobs["wall"] = workload.submit_time, run, workload.walltime
+    jobs["size"], jobs["memory"] = workload.size, np.ceil(np.minimum(workload.more.get("memory", nothing), MOST))
+    moved = np.asarray(workload.more.get("volume", nothing), np.float64)
+    with np.errstate(over="ignore"):
+        demand = np.divide(moved, run, out=np.zeros(len(workload)), where=run > 0)
+    jobs["demand"] = np.minimum(demand, MOST)
+    keys = {
+        "shortest": workload.more.get("asked", workload.walltime),
+        "smallest": workload.size,
+        "low_mem": jobs["memory"],
+        "low_mem_bw": jobs["demand"],
+    }
+    jobs["rank"] = ranked_by(workload, keys.get(policy.job, nothing))
+    ranked = np.zeros(len(workload), np.int64)
+    ranked[jobs["rank"]] = np.arange(len(workload))
+    return jobs, ranked
+
+
+def _fits(jobs: Array, machine: Processors, *, whole: bool) -> Array:
+    """Return which jobs fit on the machine, or on one of its nodes if `whole`."""
+    fits = np.zeros(len(jobs), bool)
+    for memory in np.unique(jobs["memory"]):
+        room = machine.nodes["cores"]
+        if memory > 0:
+            room = np.minimum(room, machine.nodes["memory"] // memory)
+        mine = jobs["memory"] == memory
+        fits[mine] = jobs["size"][mine] <= (room.max() if whole else room.sum())
+    return fits
+
+
+def pieces_of(owner: Array, core: Array, jobs: int) -> tuple[Array, Array, Array]:
+    """Return the cores of each job as intervals, and the first interval and the number of intervals of each job.
+
+    Args:
+        owner: job of each task.
+        core: core of each task.
+        jobs: number of jobs.
+    """
+    placed = np.lexsort((core, owner))
+    core, owner = core[placed], owner[placed]
+    begins = np.ones(len(core), bool)
+    begins[1:] = (core[1:] != core[:-1] + 1) | (owner[1:] != owner[:-1])
+    at = np.flatnonzero(begins)
+    pieces = np.zeros(len(at), PIECE)
+    pieces["first"] = core[at]
+    pieces["last"] = core[np.append(at[1:], len(core))[: len(at)] - 1]
+    count = np.bincount(owner[at], minlength=jobs).astype(np.int64)
+    return pieces, np.cumsum(count) - count, count
+
+
+@dataclass(frozen=True, slots=True)
+class Contended(Replayed):
+    """The result of a replay with contention, with its tasks.
+
+    Args:
+        joules: energy of the machine from the first submission to the last end; None if its power is not known.
+        jobs_joules: [jobs], energy of each job: of its cores, and its share of the base power of its processors and
+            nodes; nan if not known.
+        task_job, task_core, task_end: one row per task, in the order of their starts.
+        processors: the machine.
+    """
+
+    joules: float | None
+    jobs_joules: Array
+    task_job: Array
+    task_core: Array
+    task_end: Array
+    processors: Processors
+
+
+def replay_contended(
+    workload: Workload,
+    cluster: Cluster,
+    policy: Contending,
+    *,
+    seed: int = 0,
+    progress: Callable[[float], None] = lambda now: None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Contended:
+    """Replay a workload on the cores of a cluster.
+
+    O(tasks x (cores of a processor + log processors) + jobs log queue). The resource rule `random`, node rules and
+    memory shortage cost O(processors) instead of the logarithm.
+
+    Args:
+        workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs, and `asked`, the
+            requested seconds.
+        cluster: the cluster; its cores are the resources.
+        policy: the policy.
+        seed: seed of random choices.
+        progress: called now and then with the simulated time.
+        clock: returns seconds, for `simulation_time`.
+
+    Raises:
+        ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
+    """
+    machine = processors_of(cluster)
+    network_for(workload, machine.cores, policy, None)
+    kernel, world = load(KERNEL), contention_tables(workload, machine, policy, seed)
+    began = slice_began = clock()
+    size = slices.FIRST
+    while kernel(world.address, size) != tables.DONE:
+        size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
+        progress(float(world.clock[tables.NOW]))
+    return _result(workload, machine, world, clock() - began)
+
+
+def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:
+    jobs = world.jobs
+    left = stranded(world.unmet, len(jobs))
+    rejected = (jobs["state"] == tables.REJECTED) | left
+    start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
+    count = int(world.count[tables.TASKS])
+    core, end = world.tasks["core"][:count].copy(), world.tasks["end"][:count].copy()
+    began = np.flatnonzero(~rejected)
+    began = began[np.argsort(jobs["task0"][began], kind="stable")]
+    owner = np.repeat(began, workload.size[began])
+    span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
+    known = machine.powered
+    return Contended(
+        workload, machine.cores, jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
+        *pieces_of(owner, core, len(jobs)),
+        taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=np.empty(0, CHANGE),
+        simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
+        joules=machine.joules(world.processors["busy"], world.processors["awake"], span) if known else None,
+        jobs_joules=np.where(rejected, math.nan, jobs["joules"]) if known else np.full(len(jobs), math.nan),
+        task_job=owner, task_core=core, task_end=end, processors=machine,
+    )  # fmt: skip
+
+
+def contended_track(done: Contended) -> Track | None:
+    """Return the machine over time; None if its power is not known. O(tasks log tasks)."""
+    machine = done.processors
+    if not machine.powered:
+        return None
+    own, count = machine.processors, len(done.task_core)
+    chips = np.tile(machine.core_table["processor"][done.task_core], 2)
+    times = np.concatenate([done.start_time[done.task_job], done.task_end])
+    moments, when = np.unique(np.append(times, span(done)), return_inverse=True)
+    chips, when, running = _running(chips, when[:-2], np.repeat([1, -1], count))
+    kinds, kind = np.unique(own[["per_core", "common", "idle_share"]], return_inverse=True)
+    watts = np.full(len(moments), float(machine.nodes["watts"].sum() + (own["common"] * own["idle_share"]).sum()))
+    least, busy = watts.copy(), np.zeros(len(moments), np.int64)
+    before = np.append(0, running[:-1])
+    before[np.append(True, chips[1:] != chips[:-1])[: len(before)]] = 0
+    for k, (per_core, common, idle_share) in enumerate(kinds.tolist()):
+        mine = kind[chips] == k
+        tasks = _summed(when[mine], (running - before)[mine], len(moments))
+        awake = _summed(when[mine], ((running > 0) * 1 - (before > 0))[mine], len(moments))
+        watts += per_core * tasks + common * (1.0 - idle_share) * awake
+        busy += tasks
+    counts = np.zeros((len(moments), len(STATES)), np.int64)
+    counts[:, STATES.index("computing")], counts[:, STATES.index("idle")] = busy, done.machine - busy
+    joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
+    return Track(moments, counts, watts, least, joules)
+
+
+def _running(chips: Array, when: Array, change: Array) -> tuple[Array, Array, Array]:
+    """Return processor, moment and number of running tasks from then on, for each change of a processor's tasks."""
+    order = np.lexsort((when, chips))
+    chips, when, running = chips[order], when[order], np.cumsum(change[order])
+    last = np.ones(len(chips), bool)
+    last[:-1] = (chips[1:] != chips[:-1]) | (when[1:] != when[:-1])
+    return chips[last], when[last], running[last]
+
+
+def _summed(when: Array, change: Array, moments: int) -> Array:
+    return np.rint(np.cumsum(np.bincount(when, change, moments))).astype(np.int64)

@@ -1,0 +1,184 @@
+"""The machine of a replay: numbered resources, their clusters, and their power in each state.
+
+Rule: the resources of a cluster file are its cores or its nodes, in the order of the file. A cluster's nodes must be
+adjacent only for policies that use clusters. Power may differ between resources as long as none is switched off.
+A machine given as a number of processors has the power of Grid'5000 Taurus nodes: thesis of Poquet (2017), table 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from typing import overload
+
+from ..errors import ConfigError
+from ..model.cluster import Cluster, NodeType
+from ..model.network import Network, unlimited
+from .intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """The power of one resource.
+
+    Args:
+        idle, computing: watts while idle, and while a job computes on it.
+        budget_idle, budget_computing: conservative estimates of the same, used by policies with a limit.
+        off: watts while switched off; None if it cannot be switched off.
+        on_w, on_s, off_w, off_s: watts and seconds of switching it on and off.
+    """
+
+    idle: float
+    computing: float
+    budget_idle: float
+    budget_computing: float
+    off: float | None = None
+    on_w: float = 0.0
+    on_s: float = 0.0
+    off_w: float = 0.0
+    off_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPowers:
+    """The power of resources that differ.
+
+    Args:
+        runs: (number of adjacent resources, power of each), in the order of the resources.
+    """
+
+    runs: tuple[tuple[int, Powers], ...]
+
+
+TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)
+
+
+def merge_powers(each: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
+    """Merge (number of resources, power) pairs in the order of the resources; None if some power is not known."""
+    runs: list[tuple[int, Powers]] = []
+    for many, powers in each:
+        if powers is None:
+            return None
+        before = runs.pop()[0] if runs and runs[-1][1] == powers else 0
+        runs.append((before + many, powers))
+    return runs[0][1] if len(runs) == 1 else MixedPowers(tuple(runs))
+
+
+def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
+    """Return the power of one resource; None if not known.
+
+    Args:
+        kind: the node type.
+        resources: resources per node, 1 or its number of cores. Nodes are switched as a whole, so only 1 has an off
+            state.
+    """
+    power = kind.power
+    if power is None or (resources > 1 and power.computing is None and power.idle_uncore != 1.0):
+        return None
+    uncore = power.per_socket * kind.sockets
+    full = power.idle + uncore + power.per_core * kind.cores if power.computing is None else power.computing
+    idle = power.idle + (uncore * power.idle_uncore if power.computing is None else 0.0)
+    found = Powers(
+        idle / resources,
+        full / resources,
+        (idle if power.budget_idle is None else power.budget_idle) / resources,
+        (full if power.budget_computing is None else power.budget_computing) / resources,
+    )
+    on, off = power.switch_on, power.switch_off
+    if resources > 1 or power.off is None or on is None or off is None:
+        return found
+    return replace(found, off=power.off, on_w=on.watts, on_s=on.seconds, off_w=off.watts, off_s=off.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Sequence[Interval]):
+    """First and last resource of each cluster of a machine, ascending.
+
+    Access raises ConfigError if the nodes of a cluster are not adjacent.
+
+    Args:
+        source: the cluster file.
+        known: first and last resource of each cluster, ascending.
+        split: the name of a cluster whose nodes are not adjacent; "" if all are.
+    """
+
+    source: str
+    known: tuple[Interval, ...]
+    split: str = ""
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self._whole())
+
+    @overload
+    def __getitem__(self, place: int) -> Interval: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Interval, ...]: ...
+    def __getitem__(self, place: int | slice) -> Interval | tuple[Interval, ...]:
+        return self._whole()[place]
+
+    def _whole(self) -> tuple[Interval, ...]:
+        if self.split:
+            raise ConfigError(self.source, f"clusters.{self.split}", "its nodes are not adjacent", "adjacent nodes")
+        return self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine of numbered resources.
+
+    Args:
+        processors: number of resources.
+        groups: first and last resource of each cluster; empty means one cluster.
+        powers: power of each resource; None if not known.
+        network: makes the network between the resources; None if not known.
+    """
+
+    processors: int
+    groups: Sequence[Interval] = ()
+    powers: Powers | MixedPowers | None = TAURUS_POWERS
+    network: Callable[[], Network] | None = None
+
+
+def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
+    """Return the machine whose resources are the cores of a cluster, or its nodes if `whole_nodes`."""
+    each = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
+    powers = [(many, powers_of(node.type, many)) for node, many in zip(cluster.nodes, each, strict=True)]
+    first, found, split = [0, *accumulate(each)], list[Interval](), ""
+    for name, members in cluster.groups.items():
+        places = sorted(cluster.index[member] for member in members)
+        if places[-1] - places[0] != len(places) - 1:
+            split = split or name
+        found.append((first[places[0]], first[places[-1] + 1] - 1))
+    groups = Groups(cluster.source, tuple(sorted(found)), split)
+    return Machine(first[-1], groups, merge_powers(powers), _network_of(cluster, each))
+
+
+def _network_of(cluster: Cluster, each: Sequence[int]) -> Callable[[], Network] | None:
+    """Return the network of a cluster; without wiring, one of unlimited bandwidth if speeds differ.
+
+    Args:
+        cluster: the cluster.
+        each: resources of each node.
+    """
+    if cluster.wiring is not None:
+        return cluster.wiring.network
+    if len(set(speeds_of(cluster))) < 2:
+        return None
+    speeds = [node.type.speed or 0.0 for node, many in zip(cluster.nodes, each, strict=True) for _ in range(many)]
+    return partial(unlimited, speeds)
+
+
+def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:
+    """Return the distinct speeds of a cluster's cores, flop/s; empty if one is not known."""
+    found = [kind.speed for kind in cluster.types] if cluster is not None else []
+    return tuple(speed for speed in found if speed is not None) if None not in found else ()
+
+
+def storages_of(cluster: Cluster | None) -> Collection[str] | None:
+    """Return the names of the storages in a cluster's network; None if it has no wiring."""
+    return None if cluster is None or cluster.wiring is None else cluster.wiring.storages

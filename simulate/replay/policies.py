@@ -1,0 +1,309 @@
+"""Queue policies and their text form SPEC, such as `easy:order=sjf` or `easy+energybud:budget=60%`.
+
+Rule: a policy is a frozen dataclass whose fields are its options; listing, parsing and printing use these fields only.
+Energy-saving parts are added with `+`, at most one of each kind. A SPEC with a dot or a slash before its first colon
+names a Python policy: `./file.py:Class:option=value,...` or `package.module:Class`.
+
+Orders: ties are broken by submission, then by position in the file. Orders that depend only on a job's own numbers are
+ranks, computed before the run; orders that depend on the waiting time are sorted in each pass. For jobs with
+dependencies, ties and the order f1 depend on the submit time, so they are resolved at submission.
+Contention policies (pairs, nodes) have a rule for the next job and a rule for its placement. They consider only that
+job and wait for it if it does not fit. Ties go to the first job by submission, the first processor or node in the file.
+Source: thesis of Poquet (2017); wfp3, unicep: Tang et al. (2009); f1: Carastan-Santos and de Camargo (2017); contention
+policies: IRMaSim (Herrera et al., CCGrid 2021), table II, and Fomperosa's thesis (2021), table 5.1.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError
+from ..model.workload import Workload
+from .policy_options import choice, format_options, parse_options
+from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+
+Array = npt.NDArray[Any]
+
+#: Orders of the queue.
+ORDERS = {
+    "fcfs": "first come, first served",
+    "sjf": "shortest requested time first",
+    "smallest": "fewest resources first",
+    "largest": "most resources first",
+    "wfp3": "largest (wait / walltime)^3 x size first",
+    "unicep": "largest wait / (log2(max(size, 2)) x walltime) first",
+    "f1": "smallest log10(walltime) x size + 870 log10(submit) first; times of at least 1 s",
+    "random": "random order, drawn from the seed",
+}
+#: Orders that change with time, with their codes in the kernels.
+CHANGING = {"wfp3": 1, "unicep": 2}
+#: The order that depends on the submit time, with its code.
+SUBMITTED = {"f1": 3}
+
+
+def _f1(jobs: Workload, seed: int) -> Array:
+    since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
+    return np.log10(np.maximum(jobs.walltime, 1.0)) * jobs.size + 870.0 * np.log10(np.maximum(since, 1.0))
+
+
+_KEYS: dict[str, Callable[[Workload, int], Array]] = {
+    "sjf": lambda jobs, seed: jobs.walltime,
+    "smallest": lambda jobs, seed: jobs.size,
+    "largest": lambda jobs, seed: -jobs.size,
+    "f1": _f1,
+    "random": lambda jobs, seed: np.random.default_rng(seed).permutation(len(jobs)),
+}
+
+
+def dynamic_order(jobs: Workload, order: str) -> int:
+    """Return the kernels' code of an order that must be evaluated during the run; 0 if ranks suffice.
+
+    Args:
+        jobs: the workload.
+        order: a key of ORDERS.
+    """
+    return CHANGING.get(order, 0) if jobs.dependencies is None else (CHANGING | SUBMITTED).get(order, 0)
+
+
+def ranks(jobs: Workload, order: str, seed: int) -> Array:
+    """Return the rank of each job; its position in the workload if the order is evaluated during the run.
+
+    Args:
+        jobs: the workload.
+        order: a key of ORDERS.
+        seed: seed of the random order.
+    """
+    if order not in _KEYS or dynamic_order(jobs, order):
+        return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
+    return ranked_by(jobs, _KEYS[order](jobs, seed))
+
+
+def ranked_by(jobs: Workload, keys: Array) -> Array:
+    """Return the rank of each job by ascending key. O(jobs log jobs).
+
+    If jobs have dependencies, jobs with equal keys share the lowest of their ranks.
+
+    Args:
+        jobs: the workload.
+        keys: [jobs].
+    """
+    places, ranked = np.arange(len(jobs)), np.argsort(keys, kind="stable")
+    if jobs.dependencies is not None:
+        same = np.append(False, keys[ranked][1:] == keys[ranked][:-1])[: len(jobs)]
+        places = np.maximum.accumulate(np.where(same, 0, places))
+    found = np.empty(len(jobs), np.int64)
+    found[ranked] = places
+    return found
+
+
+FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
+_FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A Python policy: a class in a file or module, and the options of its constructor as text."""
+
+    where: str
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        """Return whether `where` is the path of a file, not the name of a module."""
+        return self.where.endswith(".py")
+
+    def __str__(self) -> str:
+        options = ",".join(f"{key}={value}" for key, value in self.options)
+        return ":".join(filter(None, (self.where, self.name, options)))
+
+
+def is_python_policy(text: str) -> bool:
+    """Return whether a SPEC names a Python policy."""
+    return bool(re.search(r"[./\\]", text.partition(":")[0]))
+
+
+def parse_python_policy(text: str) -> Own:
+    """Parse the SPEC of a Python policy. The class itself is checked when it is loaded. Raises ConfigError."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise ConfigError("policy", "", f"{text!r}", FORMS)
+    options: dict[str, str] = {}
+    for word in filter(None, (form["options"] or "").split(",")):
+        key, equals, value = word.partition("=")
+        if not equals or key in options:
+            problem = "given twice" if equals else f"{word!r}"
+            raise ConfigError("policy", f"{form['name']}:{key}", problem, "once" if equals else f"{key}=...")
+        options[key] = value
+    return Own(form["where"], form["name"], tuple(options.items()))
+
+
+JOBS = {
+    "random": "a random waiting job",
+    "first": "the job submitted first",
+    "shortest": "the job with the least requested time",
+    "smallest": "the job with the fewest cores",
+    "low_mem": "the job with the least memory",
+    "low_mem_bw": "the job with the least memory bandwidth",
+}
+RESOURCES = {
+    "random": "a random free core",
+    "high_gflops": "a core of the processor with the fastest cores, given the tasks that run there",
+    "high_core": "a core of the processor with the most free cores",
+    "high_mem": "a core of the node with the most free memory",
+    "high_mem_bw": "a core of the processor with the most unused memory bandwidth",
+    "low_power": "a core of the processor that draws the least power now",
+}
+RULES = {
+    "random": "a random node on which the job fits",
+    "biggest": "the node with the most cores on which the job fits",
+    "fastest": "the node with the fastest cores on which the job fits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pick one job at a time, then one core at a time for each of its tasks; tasks contend for memory."""
+
+    source: ClassVar = "Herrera et al. 2021, table II"
+    job: str = choice("first", JOBS, "the job to start next")
+    resource: str = choice("high_gflops", RESOURCES, "the core for its next task")
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Pick one job at a time, and place it on the cores of one node; tasks contend for memory."""
+
+    source: ClassVar = "Fomperosa 2021, table 5.1"
+    job: str = choice("first", JOBS, "the job to start next")
+    rule: str = choice("fastest", RULES, "the node of the job")
+
+
+Contending = Pairs | Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Strict:
+    """Start jobs in the order of the queue; the first job that does not fit blocks all jobs behind it."""
+
+    source: ClassVar = "Poquet 2017, 2.2"
+    backfills: ClassVar = False
+    order: str = choice("fcfs", ORDERS, "order of the queue")
+
+
+@dataclass(frozen=True, slots=True)
+class Easy:
+    """EASY backfilling: the first job that does not fit has a reservation; jobs that do not delay it run before it."""
+
+    source: ClassVar = "Lifka 1995; Poquet 2017, 2.2"
+    backfills: ClassVar = True
+    order: str = choice("fcfs", ORDERS, "order of the queue")
+
+
+ALLOCATIONS = {
+    "basic": "the lowest free numbers when the job starts",
+    "best-effort-contiguous": "the lowest contiguous resources; as basic if there is no such place",
+    "contiguous": "the lowest contiguous resources; gaps without enough of them are skipped",
+    "best-effort-local": "the lowest resources of one cluster; as basic if none has enough",
+    "local": "the lowest resources of one cluster; gaps without enough of them are skipped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conservative:
+    """Conservative backfilling: every waiting job has a reservation, which only ever moves to an earlier time."""
+
+    source: ClassVar = "Mu'alem and Feitelson 2001; Poquet 2017, 2.2 and 5"
+    order: str = choice("fcfs", {name: ORDERS[name] for name in ORDERS if name not in CHANGING}, "order of the queue")
+    allocation: str = choice("basic", ALLOCATIONS, "resources that a job gets")
+
+    @property
+    def local(self) -> bool:
+        """Return whether the allocation depends on the clusters of the machine."""
+        return self.allocation.endswith("local")
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A policy with energy-saving parts.
+
+    Args:
+        base: the queue policy.
+        shutdown: switches idle machines off.
+        limit: limits power or energy.
+        keeper: keeps a number of machines off.
+    """
+
+    base: Easy | Strict
+    shutdown: Opportunistic | None = None
+    limit: PowerCap | EnergyBudget | None = None
+    keeper: Proportional | Inertial | None = None
+
+
+Policy = Strict | Easy | Conservative | Saving
+POLICIES: dict[str, type[Any]] = {
+    "easy": Easy,
+    "conservative": Conservative,
+    "strict": Strict,
+    "pairs": Pairs,
+    "nodes": Nodes,
+}
+PARTS: dict[str, type[Any]] = {
+    "opportunistic": Opportunistic,
+    "powercap": PowerCap,
+    "energybud": EnergyBudget,
+    "reducepc": ReducePC,
+    "proportional": Proportional,
+    "inertial": Inertial,
+}
+_NAMES = {kind: name for name, kind in (POLICIES | PARTS).items()}
+_ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
+
+
+def parse(text: str) -> Policy | Contending:
+    """Parse the SPEC of a built-in policy. Raises ConfigError."""
+    first, *others = text.split("+")
+    base: Strict | Easy | Conservative | Contending = _part(first, POLICIES)
+    if not others:
+        return base
+    if not isinstance(base, Easy | Strict):
+        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
+    found: dict[str, Any] = {}
+    for other in others:
+        part = _part(other, PARTS)
+        place = _ROLES.get(type(part), "keeper")
+        if place in found:
+            problem = f"{_NAMES[type(found[place])]!r} and {_NAMES[type(part)]!r} do not go together"
+            raise ConfigError("policy", "", problem, "one of them")
+        if place == "limit" and part.begin >= part.end:
+            where = f"{_NAMES[type(part)]}:end"
+            raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
+        found[place] = part
+    return Saving(base, **found)
+
+
+def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
+    name, _, rest = text.partition(":")
+    kind = kinds.get(name)
+    if kind is None:
+        near = difflib.get_close_matches(name, kinds, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError("policy", "", f"{name!r} is unknown{hint}", ", ".join(kinds))
+    return parse_options(kind, name, rest)
+
+
+def text_of(policy: Policy | Contending | Own) -> str:
+    """Return the SPEC of a policy, without options at their defaults."""
+    if isinstance(policy, Own):
+        return str(policy)
+    parts: list[Any] = [policy]
+    if isinstance(policy, Saving):
+        parts = [part for part in (policy.base, policy.shutdown, policy.limit, policy.keeper) if part is not None]
+    return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts)

@@ -1,0 +1,284 @@
+"""Initial state tables of the compiled replays under EASY, strict order and conservative backfilling.
+
+Rule: only tables that may have to grow are separate arrays; the size of all others follows from the workload.
+Rule: jobs that depend on a rejected, killed or failed job are stranded. Failures are known before the run, except for
+tasks that contend, so failed jobs have no followers in the tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError
+from ..kernels.block import Block
+from ..kernels.queue import tables
+from ..kernels.queue.network.tables import NONE, Networked, NetworkedPowered, NetworkedReserving
+from ..kernels.queue.power.tables import Powered
+from ..kernels.queue.tables import HELD, Replay, Reserving, RichReplay
+from ..model.network import Network
+from ..model.workload import Workload
+from .network_tables import network_tables
+from .policies import Conservative, Easy, Saving, Strict, dynamic_order, ranks
+
+Array = npt.NDArray[Any]
+
+QueueTables = Replay | RichReplay | Reserving | Networked | NetworkedReserving
+ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
+#: Initial capacity of an availability profile, jobs.
+FEW = 64
+
+
+def easy(
+    workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None,
+    decision_time: float = 0.0,
+) -> QueueTables:  # fmt: skip
+    """Return the tables of EASY backfilling or strict order.
+
+    Args:
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy and its order.
+        seed: seed of a random order.
+        network: the network between the resources; None if run times do not depend on it.
+        decision_time: simulated seconds that each decision takes, 0 or more.
+    """
+    size, order = len(workload), dynamic_order(workload, policy.order)
+    levels = tables.tree_levels(max(size, 1))
+    most = min(size, machine) + 1
+    rich = decision_time > 0.0 or workload.dependencies is not None
+    kind: type[QueueTables] = RichReplay if rich else Replay
+    network_part = {}
+    if network is not None:
+        kind, network_part = Networked, network_tables(workload, network)
+    world = kind(
+        {
+            "pieces": _pieces(size, machine),
+            "levels": np.array(levels, np.int64),
+            **dependency_tables(workload),
+            **network_part,
+        },
+        {
+            "jobs": (size,),
+            "ranked": (size,),
+            "free": (-(-machine // 64),),
+            "heap_time": (most,),
+            "heap_job": (most,),
+            "ends": (2 * most + 2,),
+            "least": (levels[-1],),
+            "decided": (most if decision_time > 0.0 else 1,),
+            "queue": (size if order else 1,),
+            "scores": (size if order else 1,),
+            "count": (tables.CELLS,),
+            "clock": (tables.CLOCKS,),
+        },
+    )
+    _jobs(world, workload, ranks(workload, policy.order, seed))
+    world.ranked[world.jobs["rank"]] = np.arange(size)
+    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
+    world.free[:] = all_free(machine)
+    world.count[tables.FREE] = world.count[tables.MACHINE] = machine
+    world.count[tables.IN_TURN] = int(policy.order == "fcfs")
+    world.count[tables.ORDER] = order
+    world.count[tables.FILLS] = int(policy.backfills)
+    world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
+    return world
+
+
+def conservative(
+    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]],
+    network: Network | None = None,
+) -> QueueTables:  # fmt: skip
+    """Return the tables of conservative backfilling.
+
+    Args:
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy with its order and allocation.
+        seed: seed of a random order.
+        groups: first and last resource of each cluster of the machine.
+        network: the network between the resources; None if run times do not depend on it.
+
+    Raises:
+        ConfigError: a job has no walltime, so no job behind it could have a reservation; see also `Groups`.
+    """
+    check_walltimes(workload, policy)
+    size, words = len(workload), -(-machine // 64)
+    most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
+    within = list(groups) if policy.local else []
+    kind, network_part = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
+    world = kind(
+        {
+            "pieces": _pieces(size, machine),
+            "slices": np.zeros(2 * FEW, tables.SLICE),
+            "blocks": np.zeros(2 * FEW // tables.SPAN, tables.EXTENT),
+            "sets": np.zeros((FEW, words), np.uint64),
+            "free_sets": np.arange(FEW)[::-1].copy(),
+            "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
+            **dependency_tables(workload),
+            **network_part,
+        },
+        {
+            "jobs": (size,),
+            "heap_time": (most,),
+            "heap_job": (most,),
+            "queue": (size + 1,),
+            "free": (words,),
+            "count": (tables.ALL_CELLS,),
+            "clock": (tables.CLOCKS,),
+        },
+    )
+    _jobs(world, workload, ranks(workload, policy.order, seed))
+    count = world.count
+    world.slices[0] = (-math.inf, machine, 1)
+    world.free[:] = all_free(machine)
+    count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
+    count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
+    count[tables.ORDER] = dynamic_order(workload, policy.order)
+    count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
+    world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
+    return world
+
+
+def grow(world: Block) -> Any:
+    """Return a copy with twice the capacity in the tables that may grow."""
+    fixed = dict(world.fixed)
+    fixed["pieces"] = _twice(world.pieces)
+    if isinstance(world, Powered | NetworkedPowered):
+        fixed["jobs"] = _twice(world.jobs)
+    if isinstance(world, NetworkedPowered):
+        fixed["courses"] = _twice(world.courses)
+        fixed["courses"]["program"][len(world.courses) :] = NONE
+    if isinstance(world, Reserving | NetworkedReserving):
+        rows = len(world.sets)
+        for name in ("slices", "blocks", "sets", "free_sets"):
+            fixed[name] = _twice(fixed[name])
+        free = int(world.count[tables.FREE_SETS])
+        fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)
+        world.count[tables.FREE_SETS] = free + rows
+    twin = type(world)(fixed, world.shapes)
+    np.copyto(twin.buffer, world.buffer)
+    return twin
+
+
+def _twice(table: Array) -> Array:
+    found = np.zeros((2 * len(table), *table.shape[1:]), table.dtype)
+    found[: len(table)] = table
+    return found
+
+
+def _jobs(world: Block, workload: Workload, rank: Array) -> None:
+    jobs = world.jobs
+    jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
+    jobs["run"] = np.minimum(workload.run_time, workload.walltime)
+    jobs["rank"] = rank
+    world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
+
+
+def _pieces(size: int, machine: int) -> Array:
+    return np.zeros(2 * size + 2 * machine, tables.PIECE)
+
+
+def all_free(machine: int) -> Array:
+    """Return a bitset in which every resource is free."""
+    words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
+    if machine % 64:
+        words[-1] = (1 << machine % 64) - 1
+    return words
+
+
+def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]:
+    """Return the dependency tables of a kernel. O(jobs + dependencies log dependencies).
+
+    Args:
+        workload: the jobs.
+        ends_well: [jobs], which jobs can succeed; None: those that end within their walltime and return success.
+    """
+    given, size = workload.dependencies, len(workload)
+    if given is None:
+        return {name: np.zeros(0, np.int64) for name in HELD}
+    well = _ends_well(workload) if ends_well is None else ends_well
+    before, after = given.before[well[given.before]], given.after[well[given.before]]
+    return {
+        "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
+        "followers": after[np.lexsort((after, before))],
+        "follower0": np.concatenate([[0], np.cumsum(np.bincount(before, minlength=size))]).astype(np.int64),
+        "released": np.zeros(size + 1, np.int64),
+        "given": np.zeros(size, np.int64),
+    }
+
+
+def _ends_well(workload: Workload) -> Array:
+    """Return which jobs end within their walltime and return success, once they run."""
+    returns = workload.more.get("returns", np.zeros(len(workload), np.int64))
+    return np.asarray(~(workload.run_time > workload.walltime) & (returns == 0))
+
+
+def stranded(unmet: Array, jobs: int) -> Array:
+    """Return which jobs never ran because of an unmet dependency.
+
+    Args:
+        unmet: unmet dependencies of each job after the replay; empty if the workload has none.
+        jobs: number of jobs.
+    """
+    return unmet > 0 if len(unmet) else np.zeros(jobs, bool)
+
+
+class DependencyTracker:
+    """Dependencies of jobs, followed one job end at a time (for the Python loop)."""
+
+    def __init__(self, workload: Workload) -> None:
+        tables = dependency_tables(workload)
+        self.unmet: list[int] = tables["unmet"].tolist()
+        self._followers: list[int] = tables["followers"].tolist()
+        self._first: list[int] = tables["follower0"].tolist()
+        self._released: list[int] = []
+
+    def job_ended(self, number: int, upcoming: int) -> None:
+        """Record the end of a job.
+
+        Args:
+            number: the job that ended.
+            upcoming: the first job whose submit time has not come yet.
+        """
+        if not self.unmet:
+            return
+        for follower in self._followers[self._first[number] : self._first[number + 1]]:
+            self.unmet[follower] -= 1
+            if not self.unmet[follower] and follower < upcoming:
+                heappush(self._released, follower)
+
+    def is_blocked(self, number: int) -> bool:
+        """Return whether a job has an unmet dependency."""
+        return bool(self.unmet) and self.unmet[number] > 0
+
+    def pop_released(self) -> list[int]:
+        """Remove and return the jobs that are submitted now because their last dependency was met, in row order."""
+        return [heappop(self._released) for _ in range(len(self._released))]
+
+
+def kind_needing_walltimes(policy: object) -> str:
+    """Return a description of the policy if it needs finite walltimes, else ""."""
+    if isinstance(policy, Conservative):
+        return "conservative backfilling"
+    if isinstance(policy, Saving) and (policy.limit or policy.keeper):
+        return "a policy that limits power or keeps machines off"
+    return ""
+
+
+def check_walltimes(workload: Workload, policy: object) -> None:
+    """Check that all jobs have finite walltimes if the policy needs them. O(jobs).
+
+    Raises:
+        ConfigError: a job has no walltime, and the policy needs one.
+    """
+    kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
+    if kind and len(endless):
+        which = workload.more.get("name", workload.id)[endless[0]]
+        problem = f"it has no walltime ({len(endless):,} of {len(workload):,} jobs), and {kind} needs walltimes"
+        raise ConfigError(workload.name, f"job {which}", problem, "walltimes, or another policy")

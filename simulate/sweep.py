@@ -1,0 +1,273 @@
+"""Sweeps: the runs that a sweep consists of, their identity, and the best of their results.
+
+Rule: runs are numbered in the order of the file, the workload varying slowest, so that what is read once serves the
+next runs. Results are compared only if they replay the same jobs at the same load; unknown values take part in no
+comparison. The identity of a run covers everything that can change its result and nothing else: the content of its
+files (not their location), the selection of jobs, machine, policy, seed, and the version of pilotfish.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from itertools import count, product
+from typing import Any
+
+from .replay.policies import Contending, Own, Policy, text_of
+from .replay.policy_options import Amount
+from .replay.select import Select
+
+#: A machine of the size that the trace states.
+AS_TRACED = "trace"
+#: Policies that a sweep can vary.
+Chosen = Policy | Contending | Own
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A workload of a sweep.
+
+    Args:
+        file: as the sweep names it.
+        key: its place in the sweep file, for messages: workloads[0].
+        select: which of its jobs; its own load is 1.
+        loads: factors on the arrival rate, one run each.
+        skip_invalid: leave out lines that are not jobs.
+    """
+
+    file: str
+    key: str
+    select: Select = field(default_factory=Select)
+    loads: tuple[float, ...] = (1.0,)
+    skip_invalid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The machine of a cluster file: its resources are its cores, or its nodes."""
+
+    file: str
+    whole_nodes: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:node" if self.whole_nodes else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The values that are varied.
+
+    Args:
+        source: the sweep file.
+        traces: workloads.
+        policies: queue policies.
+        machines: numbers of processors, or cluster files; None = the size that the trace states.
+        seeds: seeds of random policies and models.
+    """
+
+    source: str
+    traces: tuple[Trace, ...]
+    policies: tuple[Chosen, ...]
+    machines: tuple[int | Site | None, ...] = (None,)
+    seeds: tuple[int, ...] = (0,)
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        each = len(self.machines) * len(self.policies) * len(self.seeds)
+        return sum(len(trace.loads) for trace in self.traces) * each
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One replay of a sweep; `number` counts from 0 in the sweep's order."""
+
+    number: int
+    trace: Trace
+    load: float
+    machine: int | Site | None
+    policy: Chosen
+    seed: int
+
+    @property
+    def select(self) -> Select:
+        """Which jobs are replayed, and at which load."""
+        return replace(self.trace.select, load=self.load)
+
+
+def runs(sweep: Sweep) -> Iterator[Run]:
+    """Yield all runs of a sweep in its order."""
+    numbers = count()
+    for trace in sweep.traces:
+        for load, machine, policy, seed in product(trace.loads, sweep.machines, sweep.policies, sweep.seeds):
+            yield Run(next(numbers), trace, load, machine, policy, seed)
+
+
+#: Column -> field of Select; present if some workload of the sweep sets it.
+_SELECTING = {"from": "begin", "until": "end", "users": "users", "min_size": "least", "max_size": "most"}
+
+
+def columns(sweep: Sweep) -> tuple[str, ...]:
+    """Return the column names of `described`; each option of a policy has a column."""
+    given = [
+        name for name, key in _SELECTING.items() if any(_limit_of(trace, key) is not None for trace in sweep.traces)
+    ]
+    options = dict.fromkeys(f"policy_{name}" for policy in sweep.policies for name in options_of(policy))
+    return ("run", "workload", *given, "load", "machine", "policy", *options, "seed")
+
+
+def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the varied values of one run, keyed by `names`; None where they do not apply."""
+    found: dict[str, Any] = {
+        "run": run.number,
+        "workload": run.trace.file,
+        "load": run.load,
+        "machine": AS_TRACED if run.machine is None else str(run.machine),
+        "policy": text_of(run.policy),
+        "seed": run.seed,
+    }
+    found |= {name: _limit_of(run.trace, key) for name, key in _SELECTING.items()}
+    found |= {f"policy_{name}": value for name, value in options_of(run.policy).items()}
+    return {name: found.get(name) for name in names}
+
+
+def _limit_of(trace: Trace, key: str) -> Any:
+    """Return a limit of a selection, or None."""
+    value = getattr(trace.select, key)
+    if key == "users":
+        return " ".join(map(str, value)) or None
+    return value
+
+
+def options_of(policy: Any) -> dict[str, Any]:
+    """Return option -> value of a policy and its parts, defaults included."""
+    if isinstance(policy, Own):
+        return dict(policy.options)
+    found: dict[str, Any] = {}
+    for each in fields(policy):
+        value = getattr(policy, each.name)
+        if isinstance(value, Amount):
+            found[each.name] = str(value)
+        elif is_dataclass(value):
+            found |= options_of(value)
+        elif value is not None:
+            found[each.name] = value
+    return found
+
+
+Row = Mapping[str, Any]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A result column, its name for people, and whether large values are good."""
+
+    column: str
+    name: str
+    maximise: bool = False
+
+    def cost(self, row: Row) -> float | None:
+        """Return the value to minimise; None if unknown."""
+        value = row.get(self.column)
+        return None if value is None else -float(value) if self.maximise else float(value)
+
+
+WAITING = Objective("mean_waiting_time", "waiting")
+UTILISATION = Objective("utilisation", "utilisation", maximise=True)
+ENERGY = Objective("consumed_joules", "energy")
+OBJECTIVES = (
+    WAITING, Objective("mean_bounded_slowdown", "slowdown"), Objective("makespan", "makespan"), UTILISATION, ENERGY,
+)  # fmt: skip
+
+
+def cases(rows: Sequence[Row], same: Sequence[str]) -> list[list[Row]]:
+    """Return groups of rows that agree in the columns `same` and may be compared, in their order."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.get(name) for name in same), []).append(row)
+    return list(found.values())
+
+
+def best(rows: Sequence[Row], objective: Objective, first: Collection[int] = ()) -> int | None:
+    """Return the position of the best row, or None if no value is known.
+
+    Args:
+        rows: results that may be compared.
+        objective: what to compare.
+        first: positions that win ties; further ties go to the first row.
+    """
+    costs = [
+        (cost, place not in first, place)
+        for place, row in enumerate(rows) if (cost := objective.cost(row)) is not None
+    ]  # fmt: skip
+    return min(costs)[2] if costs else None
+
+
+def weighed_objectives(rows: Sequence[Row]) -> tuple[Objective, Objective]:
+    """Return the two objectives to weigh: waiting, and energy if all rows know it, else utilisation."""
+    known = bool(rows) and all(ENERGY.cost(row) is not None for row in rows)
+    return (ENERGY if known else UTILISATION), WAITING
+
+
+def pareto(points: Sequence[Point | None]) -> list[int]:
+    """Return the positions of the points that no other point dominates, ascending. O(points log points).
+
+    Both coordinates are minimised. A point dominates another if it is at most as large in both and smaller in one;
+    equal points all stay.
+    """
+    known = sorted((point, place) for place, point in enumerate(points) if point is not None)
+    kept: list[tuple[Point, int]] = []
+    for point, place in known:
+        if not kept or point[1] < kept[-1][0][1] or point == kept[-1][0]:
+            kept.append((point, place))
+    return sorted(place for _, place in kept)
+
+
+@dataclass(frozen=True, slots=True)
+class BestRuns:
+    """The best among comparable runs; runs are positions.
+
+    Args:
+        two: the two objectives that are weighed against each other.
+        front: runs that no other run dominates in both.
+        best: objective -> its best run, where known; ties go to runs of the front.
+    """
+
+    two: tuple[Objective, Objective]
+    front: tuple[int, ...]
+    best: Mapping[Objective, int]
+
+
+def worth(rows: Sequence[Row]) -> BestRuns:
+    """Return the best of comparable runs. O(rows log rows)."""
+    two = weighed_objectives(rows)
+
+    def point(row: Row) -> Point | None:
+        first, second = (objective.cost(row) for objective in two)
+        return None if first is None or second is None else (first, second)
+
+    front = tuple(pareto([point(row) for row in rows]))
+    found = {objective: best(rows, objective, frozenset(front)) for objective in OBJECTIVES}
+    return BestRuns(two, front, {objective: place for objective, place in found.items() if place is not None})
+
+
+def identity(run: Run, policy: str, contents: dict[str, str], version: str, numbers: tuple[str, ...]) -> str:
+    """Return the identity of a run: 32 hexadecimal digits, equal only if the results are equal.
+
+    Args:
+        run: the run.
+        policy: its SPEC.
+        contents: file -> hash of its content and of the files that it names, for the trace and the machine.
+        version: version of pilotfish.
+        numbers: names of the result columns.
+    """
+    select: dict[str, Any] = asdict(run.select) | {"users": sorted(set(run.select.users))}
+    site = run.machine
+    machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
+    parts = [
+        *(version, numbers, contents[run.trace.file], run.trace.skip_invalid),
+        *(select, machine, policy, run.seed),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
