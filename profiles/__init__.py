@@ -1,1 +1,1 @@
-"""What jobs and nodes are known to do: schema, store, probes, library. Imports `simulate` only."""
+"""Job and node profiles: store, probes, measurement, prediction, calibration. Imports `formats` and `simulate`."""

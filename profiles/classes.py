@@ -1,8 +1,9 @@
-"""What kind of job a profile describes: cpu-bound, bandwidth-bound, latency-bound, sleeping, or mixed.
+"""The class of a job: cpu-bound, bandwidth-bound, latency-bound, sleeping, or mixed.
 
-Rule: a class rests on what is known, and says why; where bandwidth (without which computing and waiting for memory look
-alike) or the node's is unknown, the class of a busy job is unknown. The bounds are ours, not measured: a thread's share
-of a node's bandwidth is that of one core, so that from 1 on a node full of such threads would slow them down.
+Rule: a class rests on known numbers and gives its reason. Without the job's bandwidth (computing and waiting for memory
+then look alike) or the node's, the class of a busy job is unknown. The bounds are definitions, not measurements: a
+thread at a share of 1 uses its core's part of the node's bandwidth, so a node full of such threads would slow them
+down.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..simulate.job import Profile
-from ..simulate.platform import Cluster, NodeType
-from ..simulate.scaling import group_phases, measured_type
+from ..simulate.model.cluster import Cluster, NodeType
+from ..simulate.model.job import Profile
+from ..simulate.planning.workflow_tables import group_phases, measured_type
 from . import library
 
-#: Utilisation below which a thread sleeps, and from which on it is busy.
+#: A thread below the first utilisation sleeps, and from the second on is busy.
 SLEEPS, BUSY = 0.5, 0.8
-#: Shares of a core's part of the bandwidth: up to the first there is next to no traffic, from the second on too much.
+#: Shares of a core's part of the bandwidth: up to the first traffic is negligible, from the second on too high.
 LITTLE, MUCH = 0.25, 1.0
-#: Instructions a cycle below which a core that moves few bytes waits for each of them.
+#: A core with little traffic and fewer instructions per cycle than this waits for memory.
 SLOW_IPC = 1.0
 UNKNOWN = "unknown"
-_NOTHING = 1.0
-#: Share of a job's time that a part must have to count.
+#: Stands for the known absence of traffic, bytes/s.
+_NO_TRAFFIC = 1.0
+#: Least share of a job's time of a part that counts.
 LEAST = 0.1
 
 
@@ -39,8 +41,8 @@ class JobClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Classed:
-    """A class, None where it is unknown, and why, in a few words."""
+class Classification:
+    """A class, None if unknown, and the reason in a few words."""
 
     kind: JobClass | None
     why: str
@@ -50,23 +52,25 @@ class Classed:
 
     @property
     def name(self) -> str:
-        """The class in a word; `unknown`."""
+        """The class as a word, or `unknown`."""
         return str(self.kind or UNKNOWN)
 
 
-def told(classed: Classed) -> dict[str, str | None]:
-    """A class as answers and documents have it; None = unknown."""
+def class_fields(classed: Classification) -> dict[str, str | None]:
+    """Return a classification as fields of a JSON document; None = unknown."""
     return {"class": classed.kind and str(classed.kind), "class_why": classed.why}
 
 
-def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = None) -> Classed:
-    """The class of a job of that profile on a type of node, None = not known which.
+def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = None) -> Classification:
+    """Return the class of a job on a type of node.
 
     Args:
-        origin: the type on which it was measured; None = it is taken as it is.
+        profile: of the job.
+        node: the type; None = unknown.
+        origin: the type on which it was measured; None = the profile is not converted.
     """
     if profile.provenance.source == "default":
-        return Classed(None, "nothing is known of it")
+        return Classification(None, "nothing is known of it")
     found = list(dict.fromkeys(_parts(profile, node, origin)))
     if len(found) == 1:
         return found[0]
@@ -74,23 +78,29 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
     if unknown is not None:
         return unknown
     kinds = list(dict.fromkeys(str(part.kind) for part in found))
-    return found[0] if len(kinds) == 1 else Classed(JobClass.MIXED, "parts of it are " + ", ".join(kinds))
+    return found[0] if len(kinds) == 1 else Classification(JobClass.MIXED, "parts of it are " + ", ".join(kinds))
 
 
-def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -> Classed:
-    """The class on the first of some nodes of a cluster; without nodes on the type where it was measured."""
+def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -> Classification:
+    """Return the class on the first of some nodes of a cluster.
+
+    Args:
+        profile: of the job.
+        cluster: of the nodes.
+        nodes: names; without a known one, the type on which the profile was measured is used.
+    """
     origin = measured_type(profile, cluster)
     where = next((cluster.nodes[cluster.index[name]].type for name in nodes if name in cluster.index), None)
     return classify(profile, where or origin or cluster.types[0], origin)
 
 
-def classify_there(profile: Profile) -> Classed:
-    """The class on the type of node where it was measured, if that is shipped with pilotfish."""
+def classify_there(profile: Profile) -> Classification:
+    """Return the class on the node type where it was measured, if that type is shipped with pilotfish."""
     return classify(profile, library.node_types().get(profile.measured_on or ""))
 
 
-def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> list[Classed]:
-    """The class of each part (a phase of a group) that is long enough to count, the longest first."""
+def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> list[Classification]:
+    """Return the class of each part (a phase of a group) that is long enough to count, the longest first."""
     parts: list[tuple[float, float, float]] = []
     for group in profile.groups:
         if node is not None:
@@ -99,31 +109,31 @@ def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> 
             own = [(p.share, p.utilisation, p.bandwidth) for p in group.phases]
             own = own or [(1.0, group.utilisation, group.bandwidth)]
             phases = [(share * group.isolated_time, used, rate) for share, used, rate in own]
-        known = any(rate for _, _, rate in phases)  # then a phase without traffic is one that moves nothing
-        parts += [(group.count * work, used, rate or _NOTHING * known) for work, used, rate in phases]
+        known = any(rate for _, _, rate in phases)  # a phase without traffic then moves nothing
+        parts += [(group.count * work, used, rate or _NO_TRAFFIC * known) for work, used, rate in phases]
     parts.sort(reverse=True)
     total = sum(work for work, _, _ in parts)
     long = [part for part in parts if part[0] >= LEAST * total] or parts[:1]
     return [_part(used, rate, profile.ipc, node) for _, used, rate in long]
 
 
-def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeType | None) -> Classed:
+def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeType | None) -> Classification:
     if utilisation < SLEEPS:
-        return Classed(JobClass.SLEEPING, f"it wants a core for {utilisation:.0%} of its time")
+        return Classification(JobClass.SLEEPING, f"it uses a core for {utilisation:.0%} of its time")
     if not bandwidth:
-        return Classed(None, "its memory bandwidth is not known")
+        return Classification(None, "its memory bandwidth is not known")
     if node is None:
-        return Classed(None, "the memory bandwidth of the node is not known")
+        return Classification(None, "the memory bandwidth of the node is not known")
     share = bandwidth * node.cores / node.memory_bandwidth
     why = f"a thread moves {share:.2g} times a core's share of the bandwidth of {node.name}"
     if share >= MUCH:
-        return Classed(JobClass.BANDWIDTH, why)
+        return Classification(JobClass.BANDWIDTH, why)
     if utilisation < BUSY:
-        return Classed(JobClass.MIXED, f"it wants a core for {utilisation:.0%} of its time, and {why}")
+        return Classification(JobClass.MIXED, f"it uses a core for {utilisation:.0%} of its time, and {why}")
     if ipc is not None and ipc < SLOW_IPC:
-        return Classed(JobClass.LATENCY, f"{ipc:.2g} instructions a cycle, and {why}")
+        return Classification(JobClass.LATENCY, f"{ipc:.2g} instructions per cycle, and {why}")
     if share > LITTLE:
-        return Classed(JobClass.MIXED, why)
+        return Classification(JobClass.MIXED, why)
     if ipc is None:
-        return Classed(None, f"{why}; whether it computes or waits for memory, its IPC would tell")
-    return Classed(JobClass.CPU, f"{ipc:.2g} instructions a cycle, and {why}")
+        return Classification(None, f"{why}; its IPC is not known")
+    return Classification(JobClass.CPU, f"{ipc:.2g} instructions per cycle, and {why}")

@@ -1,6 +1,6 @@
 """The demo: a folder with a workflow of small real programs, ready to run on this machine.
 
-Rule: what a person changed is not overwritten; a file is ours as long as its hash is the one we wrote down.
+Rule: files that a user changed are not overwritten; a file is ours while its hash is the one that we recorded.
 """
 
 from __future__ import annotations
@@ -8,21 +8,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from ..formats.hostlist import local_node_names
+from ..formats.schema import format_size
 from ..simulate.errors import ConfigError, PilotfishError
-from ..simulate.formats.units import format_size
 
 MANIFEST = ".pilotfish-demo.json"
 CALIBRATION_S = 0.3
 STREAM_S = 1.0
 LONGEST_SHEBANG = 120
 
-#: Profile -> the work behind it; {gigabytes} is what streams in about a second here.
+#: Profile -> its program; {gigabytes} is about a second of streaming here.
 PROGRAMS = {
     "demo-transfer": "sleep 0.8",
     "demo-stream": "stream 64 {gigabytes}",
@@ -30,7 +32,7 @@ PROGRAMS = {
     "demo-short": "cpu 0.5",
     "demo-checks": "duty 0.5 1.2",
 }
-#: Job -> (profile, the jobs that it waits for). A small genome pipeline, as a person would draw it.
+#: Job -> (profile, jobs that it waits for): a small genome pipeline.
 JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fetch-reads": ("demo-transfer", ()),
     "fetch-reference": ("demo-transfer", ()),
@@ -51,8 +53,14 @@ JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What the demo needs to know of this machine: its CPUs, bytes/s of one stream and of all, bytes."""
+class DemoCpus:
+    """The CPUs of the demo.
+
+    Args:
+        cpus: one or two CPU ids.
+        one_stream, all_streams: bytes/s of one streaming program, and of one on each CPU together.
+        memory: bytes for each CPU.
+    """
 
     cpus: tuple[int, ...]
     one_stream: float
@@ -60,16 +68,16 @@ class Machine:
     memory: float
 
 
-def write_demo(directory: Path, *, force: bool = False, machine: Machine | None = None) -> list[str]:
+def write_demo(directory: Path, *, force: bool = False, machine: DemoCpus | None = None) -> list[str]:
     """Write the demo into `directory` and return the names of its files.
 
     Args:
-        directory: made where there is none.
-        force: also overwrite what was changed.
-        machine: what is known of this machine; None = measure it (0.6 s).
+        directory: created if absent.
+        force: also overwrite changed files.
+        machine: the CPUs to use; None = measure this machine (0.6 s).
 
     Raises:
-        ConfigError: a file there was changed, or is not ours.
+        ConfigError: a file there was changed or is not ours.
         PilotfishError: the programs do not run here.
     """
     try:
@@ -86,30 +94,28 @@ def write_demo(directory: Path, *, force: bool = False, machine: Machine | None 
         hashes = {name: _hash(directory / name) for name in names}
         (directory / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
     except OSError as problem:
-        raise ConfigError(
-            str(problem.filename or directory), "", f"cannot be written: {problem.strerror}"
-        ) from None
+        raise ConfigError(str(problem.filename or directory), "", f"cannot be written: {problem.strerror}") from None
     return names
 
 
-def calibrate(work: Path) -> Machine:
-    """Measure what one stream moves here, and what all of the demo's CPUs move together."""
+def calibrate(work: Path) -> DemoCpus:
+    """Measure the bandwidth of one stream here, and of streams on all of the demo's CPUs together."""
     cpus = choose_cpus()
     alone = _streams(work, cpus[:1])
     together = max(alone, _streams(work, cpus)) if len(cpus) > 1 else alone
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / len(cpus)
-    return Machine(cpus, alone, together, memory)
+    return DemoCpus(cpus, alone, together, memory)
 
 
 def choose_cpus() -> tuple[int, ...]:
-    """Return two CPUs that we may use, of different cores where there are; the only one if there is one."""
+    """Return two CPUs that we may use, on different cores if possible; one if there is only one."""
     ours = sorted(os.sched_getaffinity(0))
     other = [cpu for cpu in ours[1:] if _core(cpu) != _core(ours[0])] or ours[1:]
     return (ours[0], *other[:1])
 
 
 def _core(cpu: int) -> tuple[str, str]:
-    """Which processor and core a CPU is a thread of; the CPU itself where the kernel does not say."""
+    """Return the processor and core of a CPU; the CPU itself if the kernel does not show them."""
     topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
     try:
         return (topology / "physical_package_id").read_text(), (topology / "core_id").read_text()
@@ -132,18 +138,18 @@ def _streams(work: Path, cpus: tuple[int, ...]) -> float:
     try:
         return sum(float(answer) for answer in answers)
     except ValueError:
-        raise PilotfishError(f"{work}: cannot measure how much this machine streams") from None
+        raise PilotfishError(f"{work}: cannot measure the memory bandwidth of this machine") from None
 
 
 def _work_text() -> str:
-    """The programs, with an interpreter that is sure to be here in their first line."""
+    """Return the programs' source, with an interpreter that exists in the first line."""
     text = Path(__file__).with_name("demo_work.py").read_text(encoding="utf-8")
     usable = " " not in sys.executable and len(sys.executable) < LONGEST_SHEBANG
     return f"#!{sys.executable} -IS\n{text}" if usable else f"#!/usr/bin/env python3\n{text}"
 
 
-def _texts(machine: Machine) -> dict[str, str]:
-    """The files' texts, name -> text."""
+def _texts(machine: DemoCpus) -> dict[str, str]:
+    """Return the texts of the files, name -> text."""
     gigabytes = f"{machine.one_stream * STREAM_S / 1e9:.1f}"
     programs = {name: work.format(gigabytes=gigabytes) for name, work in PROGRAMS.items()}
     rate = format_size(machine.one_stream, rate=True)
@@ -154,13 +160,13 @@ def _texts(machine: Machine) -> dict[str, str]:
     }
 
 
-def _cluster(machine: Machine) -> str:
-    nodes = ""
-    for name, cpu in zip("ab", machine.cpus, strict=False):
+def _cluster(machine: DemoCpus) -> str:
+    nodes, names = "", local_node_names(platform.node(), [(cpu,) for cpu in machine.cpus])
+    for name, cpu in zip(names, machine.cpus, strict=True):
         nodes += f'  - {{names: {name}, type: one-cpu, cpus: "{cpu}", memory_domain: here}}\n'
-    what = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only CPU that we may use"
+    what = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only usable CPU"
     return f"""\
-# {what} of this machine. Memory is shared: all streams together moved this much on {date.today()}.
+# {what} of this machine. They share the memory; its bandwidth was measured on {date.today()}.
 schema: pilotfish/cluster/v1
 name: here
 node_types:
@@ -182,8 +188,8 @@ def _workflow(programs: dict[str, str]) -> str:
         words = ", ".join(f'"{word}"' if word[0].isdigit() else word for word in programs[profile].split())
         jobs += f"    profile: {profile}\n    command: [./work.py, {words}]\n"
     return f"""\
-# Real programs that take about a second each: they compute, stream through memory, or sleep.
-# The profiles are measured by measure.sh.
+# Real programs of about a second each: they compute, stream through memory, or sleep.
+# measure.sh measures their profiles.
 schema: pilotfish/workflow/v1
 name: demo
 jobs:
@@ -197,8 +203,8 @@ def _script(programs: dict[str, str], rate: str) -> str:
         lines.append(f'"$pilotfish" profile run --name {name}{given} -- ./work.py {work}\n')
     return f"""\
 #!/bin/sh
-# Measures what the programs of the demo need, about a second each. How much `stream` moves was measured when
-# this file was written, since nothing here counts memory traffic.
+# Measures the profiles of the demo's programs, about a second each. The bandwidth of `stream` was measured when
+# this file was written, because no counter of memory traffic is required.
 set -e
 cd "$(dirname "$0")"
 pilotfish=${{PILOTFISH:-pilotfish}}
@@ -210,7 +216,7 @@ def _hash(path: Path) -> str:
 
 
 def _refuse_changed(directory: Path) -> None:
-    """Raise ConfigError for the first file that is there and is not as we wrote it."""
+    """Raise ConfigError for the first existing file that is not as we wrote it."""
     try:
         hashes = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -219,6 +225,4 @@ def _refuse_changed(directory: Path) -> None:
     for name in ("work.py", "cluster.yaml", "workflow.yaml", "measure.sh"):
         path = directory / name
         if path.exists() and known.get(name) != _hash(path):
-            raise ConfigError(
-                str(path), "", "was changed, or is not ours", "another folder, or --force to overwrite"
-            )
+            raise ConfigError(str(path), "", "was changed, or is not ours", "another folder, or --force to overwrite")

@@ -1,8 +1,8 @@
-"""Small real programs for the demo: each does a fixed amount of work, however crowded the machine is.
+"""Small real programs for the demo: each does a fixed amount of work, however busy the machine is.
 
 work.py cpu SECONDS                  compute until SECONDS of CPU time are used
 work.py stream MEGABYTES GIGABYTES   copy a buffer of MEGABYTES until GIGABYTES went to and from memory
-work.py duty UTILISATION SECONDS     compute and sleep by turns; alone, this takes SECONDS
+work.py duty UTILISATION SECONDS     compute and sleep in turns; takes SECONDS on an idle machine
 work.py sleep SECONDS                sleep
 work.py bandwidth SECONDS            print the bytes/s that `stream` moves
 """
@@ -20,13 +20,13 @@ PERIOD_S = 0.04
 
 
 def compute(until: float) -> None:
-    """Use a core until this process has used `until` seconds of CPU time, its start included."""
+    """Compute until this thread has used `until` seconds of CPU time, including its start."""
     while time.thread_time() < until:
         pass
 
 
 def stream(megabytes: float, gigabytes: float) -> None:
-    """Copy from one buffer to another; each copy reads one of them and writes the other."""
+    """Copy between two buffers; each copy reads one and writes the other."""
     size = int(megabytes * 1e6)
     source, target = memoryview(bytearray(b"\1") * size), memoryview(bytearray(b"\2") * size)
     for _ in range(max(1, round(gigabytes * 1e9 / (2 * size)))):
@@ -34,7 +34,7 @@ def stream(megabytes: float, gigabytes: float) -> None:
 
 
 def duty(utilisation: float, seconds: float) -> None:
-    """Compute for a share of each period and sleep for the rest of it."""
+    """Compute for a share of each period and sleep for the rest."""
     periods = max(1, round(seconds / PERIOD_S))
     for i in range(1, periods + 1):
         compute(i * utilisation * seconds / periods)
@@ -42,7 +42,7 @@ def duty(utilisation: float, seconds: float) -> None:
 
 
 def bandwidth(seconds: float) -> None:
-    """Print how many bytes/s `stream` moves, buffers of 64 MB."""
+    """Print the bytes/s that `stream` moves with buffers of 64 MB."""
     size = 64_000_000
     source, target = memoryview(bytearray(b"\1") * size), memoryview(bytearray(b"\2") * size)
     copies, begin = 0, time.perf_counter()
@@ -62,7 +62,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], int]] = {
 
 
 def main(words: list[str]) -> int:
-    """Do what the words say; 64 where they say nothing that is known."""
+    """Run a program by its command line; return 64 if it is unknown."""
     command, arity = COMMANDS.get(words[0] if words else "", (print, -1))
     try:
         numbers = [float(word) for word in words[1:]]

@@ -1,8 +1,8 @@
-"""From several runs of a program to one profile: pure arithmetic.
+"""One profile from several runs of a program: pure arithmetic.
 
-Rule: runs sharpen a profile and one odd run does not spoil it: medians over the latest good runs on one
-kind of node that show the usual number of threads, without those made in company where there are others. What no
-run measured (bandwidth, counters) stays as it was known.
+Rule: runs refine a profile and one odd run does not spoil it: medians over the latest good runs on one type of node
+with the usual number of threads, without runs disturbed by others if there are undisturbed ones. Values that no run
+measured (bandwidth, counters) stay as they were.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
 
-from ..simulate.job import Phase, Profile, ThreadGroup
-from .company import MAD_TO_SIGMA, deviation, inflation, interval
-from .measurement import Measurement, as_known, rates
-from .strain import typical
+from ..simulate.model.job import Phase, Profile, ThreadGroup
+from .measurement import MAD_TO_SIGMA, Measurement, deviation, inflation, interval, relative_rates, with_bandwidth
+from .stall_facts import typical
 
-#: So many of the latest runs count: a program changes over the years.
+#: Number of the latest runs that count: programs change over the years.
 LATEST = 25
-#: What of a run only counters tell, or the user.
+#: Fields of a run that only counters or the user give.
 COUNTED = ("bandwidth", "instructions", "ipc", "power_watts")
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How runs scatter: CPU seconds of a run, its isolated time; `spread` is robust (1.4826 x MAD), seconds.
+    """How runs vary.
 
     Args:
-        runs: how many were made; used: how many the profile rests on.
+        runs: number of runs; used: number that the profile rests on.
+        mean_cpu_s, median_cpu_s: CPU seconds of a run.
+        spread_cpu_s: robust deviation (1.4826 x MAD), seconds; deviation_cpu_s: standard deviation, seconds.
+        median_isolated_s: isolated time, seconds.
     """
 
     runs: int
@@ -41,9 +43,9 @@ class Statistics:
 
 
 def usable(runs: Sequence[Measurement]) -> list[Measurement]:
-    """Return the runs that a profile rests on, oldest first: ended well, not aged, newest node type, usual shape.
+    """Return the runs that a profile rests on, oldest first: successful, not aged, newest node type, usual shape.
 
-    A run whose exit code is not known counts as one that ended well.
+    A run with an unknown exit code counts as successful.
     """
     good = [run for run in runs if not run.exit_code and not run.aged]
     good = [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
@@ -54,7 +56,7 @@ def usable(runs: Sequence[Measurement]) -> list[Measurement]:
 
 
 def statistics(runs: Sequence[Measurement]) -> Statistics | None:
-    """Return how the usable runs scatter, None if there are none."""
+    """Return how the usable runs vary, None without any."""
     used = usable(runs)
     if not used:
         return None
@@ -72,11 +74,12 @@ def statistics(runs: Sequence[Measurement]) -> Statistics | None:
 
 
 def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = None) -> Profile | None:
-    """Return the profile that these runs make, None if no run ended well.
+    """Return the profile of these runs, None if none was successful.
 
     Args:
+        name: of the profile.
         runs: oldest first.
-        known: what was known before; its bandwidth, counters and power are kept where the runs have none.
+        known: the previous profile; its bandwidth, counters and power are kept where the runs have none.
     """
     used = usable(runs)
     if not used:
@@ -86,7 +89,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     groups = tuple(_group([run.groups[i] for run in used]) for i in range(len(used[-1].groups)))
     measured = counted.bandwidth
     rates = _known_bandwidths(groups, known) if measured is None else [measured] * len(groups)
-    groups = tuple(as_known(group, rate) for group, rate in zip(groups, rates, strict=True))
+    groups = tuple(with_bandwidth(group, rate) for group, rate in zip(groups, rates, strict=True))
     facts = statistics(runs)
     assert facts is not None
     note = newest.provenance.note
@@ -109,7 +112,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
 
 
 def _counted(used: Sequence[Measurement]) -> Measurement:
-    """The newest run, with medians of what was counted: over runs that have it from the newest one's source."""
+    """Return the newest run with medians of counted values, over the runs with the same source as the newest."""
     merged = used[-1]
     sources: dict[str, str] = {}
     for name in COUNTED:
@@ -119,22 +122,22 @@ def _counted(used: Sequence[Measurement]) -> Measurement:
             same = [getattr(run, name) for run in having if run.sources.get(name) == source]
             merged = replace(merged, **{name: median(same)})
             sources |= {name: source} if source else {}
-    held_up = [run for run in used if run.strain]
-    if held_up:
-        source = held_up[-1].sources.get("strain", "")
-        same_source = [run.strain for run in held_up if run.sources.get("strain", "") == source]
+    with_stalls = [run for run in used if run.strain]
+    if with_stalls:
+        source = with_stalls[-1].sources.get("strain", "")
+        same_source = [run.strain for run in with_stalls if run.sources.get("strain", "") == source]
         merged = replace(merged, strain=typical(same_source))
         sources |= {"strain": source} if source else {}
     return replace(merged, sources=sources)
 
 
 def _shape(run: Measurement) -> tuple[int, ...]:
-    """Threads in each group: runs of one shape can be compared group by group."""
+    """Return the threads of each group: runs of one shape can be compared group by group."""
     return tuple(group.count for group in run.groups)
 
 
 def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
-    """The same group in several runs: medians."""
+    """Return the medians of one group over several runs."""
     return ThreadGroup(
         count=runs[0].count,
         service_demand=median(group.demand for group in runs),
@@ -145,19 +148,19 @@ def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
 
 
 def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
-    """Medians over the runs that show the usual number of phases, the latest number where several are usual."""
+    """Return medians over the runs with the usual number of phases, the latest number on a tie."""
     usual = Counter(len(phases) for phases in reversed(runs)).most_common(1)[0][0]
     alike = [phases for phases in runs if len(phases) == usual]
     shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
     levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
-    seen = [rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
+    seen = [relative_rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
     moved = [median(same) for same in zip(*seen, strict=True)] or [0.0] * len(shares)
     parts = zip(shares, levels, moved, strict=True)
     return tuple(Phase(share / sum(shares), level, rate) for share, level, rate in parts)
 
 
 def _known_bandwidths(groups: tuple[ThreadGroup, ...], known: Profile | None) -> list[float]:
-    """Known bandwidths of these groups: by group where they are the same, else their mean over threads."""
+    """Return the known bandwidths of these groups: by group if they are the same, else the mean over threads."""
     if known is None:
         return [0.0] * len(groups)
     before = [group.mean_bandwidth for group in known.groups]

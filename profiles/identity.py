@@ -1,8 +1,9 @@
-"""A name for a job that was given none, made of its command, so that what ran once is known the next time; where nobody
-told the command, of the job's name and its owner, and of how much of the machine it takes.
+"""The profile name of a job without one, made from its command, so that a repeated job is recognised.
 
-Rule: what says how much is to be done (words, options, numbers) stays; where it is done (folders, file
-names, long numbers and dates that number runs) goes. The same command on more nodes is another job.
+Without a command it is made from the job's name, owner and size.
+
+Rule: words that define the amount of work stay (words, options, numbers); places and serial numbers are dropped
+(folders, file names, long numbers and dates). The same command on more nodes is another job.
 """
 
 from __future__ import annotations
@@ -13,41 +14,37 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from ..simulate.job import Job
+from ..simulate.model.job import Job
 
 LONGEST = 120
-#: How such a name begins: of a command, and of a job that is known by its own name.
+#: Prefixes of such names: from a command, and from a job's own name.
 COMMAND, KIND = "cmd: ", "job: "
 _INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
-_IDENTIFIER = re.compile(
-    r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}"
-)
+_IDENTIFIER = re.compile(r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def signature(job: Job) -> str | None:
-    """Return the name under which a job's measurements are kept, or None if it has no command and is not known as
-    anything.
+    """Return the name of a job's measurements, None without a command and a known name.
 
     Args:
-        job: its command, its number of nodes and the variables that set its number of threads count; without a command
-            `known_as`, nodes and cores.
+        job: its command, number of nodes and thread variables count; without a command `known_as`, nodes and cores.
     """
     if not job.command:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
-        return _cut(f"{KIND}{_IDENTIFIER.sub('#', job.known_as)}{extent}") if job.known_as else None
+        return _valid_name(f"{KIND}{_IDENTIFIER.sub('#', job.known_as)}{extent}") if job.known_as else None
     words = [_shape(word) for word in _program(job.command)]
     words[0] = PurePosixPath(_program(job.command)[0]).name or words[0]
     words += [f"{key}={value}" for key, value in job.environment if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
-    return _cut(COMMAND + " ".join(words))
+    return _valid_name(COMMAND + " ".join(words))
 
 
-def _cut(text: str) -> str:
-    """A name of such text that a profile can have; a long one ends with a checksum."""
+def _valid_name(text: str) -> str:
+    """Return a valid profile name for a text; a long one ends with a checksum."""
     name = " ".join(text.split())
     name = "".join(letter if letter.isprintable() else "?" for letter in name).strip()
     if len(name) <= LONGEST:
@@ -56,7 +53,7 @@ def _cut(text: str) -> str:
 
 
 def _program(command: Sequence[str]) -> list[str]:
-    """Return the command's words without the interpreter or shell in front of them."""
+    """Return the command's words without the interpreter or shell in front."""
     words = list(command)
     while len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name):
         if words[1] == "-c" and len(words) > 2:
@@ -72,7 +69,7 @@ def _program(command: Sequence[str]) -> list[str]:
 
 
 def _shape(word: str) -> str:
-    """Return a word as it counts: a file is its extension, an identifier is #, anything else is itself."""
+    """Return a word's contribution: the extension of a file, # for an identifier, else the word."""
     option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
     path = PurePosixPath(value)
     if "/" in value or _FILE.fullmatch(path.suffix):

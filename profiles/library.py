@@ -1,7 +1,4 @@
-"""What is shipped: published profiles and node types, as data files with their sources.
-
-Rule: the numbers live in `library/*.yaml`; here they are only read, once.
-"""
+"""The shipped profiles and node types, with their sources, read once from `library/*.yaml`."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..simulate.formats.cluster import parse_cluster
-from ..simulate.formats.reading import check_schema, read_document
-from ..simulate.formats.shape import build, from_source, mapping
-from ..simulate.job import Profile
-from ..simulate.platform import NodeType
-from .schema import read_profiles
+from ..formats.cluster import parse_cluster
+from ..formats.files import check_schema, read_document
+from ..formats.schema import build, from_source, mapping
+from ..simulate.model.cluster import NodeType
+from ..simulate.model.job import Profile
+from .profiles_file import read_profiles
 
 LIBRARY = Path(__file__).with_name("library")
 

@@ -1,17 +1,64 @@
-"""What one run of a program showed, as a value.
+"""One run of a program as a value, and the effect of other processes on it.
 
-Rule: a measurement holds what was read, not what was concluded from several runs (see `store`); what could
-not be read is None, never 0.
+Rule: a measurement holds readings, not conclusions from several runs (see `store`); an unreadable value is None, never
+0. Waiting for a core is measured and removed. Inflated core time cannot be separated from work without counters; only
+its bound is known, so it widens the interval and does not move the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from statistics import median
 from typing import Any
 
-from ..simulate.job import Phase, Profile, Provenance, ThreadGroup
-from .company import inflation, interval
+from ..simulate.model.job import Phase, Profile, Provenance, ThreadGroup
+
+#: A run counts as undisturbed if others kept a smaller share of the remaining cores busy.
+ALONE = 0.10
+#: Highest core time inflation: two programs that stream from memory at once (models, section 8).
+MOST_INFLATION = 1.45
+#: Largest relative error of one measurement of service demand.
+ERROR = 0.01
+#: Standard deviation of a normal distribution / its median absolute deviation.
+MAD_TO_SIGMA = 1.4826
+
+
+def load_of_others(others: float, cpus: int, own_cores: float) -> float:
+    """Return the share of the cores left free by a run that others kept busy, [0, 1].
+
+    Args:
+        others: share of all CPUs' time that others used, [0, 1].
+        cpus: CPUs of the machine, >= 1.
+        own_cores: mean number of cores that the run kept busy, >= 0.
+    """
+    return min(1.0, max(0.0, others) * cpus / max(1.0, cpus - own_cores))
+
+
+def inflation(share: float | None) -> float:
+    """Return the bound of core time inflation for such a share of busy cores, >= 1; the highest if it is unknown."""
+    share = 1.0 if share is None else share
+    return 1.0 if share < ALONE else 1.0 + (MOST_INFLATION - 1.0) * share
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Return the robust standard deviation of values about their median, at least one, as a share of it."""
+    centre = median(values)
+    return MAD_TO_SIGMA * median(abs(value - centre) for value in values) / max(centre, 1e-6)
+
+
+def interval(demands: Sequence[float], shares: Sequence[float | None]) -> tuple[float, float]:
+    """Return the interval of isolated service demand, relative to its median: (low <= 1, high >= 1).
+
+    Twice the deviation of the median over the runs, or the error of one measurement if that is larger; the lower bound
+    also includes inflation by other processes.
+
+    Args:
+        demands: CPU seconds of each run, at least one, >= 0.
+        shares: share of busy other cores of each run; None = unknown.
+    """
+    half = max(ERROR, 2.0 * deviation(demands) / len(demands) ** 0.5)
+    return max(0.0, 1.0 - half) / median(inflation(share) for share in shares), 1.0 + half
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +66,26 @@ class Measurement:
     """One run.
 
     Args:
-        groups: thread groups; their service demand, utilisation and its deviation as measured; where they have
-            phases, utilisation is the mean over them.
-        wall_s: how long it lasted.
-        isolated_s: how long it would have lasted without waiting for cores: wall time less waiting time.
-        cpu_s: CPU seconds of the whole tree, as the kernel counted them, or as its threads showed if that is more.
-        waiting: share of the time that its threads waited for a core, [0, 1]; None = not known.
-        exit_code: as a shell would have it (128 + signal where one ended it); None = not known.
-        date: when it began, ISO 8601.
-        cpu_model: the processor it ran on.
+        groups: thread groups with measured service demand, utilisation and its deviation; with phases, utilisation is
+            the mean over them.
+        wall_s: duration.
+        isolated_s: duration without waiting for cores.
+        cpu_s: CPU seconds of the whole tree, from the kernel or, if larger, from its threads.
+        waiting: share of time that its threads waited for a core, [0, 1]; None = unknown.
+        exit_code: as a shell reports it (128 + signal); None = unknown.
+        date: start, ISO 8601.
+        cpu_model: processor.
         interval_s: time between readings, over which the deviation of utilisation was taken.
         memory_bytes: peak of the tree; read_bytes, written_bytes: from and to storage.
-        node_type: the cluster file's name for this kind of node, where somebody told it.
-        company: share of the cores that it left free which others kept busy, [0, 1]; None = not known.
-        method: what read the threads: schedstat (ns), psutil (10 ms), or given where nobody did.
-        bandwidth: bytes/s of one thread, where the user gave it or counters were there.
-        instructions, ipc, power_watts: by counters (see `counters`).
-        sources: field -> what counted it; a bandwidth without one was given by the user.
-        notes: why counters that are there did not say more.
-        strain: what its control group, or a node that it had to itself, says held it up (see `strain`).
-        aged: when it ceased to count, because forecasts that rest on it had come to miss, ISO 8601; "" = it counts.
+        node_type: the cluster file's name for this type of node, if given.
+        company: share of the cores left free that others kept busy, [0, 1]; None = unknown.
+        method: source of the thread times: schedstat (ns), psutil (10 ms), or given.
+        bandwidth: bytes/s of a thread, given or counted.
+        instructions, ipc, power_watts: counted (see `counters`).
+        sources: field -> what counted it; a bandwidth without a source was given by the user.
+        notes: why counters gave no more.
+        strain: stall facts of its control group, or of a node that it had to itself (see `stall_facts`).
+        aged: date from which it no longer counts because forecasts began to miss, ISO 8601; "" = it counts.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -67,7 +114,7 @@ class Measurement:
 
     @property
     def threads(self) -> int:
-        """Threads that computed at the same time at the most."""
+        """Most threads that computed at the same time."""
         return sum(group.count for group in self.groups)
 
     @property
@@ -81,19 +128,17 @@ class Measurement:
         return sum(group.count * group.mean_utilisation for group in self.groups) / self.threads
 
     def to_profile(self, name: str = "", runs: int = 1) -> Profile:
-        """Return the profile that this run alone would make; bandwidth stays 0 where it is not known."""
+        """Return the profile of this run alone; an unknown bandwidth stays 0."""
         note = f"measured by {self.method}"
         if self.waiting and self.waiting >= 0.01:
-            note += (
-                f" in company: {self.waiting:.0%} of the time was spent waiting for a core, and is taken out"
-            )
+            note += f" next to other load: {self.waiting:.0%} of the time was spent waiting for a core, and is removed"
         inflated = inflation(self.company) - 1 if self.company is not None else 0.0
         if inflated:
             note += (
-                f"; others kept {self.company:.0%} of the other cores busy: time on a core may hold up to"
-                f" {inflated:.0%} that is theirs"
+                f"; others kept {self.company:.0%} of the other cores busy: core time may be inflated by up to"
+                f" {inflated:.0%}"
             )
-        groups = tuple(as_known(group, self.bandwidth or 0.0) for group in self.groups)
+        groups = tuple(with_bandwidth(group, self.bandwidth or 0.0) for group in self.groups)
         if self.bandwidth is not None:
             note += "; bandwidth given by the user" * ("bandwidth" not in self.sources)
         words = {"ipc": "IPC", "power_watts": "power", "strain": "stalls"}
@@ -114,40 +159,40 @@ class Measurement:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self) | {"threads": self.threads}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
-        """Return the measurement that `to_dict` wrote; keys that a later version added are left out."""
+        """Return the measurement that `to_dict` wrote; unknown keys of later versions are ignored."""
         known = {field.name for field in fields(cls)}
         groups = tuple(_group(group) for group in data["groups"])
         values = {key: value for key, value in data.items() if key in known}
         return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})
 
 
-def rates(phases: Sequence[Phase]) -> list[float]:
-    """What each phase moves on a core, by the mean over the run; 1 where it was not seen."""
+def relative_rates(phases: Sequence[Phase]) -> list[float]:
+    """Return the traffic of each phase on a core relative to the run's mean; 1 if it was not measured."""
     on = [phase.share * phase.utilisation for phase in phases]
     mean = sum(time * phase.bandwidth for time, phase in zip(on, phases, strict=True)) / sum(on)
     return [phase.bandwidth / mean if mean > 0 else 1.0 for phase in phases]
 
 
-def as_known(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
-    """Return a measured group as a profile has it: with phases, utilisation and bandwidth are theirs alone.
+def with_bandwidth(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
+    """Return a measured group as a profile has it: with phases, utilisation and bandwidth belong to them alone.
 
     Args:
-        bandwidth: bytes/s of a thread on a core, over the whole run; phases have it in the mean, and differ from it as
-            they were seen to.
+        group: with or without phases.
+        bandwidth: mean bytes/s of a thread on a core; the phases keep their measured ratios.
     """
     if not group.phases:
         return replace(group, bandwidth=bandwidth)
-    parts = zip(group.phases, rates(group.phases), strict=True)
+    parts = zip(group.phases, relative_rates(group.phases), strict=True)
     phases = tuple(replace(phase, bandwidth=bandwidth * times) for phase, times in parts)
     return replace(group, utilisation=1.0, bandwidth=0.0, phases=phases)
 
 
 def _group(data: dict[str, Any]) -> ThreadGroup:
-    """The thread group that `asdict` wrote."""
+    """Return the thread group that `asdict` wrote."""
     phases = tuple(Phase(**phase) for phase in data.get("phases", ()))
     return ThreadGroup(**{**data, "phases": phases})

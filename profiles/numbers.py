@@ -1,7 +1,7 @@
-"""All numbers of the store one by one, for plotting: a row says what a number is, and how well it is known.
+"""All numbers of the store, one row each, for plotting.
 
-Rule: every number stands with its source, date, runs and confidence; what is not known has no row. A range is what the
-runs show that a profile rests on, or the interval that is told of it; where there is none, it is empty, and says so.
+Rule: every number has its source, date, runs and confidence; an unknown value has no row. A range is that of the runs
+that a profile rests on, or the known interval; without either it is empty and says so.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import NamedTuple
 
-from ..simulate.job import Profile
+from ..simulate.model.job import Profile
 from .estimate import usable
+from .interference.scores import Scores
 from .measurement import Measurement
-from .sensitivity import Scores
 from .store import ProfileStore
 
-_INTERVAL, _RANGE, _ROUNDS, _NONE = "interval", "range of the runs", "range of the rounds", "not told"
+_INTERVAL, _RANGE, _ROUNDS, _UNKNOWN = "interval", "range of the runs", "range of the rounds", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Number:
 
     Args:
         profile: its name; part: profile, group N, group N phase M, run N, or score at a pressure.
-        quantity, value, unit: what it is.
-        low, high: between which it is as far as is known; None = not known.
-        confidence: what low and high are.
-        source: measured, given, predicted, relative score, or what counted it; date: ISO 8601; runs: behind it.
-        node_type, cpu_model: on which it was measured, where that is known.
-        note: what else is to be known of the profile.
+        quantity, value, unit: the number.
+        low, high: its bounds; None = unknown.
+        confidence: the kind of these bounds.
+        source: measured, given, predicted, relative score, or what counted it; date: ISO 8601; runs: number of runs.
+        node_type, cpu_model: on which it was measured, if known.
+        note: further remarks about the profile.
     """
 
     profile: str
@@ -52,20 +52,20 @@ class Number:
 
 
 def numbers(store: ProfileStore) -> Iterator[Number]:
-    """All numbers of the profiles that the store itself has, of their runs, and of scores."""
+    """Yield all numbers of the store's own profiles, of their runs, and of scores."""
     for name in store.own_names():
         profile = store.get(name)
         if profile is not None:
             runs = store.history(name)
-            yield from _of_profile(profile, usable(runs))
+            yield from _profile_rows(profile, usable(runs))
             for i, run in enumerate(runs, 1):
-                yield from _of_run(name, i, run)
+                yield from _run_rows(name, i, run)
     for scores in store.scores():
-        yield from _of_scores(scores)
+        yield from _score_rows(scores)
 
 
 def to_csv(rows: Sequence[Number]) -> str:
-    """The rows as CSV with a header; what is not known is empty."""
+    """Return the rows as CSV with a header; unknown values are empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Number)], lineterminator="\n")
     writer.writeheader()
@@ -73,11 +73,11 @@ def to_csv(rows: Sequence[Number]) -> str:
     return text.getvalue()
 
 
-def _of_profile(profile: Profile, used: Sequence[Measurement]) -> Iterator[Number]:
+def _profile_rows(profile: Profile, used: Sequence[Measurement]) -> Iterator[Number]:
     about, counted = profile.provenance, used[-1].sources if used else {}
     for fact in _facts(profile, used):
         if fact.value is not None:
-            low, high, confidence = _between(fact)
+            low, high, confidence = _bounds(fact)
             yield Number(
                 profile.name, fact.part, fact.quantity, fact.value, fact.unit, low, high, confidence,
                 counted.get(fact.quantity, about.source), about.date or "", about.runs, profile.measured_on or "",
@@ -86,7 +86,7 @@ def _of_profile(profile: Profile, used: Sequence[Measurement]) -> Iterator[Numbe
 
 
 class _Fact(NamedTuple):
-    """A number of a profile: what each run showed of it, or within which factors of it it is."""
+    """A number of a profile, with the runs' values of it or the factors that bound it."""
 
     part: str
     quantity: str
@@ -119,14 +119,14 @@ def _facts(profile: Profile, used: Sequence[Measurement]) -> Iterator[_Fact]:
             yield _Fact(f"{part} phase {j}", "bandwidth", phase.bandwidth or None, "bytes/s")
 
 
-def _between(fact: _Fact) -> tuple[float | None, float | None, str]:
+def _bounds(fact: _Fact) -> tuple[float | None, float | None, str]:
     if fact.value is not None and fact.within is not None:
         return fact.value * fact.within[0], fact.value * fact.within[1], _INTERVAL
     known = [one for one in fact.seen if one is not None]
-    return (min(known), max(known), _RANGE) if len(known) > 1 else (None, None, _NONE)
+    return (min(known), max(known), _RANGE) if len(known) > 1 else (None, None, _UNKNOWN)
 
 
-def _of_run(name: str, number: int, run: Measurement) -> Iterator[Number]:
+def _run_rows(name: str, number: int, run: Measurement) -> Iterator[Number]:
     values = {
         "wall_time": (run.wall_s, "s"), "isolated_time": (run.isolated_s, "s"), "cpu_time": (run.cpu_s, "s"),
         "waiting": (run.waiting, "1"), "company": (run.company, "1"), "memory": (run.memory_bytes, "bytes"),
@@ -137,14 +137,14 @@ def _of_run(name: str, number: int, run: Measurement) -> Iterator[Number]:
     for quantity, (value, unit) in values.items():
         if value is not None:
             yield Number(
-                name, f"run {number}", quantity, value, unit, None, None, _NONE,
+                name, f"run {number}", quantity, value, unit, None, None, _UNKNOWN,
                 run.sources.get(quantity, run.method), run.date, 1, run.node_type or "", run.cpu_model, note,
             )  # fmt: skip
 
 
-def _of_scores(scores: Scores) -> Iterator[Number]:
+def _score_rows(scores: Scores) -> Iterator[Number]:
     def row(part: str, quantity: str, value: float, low: float | None = None, high: float | None = None) -> Number:
-        confidence = _NONE if low is None else _ROUNDS
+        confidence = _UNKNOWN if low is None else _ROUNDS
         return Number(
             scores.name, part, quantity, value, "1", low, high, confidence, "relative score", scores.date,
             scores.rounds, scores.node_type or "", scores.cpu_model, "against a streamer of memory on this machine",

@@ -1,6 +1,6 @@
-"""The file of profiles (schema pilotfish/profiles/v1): `profiles: {NAME: {...}}` to Profile values, and back.
+"""The profiles file (schema pilotfish/profiles/v1): `profiles: {NAME: {...}}` to Profile values and back.
 
-Rule: an entry is a profile as a workflow has it in place, and where its numbers come from.
+Rule: an entry is a profile as written in a workflow, with its provenance.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..simulate.errors import ConfigError
-from ..simulate.formats.profile import dump_profile, parse_profile
-from ..simulate.formats.reading import check_schema, read_document
-from ..simulate.formats.shape import (
+from ..formats.files import check_schema, read_document
+from ..formats.profile import dump_profile, parse_profile
+from ..formats.schema import (
     Convert,
     build,
+    found,
     from_source,
     inside,
     listed,
@@ -26,9 +26,9 @@ from ..simulate.formats.shape import (
     text,
     whole,
 )
-from ..simulate.formats.units import found
-from ..simulate.job import Profile, Provenance
-from .strain import FACTS
+from ..simulate.errors import ConfigError
+from ..simulate.model.job import Profile, Provenance
+from .stall_facts import FACTS
 
 SCHEMA = "pilotfish/profiles/v1"
 SOURCES = ("measured", "given", "predicted", "default")
@@ -56,7 +56,7 @@ def _strain(value: Any) -> tuple[tuple[str, float], ...]:
     return tuple(facts.items())
 
 
-#: Key in the file -> (field of Provenance, how it is read).
+#: Key in the file -> (field of Provenance, its converter).
 _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
     "source": ("source", _source),
     "date": ("date", _text),
@@ -70,7 +70,11 @@ _PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
 
 
 def parse_entry(key: str, value: Any) -> Profile:
-    """Return the profile of one entry: a mapping, or a list of thread groups.
+    """Return the profile of one entry.
+
+    Args:
+        key: its name.
+        value: a mapping, or a list of thread groups.
 
     Raises:
         ConfigError: with the key inside the entry.
@@ -83,9 +87,7 @@ def parse_entry(key: str, value: Any) -> Profile:
     table = {key: convert for key, (_, convert) in _PROVENANCE.items()}
     meanings: dict[str, Any] = build(dict, table, about)
     profile = parse_profile({key: part for key, part in data.items() if key not in about}, profile_name)
-    return replace(
-        profile, provenance=Provenance(**{_PROVENANCE[key][0]: part for key, part in meanings.items()})
-    )
+    return replace(profile, provenance=Provenance(**{_PROVENANCE[key][0]: part for key, part in meanings.items()}))
 
 
 def dump_entry(profile: Profile) -> dict[str, Any]:
@@ -98,6 +100,10 @@ def dump_entry(profile: Profile) -> dict[str, Any]:
 
 def parse_profiles(data: dict[str, Any], source: str) -> dict[str, Profile]:
     """Return name -> profile of a mapping with `schema` and `profiles`.
+
+    Args:
+        data: the document.
+        source: the file's name, for errors.
 
     Raises:
         ConfigError: naming file, key, what was found and what is allowed.

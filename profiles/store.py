@@ -1,66 +1,85 @@
-"""The store of profiles: named profiles, the runs behind them, and relative scores, in one SQLite file.
+"""The profile store: named profiles, the runs behind them, and relative scores, in one SQLite file.
 
-Rule: nothing that counts is lost. Runs are added, or marked as aged, and dropped when newer ones have long taken their
-place (see `bounded`); what is written together is there whole or not at all.
+Rule: runs are added or marked as aged; a write is complete or absent. The store is bounded: the oldest runs and the
+longest unused automatic commands are dropped and counted. No profile rests on dropped runs, because more runs are kept
+than count. Profiles that a user named or gave stay.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from ..formats.schema import from_source, inside
+from ..formats.schema import name as as_name
 from ..simulate.errors import ConfigError, InvalidJobError
-from ..simulate.formats.shape import from_source, inside
-from ..simulate.formats.shape import name as as_name
-from ..simulate.job import Job, Profile
-from ..simulate.platform import Cluster
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Job, Profile
 from . import library
-from .bounded import EVERY, Dropped, drop_commands, drop_runs, dropped, superfluous
 from .estimate import Statistics, estimate, statistics
+from .identity import signature
+from .interference.pair_factors import with_scores
+from .interference.scores import Scores, parse_scores
 from .measurement import Measurement
-from .pairs import parse_scores
-from .prediction import relatives
-from .schema import dump_entry, parse_entry, read_profiles, write_text
-from .scored import with_scores
-from .sensitivity import Scores
-from .signature import signature
-from .store_file import StoreFile, has_table
+from .prediction import similar_commands
+from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
+from .store_db import StoreFile, has_table
 
-#: How long a command waits for who has locked the store, seconds.
+#: Lock timeout of the store, seconds.
 PATIENCE_S = 10.0
-#: "!" is what comes after a blank.
+#: "!" follows the blank in ASCII.
 _OF_PROGRAM = """
 SELECT name FROM run WHERE name = ? OR name >= ? AND name < ? GROUP BY name ORDER BY MAX(id) DESC LIMIT 1000
 """
+#: Most runs of a name that succeeded (LATEST of them count, see `estimate`), and that failed.
+MOST_RUNS, MOST_FAILED = 100, 20
+#: Most commands, checked every so many runs.
+MOST_COMMANDS, CHECK_EVERY = 5000, 100
+_COMMANDS = "(name >= 'cmd: ' AND name < 'cmd:!' OR name >= 'job: ' AND name < 'job:!')"
+_OLDEST = f"SELECT name FROM run WHERE {_COMMANDS} GROUP BY name ORDER BY MAX(id) DESC LIMIT -1 OFFSET ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How much the store has dropped: `what` is runs or commands; `latest`: date of the last time, ISO 8601."""
+
+    what: str
+    number: int
+    latest: str
 
 
 class ProfileStore:
     """Named profiles, with the runs behind them; other names are looked up in the shipped library.
 
     Args:
-        path: the SQLite file; it and its directory are made when something is first written.
-        patience_s: how long is waited for who has locked it, seconds.
+        path: the SQLite file; it and its directory are created by the first write.
+        patience_s: lock timeout, seconds.
+        skip: see StoreFile.
     """
 
-    def __init__(self, path: str | Path, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, path: str | Path, patience_s: float = PATIENCE_S, *, skip: Callable[[str], None] | None = None
+    ) -> None:
         self.path = Path(path)
-        self._file = StoreFile(self.path, patience_s, self._forget)
-        self._forget()
+        self._file = StoreFile(self.path, patience_s, self._clear_cache, skip)
+        self._clear_cache()
 
-    def _forget(self) -> None:
-        self._seen: dict[str, Profile | None] = {}
-        self._ran: dict[str, tuple[str, Sequence[str]]] = {}
+    def _clear_cache(self) -> None:
+        self._profiles: dict[str, Profile | None] = {}
+        self._relatives_by_shape: dict[str, tuple[str, Sequence[str]]] = {}
         self._scored: tuple[Scores, ...] | None = None
 
     def __call__(self, name: str) -> Profile | None:
-        """Return the profile of that name: the store as the workflow reader wants it."""
+        """Return the profile of that name, as `get`: the interface of the workflow reader."""
         return self.get(name)
 
     @property
     def version(self) -> int:
-        """A number that is another one whenever the content may have changed. Raises ConfigError, as `get`."""
+        """A number that changes whenever the content may have changed. Raises ConfigError, as `get`."""
         with self._file.reading():
             return self._file.changes
 
@@ -68,21 +87,19 @@ class ProfileStore:
         """Return a profile of the store or of the shipped library, None if neither has it. O(1).
 
         Raises:
-            ConfigError: the file is not a sound store.
+            ConfigError: the file is not a valid store.
         """
         with self._file.reading() as connection:
-            if connection is not None and name not in self._seen:
+            if connection is not None and name not in self._profiles:
                 row = connection.execute("SELECT document FROM profile WHERE name = ?", (name,)).fetchone()
-                self._seen[name] = self._profile(name, row[0]) if row else None
-            found = self._seen.get(name) if connection is not None else None
+                self._profiles[name] = self._profile(name, row[0]) if row else None
+            found = self._profiles.get(name) if connection is not None else None
         return found if found is not None else library.profiles().get(name)
 
     def own_names(self) -> list[str]:
         """Return the names in the store itself, sorted."""
         with self._file.reading() as connection:
-            rows = (
-                connection.execute("SELECT name FROM profile ORDER BY name").fetchall() if connection else []
-            )
+            rows = connection.execute("SELECT name FROM profile ORDER BY name").fetchall() if connection else []
         return [name for (name,) in rows]
 
     def names(self) -> list[str]:
@@ -90,28 +107,27 @@ class ProfileStore:
         return sorted({*self.own_names(), *library.profiles()})
 
     def put(self, profile: Profile) -> None:
-        """Store a profile under its name, in place of an earlier one; its runs stay, later ones refine it."""
+        """Store a profile under its name, replacing an earlier one; its runs stay, and later ones refine it."""
         check_name(profile.name)
         document = json.dumps(dump_entry(profile))
         parse_entry(profile.name, json.loads(document))
         with self._file.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", (profile.name, document, document)
-            )
+            connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", (profile.name, document, document))
 
     def record(self, name: str, measurement: Measurement) -> Profile | None:
-        """Add a run and return the profile that all runs make; one that failed is only kept."""
+        """Add a run and return the profile of all runs; a failed run is only stored."""
         check_name(name)
         with self._file.writing() as connection:
             return self._record(connection, name, [measurement])
 
     def relearn(self, name: str, latest: int, date: str, runs: Sequence[Measurement] = ()) -> Profile | None:
-        """Let all runs but the latest cease to count, and return the profile that those make; None if none ended well.
+        """Age all runs but the latest, and return the profile of those; None if none succeeded.
 
         Args:
-            latest: how many runs still count, >= 1.
-            date: of the day, ISO 8601.
-            runs: more of them, the oldest first, which are added before.
+            name: of the profile.
+            latest: number of runs that still count, >= 1.
+            date: today, ISO 8601.
+            runs: further runs to add first, oldest first.
         """
         check_name(name)
         known = self.get(name)
@@ -125,13 +141,10 @@ class ProfileStore:
                 run_then["aged"] = run_then.get("aged") or date
                 connection.execute("UPDATE run SET document = ? WHERE id = ?", (json.dumps(run_then), number))
             profile = estimate(name, self._runs(connection, name), known)
-            if profile is not None:
-                values = (name, json.dumps(dump_entry(profile)), row[0] if row else None)
-                connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
-        return profile
+            return self._replace(connection, profile, row[0] if row else None)
 
     def put_scores(self, scores: Scores) -> None:
-        """Keep a program's relative scores, in place of earlier ones of the same program on such a processor."""
+        """Store a program's relative scores, replacing earlier ones of it on the same processor."""
         check_name(scores.name)
         document = json.dumps(scores.to_dict())
         parse_scores(json.loads(document))
@@ -140,7 +153,7 @@ class ProfileStore:
             connection.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?)", values)
 
     def scores(self, name: str | None = None) -> tuple[Scores, ...]:
-        """Return the relative scores of one program, or of all, the oldest first."""
+        """Return the relative scores of one program, or of all, oldest first."""
         with self._file.reading() as connection:
             if connection is None or not has_table(connection, "score"):
                 return ()
@@ -150,10 +163,11 @@ class ProfileStore:
             return tuple(one for one in self._scored if name is None or one.name == name)
 
     def scored(self, cluster: Cluster, among: Collection[str] | None = None) -> Cluster:
-        """Return the cluster with what scored programs cost each other, see `scored`; itself where nothing is known.
+        """Return the cluster with the pair factors of scored programs (see `with_scores`).
 
         Args:
-            among: names of profiles; None = all that were scored.
+            cluster: returned unchanged if nothing is known.
+            among: names of profiles; None = all scored ones.
         """
         wanted = [one for one in self.scores() if among is None or one.name in among]
         return with_scores(cluster, wanted, self._counted)
@@ -163,7 +177,7 @@ class ProfileStore:
         return profile is not None and any(group.mean_bandwidth for group in profile.groups)
 
     def dropped(self) -> list[Dropped]:
-        """Return how many runs and commands were dropped for their number so far."""
+        """Return how many runs and commands were dropped so far."""
         with self._file.reading() as connection:
             return dropped(connection) if connection and has_table(connection, "dropped") else []
 
@@ -173,16 +187,16 @@ class ProfileStore:
             return self._runs(connection, name) if connection else []
 
     def statistics(self, name: str) -> Statistics | None:
-        """Return how the runs of a name scatter, None if none ended well."""
+        """Return how the runs of a name vary, None if none succeeded."""
         return statistics(self.history(name))
 
     def for_job(self, job: Job) -> Profile | None:
-        """Return what is known of a job by its command, None if it has none or it never ran."""
+        """Return the profile of a job's command, None without a command or a run of it."""
         name = signature(job)
         return self.get(name) if name else None
 
     def expected(self, job: Job) -> Profile | None:
-        """Return what is known of a job by its command, or predicted from runs of its program; None if neither is."""
+        """Return the profile of a job's command, or one predicted from runs of its program; else None."""
         name = signature(job)
         if name is None:
             return None
@@ -191,10 +205,10 @@ class ProfileStore:
             return known
         common, others = self._relatives(name)
         profiles = [profile for other in others if (profile := self.get(other))]
-        return relatives.predicted(name, common, profiles, job.walltime, job.memory)
+        return similar_commands.predicted(name, common, profiles, job.walltime, job.memory)
 
     def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
-        """Add a run of a job under its command's name. Raises InvalidJobError if it has no command."""
+        """Add a run of a job under its command's name. Raises InvalidJobError without a command."""
         return self.record(_name_of(job), measurement)
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
@@ -228,30 +242,34 @@ class ProfileStore:
         return write_text(profiles, as_json=as_json)
 
     def close(self) -> None:
-        """Let go of the file; the next call opens it again."""
+        """Close the file; the next call opens it again."""
         self._file.close()
 
     def _relatives(self, name: str) -> tuple[str, Sequence[str]]:
-        """What a command has in common with those to go by, and their names; looked up once for all of its shape."""
-        program, shape = relatives.program(name), relatives.shape(name)
+        """Return what a command shares with the runs to predict it from, and their names; cached by shape."""
+        program, shape = similar_commands.program(name), similar_commands.shape(name)
         with self._file.reading() as connection:
             if connection is None or program is None:
                 return "", ()
-            if shape not in self._ran:
+            if shape not in self._relatives_by_shape:
                 found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
-                self._ran[shape] = relatives.chosen(name, [other for (other,) in found])
-            return self._ran[shape]
+                self._relatives_by_shape[shape] = similar_commands.chosen(name, [other for (other,) in found])
+            return self._relatives_by_shape[shape]
 
     def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
-        """Add runs of one name and return the profile that all its runs make."""
+        """Add runs of one name and return the profile of all its runs."""
         for run in runs:
             self._add(connection, name, run)
         row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
         given = row[0] if row else None
         known = self._profile(name, given) if given else None
-        profile = estimate(name, self._bounded(connection, name), known)
+        return self._replace(connection, estimate(name, self._bounded(connection, name), known), given)
+
+    @staticmethod
+    def _replace(connection: sqlite3.Connection, profile: Profile | None, given: str | None) -> Profile | None:
+        """Store and return a name's new profile, if there is one; `given` is the user's own document."""
         if profile is not None:
-            values = (name, json.dumps(dump_entry(profile)), given)
+            values = (profile.name, json.dumps(dump_entry(profile)), given)
             connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
         return profile
 
@@ -259,44 +277,79 @@ class ProfileStore:
     def _add(connection: sqlite3.Connection, name: str, measurement: Measurement) -> None:
         document = json.dumps(measurement.to_dict())
         added = connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, document))
-        if added.lastrowid and added.lastrowid % EVERY == 0:
+        if added.lastrowid and added.lastrowid % CHECK_EVERY == 0:
             drop_commands(connection, measurement.date[:10])
 
     def _bounded(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
-        """The runs of a name, without those that are too many, which are dropped."""
+        """Return the runs of a name after dropping the excess ones."""
         runs = self._runs(connection, name)
-        if excess := superfluous(runs):
+        if excess := excess_runs(runs):
             ids = connection.execute("SELECT id FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-            drop_runs(connection, [ids[place][0] for place in excess], runs[-1].date[:10])
+            _drop_runs(connection, [ids[place][0] for place in excess], runs[-1].date[:10])
         return [run for place, run in enumerate(runs) if place not in excess]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-        try:
+        with self._readable(f"a run of {name!r}"):
             return [Measurement.from_dict(json.loads(document)) for (document,) in rows]
-        except (ValueError, TypeError, KeyError) as problem:
-            raise self._file.unsound(f"a run of {name!r} cannot be read: {problem}") from None
 
     def _score(self, name: str, document: str) -> Scores:
-        try:
+        with self._readable(f"the scores of {name!r}"):
             return parse_scores(json.loads(document))
-        except (ValueError, TypeError, ConfigError) as problem:
-            raise self._file.unsound(f"the scores of {name!r} cannot be read: {problem}") from None
 
     def _profile(self, name: str, document: str) -> Profile:
-        try:
+        with self._readable(f"the profile {name!r}"):
             return parse_entry(name, json.loads(document))
-        except (ValueError, TypeError, ConfigError) as problem:
-            raise self._file.unsound(f"the profile {name!r} cannot be read: {problem}") from None
+
+    @contextlib.contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        """Name the entry that cannot be read, as an invalid store."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, ConfigError) as problem:
+            raise self._file.invalid(f"{what} cannot be read: {problem}") from None
 
 
 def _name_of(job: Job) -> str:
     name = signature(job)
     if name is None:
-        raise InvalidJobError(f"job {job.id!r} has no command, so that its run cannot be kept for later ones")
+        raise InvalidJobError(f"job {job.id!r} has no command: its run cannot be stored")
     return name
 
 
 def check_name(name: str) -> None:
-    """Raise ConfigError for a name that a profile cannot have."""
+    """Raise ConfigError for an invalid profile name."""
     from_source("profile", inside, "name", as_name, name)
+
+
+def excess_runs(runs: Sequence[Measurement]) -> list[int]:
+    """Return the indices of the runs to drop, ascending; runs are ordered oldest first."""
+    well = [i for i, run in enumerate(runs) if not run.exit_code]
+    failed = [i for i, run in enumerate(runs) if run.exit_code]
+    return sorted(well[: max(0, len(well) - MOST_RUNS)] + failed[: max(0, len(failed) - MOST_FAILED)])
+
+
+def _drop_runs(connection: sqlite3.Connection, numbers: Sequence[int], date: str) -> None:
+    """Delete runs by their ids, and count them."""
+    connection.executemany("DELETE FROM run WHERE id = ?", [(number,) for number in numbers])
+    _count(connection, "runs", len(numbers), date)
+
+
+def drop_commands(connection: sqlite3.Connection, date: str, most: int = MOST_COMMANDS) -> None:
+    """Delete the longest unused commands beyond `most`, with their runs, and count them."""
+    names = connection.execute(_OLDEST, (most,)).fetchall()
+    connection.executemany("DELETE FROM run WHERE name = ?", names)
+    connection.executemany("DELETE FROM profile WHERE name = ? AND given IS NULL", names)
+    _count(connection, "commands", len(names), date)
+
+
+def dropped(connection: sqlite3.Connection) -> list[Dropped]:
+    """Return what was dropped so far."""
+    rows = connection.execute("SELECT what, number, latest FROM dropped ORDER BY what").fetchall()
+    return [Dropped(*row) for row in rows]
+
+
+def _count(connection: sqlite3.Connection, what: str, number: int, date: str) -> None:
+    if number:
+        more = "ON CONFLICT (what) DO UPDATE SET number = number + excluded.number, latest = excluded.latest"
+        connection.execute(f"INSERT INTO dropped VALUES (?, ?, ?) {more}", (what, number, date))

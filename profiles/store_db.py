@@ -1,12 +1,13 @@
-"""The SQLite file of the profile store: opened, checked, laid out, read and written.
+"""The SQLite file of the profile store: opening, checking, creating, reading and writing.
 
-Rule: a file that is not a sound store is left as it is and named in the error; a write is one transaction; nobody is
-waited for longer than was said. Processes may read and write at once (WAL); in one process, threads may share it.
+Rule: an invalid store is left unchanged and named in the error; a write is one transaction; no lock is waited for
+longer than `patience_s`. Processes may read and write at once (WAL), and threads of a process may share the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -19,7 +20,8 @@ from ..simulate.errors import ConfigError
 APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-#: Those after the first three may be missing in a file of an earlier pilotfish, until something is written into it.
+_UNREADABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+#: A file of an earlier pilotfish may lack those after the first three until the next write.
 TABLES = (
     "CREATE TABLE IF NOT EXISTS profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL)",
@@ -32,34 +34,38 @@ TABLES = (
 
 
 class LockedError(ConfigError):
-    """Somebody else has locked the file, for longer than was to be waited."""
+    """Another process has locked the file for longer than the timeout."""
 
 
 class StoreFile:
     """The file, opened on first use.
 
     Args:
-        path: it and its directory are made when something is first written.
-        patience_s: how long is waited for who has locked it, seconds.
-        forget: is called when the content may have changed.
+        path: it and its directory are created by the first write.
+        patience_s: lock timeout, seconds.
+        forget: called when the content may have changed.
+        skip: takes one line if this user may not read the file, which then counts as absent; None: it is an error.
     """
 
-    def __init__(self, path: Path, patience_s: float, forget: Callable[[], None]) -> None:
-        self.path, self._patience_s, self._forget = path, patience_s, forget
+    def __init__(
+        self, path: Path, patience_s: float, forget: Callable[[], None], skip: Callable[[str], None] | None = None
+    ) -> None:
+        self.path, self._patience_s, self._forget, self._skip = path, patience_s, forget, skip
+        self._skipped = False
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._data_version = -1
-        #: How often the content may have changed since this was made.
+        #: Number of times that the content may have changed.
         self.changes = 0
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Give the open file, None if there is none yet. Raises ConfigError."""
+        """Yield the open file, None if there is none yet. Raises ConfigError."""
         with self._lock, self._guard():
-            if self._connection is None and not self.path.exists():
+            connection = self._found()
+            if connection is None:
                 yield None
                 return
-            connection = self._open()
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._data_version:
                 self._data_version = version
@@ -68,7 +74,7 @@ class StoreFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the open file inside one transaction; inside another `writing`, the outer one's. Raises ConfigError."""
+        """Yield the open file inside one transaction; nested calls share the outer one. Raises ConfigError."""
         with self._lock, self._guard():
             connection = self._open()
             if connection.in_transaction:
@@ -76,7 +82,7 @@ class StoreFile:
                 return
             connection.execute("BEGIN IMMEDIATE")
             try:
-                _lay_out(connection)
+                _create_tables(connection)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -86,7 +92,7 @@ class StoreFile:
                 self._changed()
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -97,29 +103,54 @@ class StoreFile:
         self.changes += 1
         self._forget()
 
-    def unsound(self, problem: str) -> ConfigError:
-        """Return what is raised of a file that cannot be understood."""
+    def invalid(self, problem: str) -> ConfigError:
+        """Return the error for a file that is not a valid store."""
         allowed = "a profile store of pilotfish; this file is left as it is: move it away to begin a new one"
         return ConfigError(str(self.path), "", problem, allowed)
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
-        """Turn what SQLite and the file system complain of into one sentence for the operator."""
+        """Turn errors of SQLite and the file system into one sentence for the operator."""
         try:
             yield
         except sqlite3.OperationalError as problem:
             kind = LockedError if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _LOCKED else ConfigError
             raise kind(str(self.path), "", f"the profile store cannot be used: {problem}") from None
         except sqlite3.DatabaseError as problem:
-            raise self.unsound(f"not a sound profile store: {problem}") from None
+            raise self.invalid(f"not a sound profile store: {problem}") from None
         except OSError as problem:
             reason = f"the profile store cannot be used: {problem.strerror or problem}"
             raise ConfigError(str(self.path), "", reason) from None
 
+    def _found(self) -> sqlite3.Connection | None:
+        """Return the open file, None if it is absent or skipped."""
+        if self._skipped:
+            return None
+        try:
+            return None if self._connection is None and not self.path.exists() else self._open()
+        except (OSError, sqlite3.OperationalError) as problem:
+            denied = getattr(problem, "sqlite_errorcode", 0) & 0xFF in _UNREADABLE
+            if self._skip is None or not (denied or isinstance(problem, PermissionError)):
+                raise
+            reason = getattr(problem, "strerror", None) or problem
+            self._skipped = True
+            self._skip(f"the profile store {self.path} cannot be read and is not used: {reason}")
+            return None
+
+    def _address(self) -> str:
+        """Return the file as SQLite's URI; it is read-only where this user may not write it or its directory."""
+        name = self.path.absolute().as_uri()
+        if not self.path.exists() or all(os.access(each, os.W_OK) for each in (self.path, self.path.parent)):
+            return name
+        logged = self.path.with_name(f"{self.path.name}-wal").exists()  # immutable: SQLite need not write a lock file
+        return f"{name}?mode=ro" if logged else f"{name}?mode=ro&immutable=1"
+
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            connection = sqlite3.connect(self.path, self._patience_s, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self._address(), self._patience_s, isolation_level=None, check_same_thread=False, uri=True
+            )
             try:
                 self._prepare(connection)
             except BaseException:
@@ -129,23 +160,23 @@ class StoreFile:
         return self._connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check that the file is ours and of this version; lay out a new one."""
+        """Check that the file is ours and of this version; create the tables of a new one."""
         if _identity(connection) == (0, 0) and _is_empty(connection):
             self._switch_to_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
-            if _is_empty(connection):  # nobody was faster
-                _lay_out(connection)
+            if _is_empty(connection):  # no other process was faster
+                _create_tables(connection)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         application, version = _identity(connection)
         if application != APPLICATION_ID:
-            raise self.unsound("an SQLite file of another program")
+            raise self.invalid("an SQLite file of another program")
         if version != VERSION:
-            raise self.unsound(f"found schema version {version}, this pilotfish knows {VERSION}")
+            raise self.invalid(f"found schema version {version}, this pilotfish reads {VERSION}")
 
     def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
-        """Set write-ahead logging; SQLite does not wait for others while it is switched, so this does."""
+        """Set write-ahead logging; SQLite does not wait for locks during this switch, so this does."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -158,12 +189,12 @@ class StoreFile:
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether the file has a table by now, see `TABLES`."""
+    """Return whether the file has a table, see `TABLES`."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
     return found.fetchone() is not None
 
 
-def _lay_out(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     for statement in TABLES:
         connection.execute(statement)
 

@@ -1,1 +1,1 @@
-"""Calibration of a node: what it can do, measured; the constants of its models, fitted."""
+"""Calibration of a node: measured performance, and fitted constants of its models."""

@@ -1,6 +1,8 @@
-"""The bandwidth curve: threads that all stream, against what they get together; its plateau is BW_max.
+"""The bandwidth curve, and the cost of remote memory under contention.
 
-Rule: a plateau that was not reached is a lower bound, and the fit says so.
+Rule: streaming threads are fitted by what they get together; a plateau (BW_max) that was not reached is a lower bound,
+and the fit says so. Remote memory is fitted with the curve of the same threads bound to their own memory; every fourth
+unbound thread streams the memory of another node.
 """
 
 from __future__ import annotations
@@ -10,7 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .figures import Array, Constant, Quality, intervals, quality
+from .statistics import Array, Constant, Quality, intervals, jacobian, least_squares, quality
+
+#: One of so many threads has its memory on another node.
+EVERY = 4
+_LOW, _HIGH = np.array([0.2, 0.2, 1.0]), np.array([5.0, 5.0, 50.0])
+Sample = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +25,9 @@ class CurveFit:
     """min(n * per_thread, most), bytes/s.
 
     Args:
-        per_thread: what one thread gets that streams alone.
-        most: what the node gives to all (BW_max of max-min and of equal-share alike: the threads are equal).
-        saturated: the plateau was reached; else `most` is what the widest run got, a lower bound.
+        per_thread: bandwidth of one thread alone.
+        most: bandwidth of the node (BW_max of max-min and of equal-share alike: the threads are equal).
+        saturated: the plateau was reached; else `most` is the widest run's, a lower bound.
         quality: in bytes/s.
     """
 
@@ -31,11 +38,11 @@ class CurveFit:
 
 
 def fit_curve(threads: Sequence[int], bandwidths: Sequence[float]) -> CurveFit:
-    """Return the least-squares fit of min(n * b, B), found exactly: piece by piece between thread counts.
+    """Return the exact least-squares fit of min(n * b, B), piece by piece between thread counts.
 
     Args:
         threads: >= 1, of each sample.
-        bandwidths: bytes/s that they got together, > 0.
+        bandwidths: bytes/s of all threads together, > 0.
 
     Source: DESiDE (Chahal et al., ICPE 2019), 4.3: BW_max is shared by the threads that stream.
     """
@@ -55,7 +62,7 @@ def fit_curve(threads: Sequence[int], bandwidths: Sequence[float]) -> CurveFit:
 
 
 def _candidates(n: Array, y: Array) -> Iterator[tuple[float, float]]:
-    """Slope and plateau that are best where the bend is between two thread counts, or at one."""
+    """Yield the best slope and plateau with the bend between two thread counts, or at one."""
     counts = np.unique(n)
     for count, after in zip(counts, [*counts[1:], np.inf], strict=True):
         rising = n <= count
@@ -69,3 +76,39 @@ def _candidates(n: Array, y: Array) -> Iterator[tuple[float, float]]:
         bent = np.minimum(n, count)
         slope = float((bent * y).sum() / (bent**2).sum())
         yield slope, slope * float(count)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFit:
+    """`remote_access_penalty`, and how well it describes the bandwidths of unbound threads (bytes/s)."""
+
+    penalty: Constant
+    quality: Quality
+
+
+def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sample]) -> RemoteFit | None:
+    """Return the penalty, None if the memory was not saturated and shows none.
+
+    Args:
+        curve: fit to `bound`, the start of the search.
+        bound: (threads, bytes/s together) of threads bound to their own memory.
+        unbound: (threads, bytes/s together) of threads of which some stream the memory of another node.
+
+    Source: DESiDE (Chahal et al., ICPE 2019), eq. 13-14: m = 1 + sigma_bw * (0.75 + 0.25 * delta_rl).
+    """
+    n = np.array([threads for threads, _ in (*bound, *unbound)], float)
+    rates = np.array([rate for _, rate in (*bound, *unbound)])
+    away = np.arange(len(n)) >= len(bound)
+    if not (curve.saturated and (n[away] * curve.per_thread.value > curve.most.value).any()):
+        return None
+
+    def model(at: Array) -> Array:
+        alone, most = at[0] * curve.per_thread.value, at[1] * curve.most.value
+        dilation = 1.0 + np.maximum(0.0, n * alone / most - 1.0) * np.where(away, 0.75 + 0.25 * at[2], 1.0)
+        together: Array = np.log(n * alone / dilation)
+        return together
+
+    seen = np.log(rates)
+    best, _ = least_squares(model, seen, np.array([1.0, 1.0, 1.5]), _LOW, _HIGH)
+    known = intervals(best, jacobian(model, best, _LOW, _HIGH), seen - model(best))
+    return RemoteFit(known[2], quality(rates[away], np.exp(model(best))[away]))

@@ -1,7 +1,7 @@
-"""How cores are shared between jobs: a job of one process beside a job of three on one core.
+"""How cores are shared between jobs: a job of one process next to a job of three on one core.
 
-Rule: shares are of what the four got together, so that other load on the core does not matter; a share between
-those of the two kinds is neither, and said to be unknown.
+Rule: shares are of the time that all four got, so that other load on the core cancels out; a share between those of the
+two kinds of sharing is reported as unknown.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 import psutil
 
-from ...simulate.platform import CpuSharing
-from .figures import Figure
+from ...simulate.model.cluster import CpuSharing
+from .statistics import Figure
 
 OTHERS = 3
-#: The share of the job of one process: half of the core by jobs, a quarter by threads.
+#: Share of the job of one process: half of the core if jobs share it, a quarter if threads do.
 BY_JOB, BY_THREAD = 0.5, 1 / (OTHERS + 1)
 _UNSURE = 0.06
 _SPIN = """
@@ -40,10 +40,12 @@ def shares(cpu: int, seconds: float, runs: int) -> list[float]:
     """Return for each run the share of the core that the job of one process got.
 
     Args:
+        cpu: of the core.
         seconds: of each run, > 0.
+        runs: number of runs.
 
     Raises:
-        OSError: a process could not be started, or the kernel counts no time (no schedstat).
+        OSError: a process could not be started, or the kernel has no schedstat.
     """
     whole = runs * seconds + 30.0
     with _job(cpu, whole, 0) as one, _job(cpu, whole, OTHERS - 1) as three:
@@ -56,8 +58,8 @@ def shares(cpu: int, seconds: float, runs: int) -> list[float]:
         return found
 
 
-def kind(share: Figure) -> CpuSharing | None:
-    """Return how cores are shared, None where the share speaks for neither."""
+def sharing_of(share: Figure) -> CpuSharing | None:
+    """Return how cores are shared, None if the share fits neither kind."""
     if share.value > BY_JOB - (BY_JOB - BY_THREAD) / 2 + _UNSURE:
         return CpuSharing.PER_JOB
     if share.value < BY_THREAD + (BY_JOB - BY_THREAD) / 2 - _UNSURE:
@@ -67,17 +69,20 @@ def kind(share: Figure) -> CpuSharing | None:
 
 @contextlib.contextmanager
 def _job(cpu: int, seconds: float, children: int) -> Iterator[list[int]]:
-    """A job in a session of its own, as a resource manager would start it: the pids of its 1 + children processes.
-
-    It ends by itself after `seconds`, and as soon as we are gone.
-    """
+    """Yield the pids of a job in its own session: 1 + children processes, which end after `seconds` or with us."""
     with session(cpu, _SPIN, seconds, children) as process:
         yield _family(process.pid, children)
 
 
 @contextlib.contextmanager
 def session(cpu: int, code: str, *words: float) -> Iterator[subprocess.Popen[str]]:
-    """Python code with words, kept to a CPU, in a session of its own; gone with all its processes afterwards."""
+    """Run Python code on one CPU in its own session; kill all its processes at the end.
+
+    Args:
+        cpu: of the session.
+        code: Python source.
+        words: its arguments.
+    """
     argv = [sys.executable, "-I", "-S", "-c", code, *map(str, words)]
     before = os.sched_getaffinity(0)
     try:
@@ -96,7 +101,7 @@ def session(cpu: int, code: str, *words: float) -> Iterator[subprocess.Popen[str
 
 
 def _family(pid: int, children: int) -> list[int]:
-    """Wait until all processes of a job are there and compute."""
+    """Wait until all processes of a job run, and return their pids."""
     deadline = time.monotonic() + 10.0
     while time.monotonic() < deadline:
         found = [child.pid for child in psutil.Process(pid).children()]
@@ -108,7 +113,7 @@ def _family(pid: int, children: int) -> list[int]:
 
 
 def _on_core(pids: list[int]) -> float:
-    """Nanoseconds that processes were on a core (proc(5): /proc/PID/schedstat)."""
+    """Return the nanoseconds that processes were on a core (proc(5): /proc/PID/schedstat)."""
     total = 0.0
     for pid in pids:
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:

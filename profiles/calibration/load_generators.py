@@ -1,7 +1,8 @@
-"""Threads that work side by side, each kept to a CPU of its own, for a while.
+"""Compiled loops that load a core or the memory, run by threads side by side, each on its own CPU.
 
-Rule: all begin together, and each is counted over its own time; memory is touched by the thread that streams it,
-or by one elsewhere where remote memory is meant.
+Rule: all threads begin together, and each is timed on its own. Memory is touched by the thread that streams it, or by
+one elsewhere for remote memory. The loops release Python's lock.
+Source: J. McCalpin, STREAM (1995): triad, a = b + s * c, 24 bytes an element, reads for ownership not counted.
 """
 
 from __future__ import annotations
@@ -12,33 +13,63 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import njit
 
-from . import kernels
-from .figures import Array
+from .statistics import Array
 
-Chunk = Callable[[], float]  #: does a little, returns how much
+#: Bytes of a triad's element, as STREAM counts them.
+BYTES = 24
+#: Elements between two stretches of computing.
+BLOCK = 512
+STEPS = 1_000_000
+#: Does a piece of work and returns its amount.
+Chunk = Callable[[], float]
 Arrays = tuple[Array, Array, Array]
-#: A thread is alone that has its core for this share of the time; so many runs in which all are do for a number.
+#: A thread with its core for this share of the time is undisturbed; runs that suffice for a number.
 ALONE, LEAST = 0.95, 3
+
+
+@njit(nogil=True)
+def triad(a: Any, b: Any, c: Any, factor: float, extra: int) -> float:
+    """Compute a = b + factor * c, with `extra` dependent steps after each block to lower the bandwidth."""
+    x = factor  # unknown at compile time, so that the steps are not optimised away
+    for begin in range(0, len(a), BLOCK):
+        for i in range(begin, min(begin + BLOCK, len(a))):
+            a[i] = b[i] + factor * c[i]
+        for _ in range(extra):
+            x = x * 0.999999 + 1e-6
+    return x
+
+
+@njit(nogil=True)
+def compute(seed: int) -> float:
+    """Run STEPS dependent steps of integer and floating-point work without memory traffic."""
+    state, x = seed, 0.5
+    for _ in range(STEPS):
+        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+        x = x * 0.75 + (state & 1023) * 2.0**-12
+    return x
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What each thread did a second, and the share of the time that each was on its core, the least of them."""
+    """Work per second of each thread, and the least share of time that a thread was on its core."""
 
     rates: tuple[float, ...]
     on_core: float
 
 
 def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: float, runs: int) -> list[Run]:
-    """Return what threads did side by side, run by run.
+    """Return the runs of threads side by side.
 
     Args:
         cpus: one for each thread.
-        prepare: called in thread i, kept to its CPU; returns what it does again and again.
+        prepare: called in thread i on its CPU; returns the function that it repeats.
         seconds: of each run, > 0.
+        runs: number of runs.
     """
     gate, stopped = threading.Barrier(len(cpus)), threading.Event()
 
@@ -57,7 +88,7 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
     with ThreadPoolExecutor(len(cpus)) as pool:
         try:
             by_thread = list(pool.map(member, range(len(cpus))))
-        except BaseException:  # an interrupt above all: nobody waits for the rest of it
+        except BaseException:  # above all an interrupt: do not wait for the remaining runs
             stopped.set()
             gate.abort()
             raise
@@ -65,14 +96,13 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
 
 
 def undisturbed(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs in which nobody else was on the cores for more than a twentieth; LEAST of them at any rate, then
-    those that were disturbed least."""
+    """Return the runs with all threads on their cores for ALONE of the time, or else the LEAST best ones."""
     least = sorted((run.on_core for run in runs), reverse=True)[:LEAST][-1]
     return [run for run in runs if run.on_core >= min(ALONE, least)]
 
 
 def keep_to(cpu: int) -> None:
-    """Keep the calling thread to a CPU (sched_setaffinity(2): 0 is the calling thread)."""
+    """Pin the calling thread to a CPU (sched_setaffinity(2): 0 is the calling thread)."""
     os.sched_setaffinity(0, {cpu})
 
 
@@ -84,25 +114,25 @@ def _rate(chunk: Chunk, seconds: float, stopped: threading.Event) -> tuple[float
 
 
 def computing() -> Chunk:
-    """Steps of the reference loop."""
+    """Return a function that runs the reference loop and returns its steps."""
 
     def chunk() -> float:
-        kernels.compute(12345)
-        return kernels.STEPS
+        compute(12345)
+        return STEPS
 
     return chunk
 
 
 def streaming(size: int, extra: int = 0, arrays: Arrays | None = None) -> Chunk:
-    """Bytes of a triad.
+    """Return a function that runs a piece of a triad and returns its bytes.
 
     Args:
         size: elements of each array, >= 1.
-        extra: steps of computing after each block, >= 0.
+        extra: computing steps after each block, >= 0.
         arrays: touched elsewhere; None = new ones, touched here.
     """
     a, b, c = touched(size) if arrays is None else arrays
-    step = 1 << 19  # about a millisecond: Python is held seldom
+    step = 1 << 19  # about a millisecond, so that Python's lock is rarely held
     pieces = [(a[i : i + step], b[i : i + step], c[i : i + step]) for i in range(0, size, step)]
     turn = 0
 
@@ -110,24 +140,24 @@ def streaming(size: int, extra: int = 0, arrays: Arrays | None = None) -> Chunk:
         nonlocal turn
         piece = pieces[turn]
         turn = (turn + 1) % len(pieces)
-        kernels.triad(*piece, 3.0, extra)
-        return float(kernels.BYTES * len(piece[0]))
+        triad(*piece, 3.0, extra)
+        return float(BYTES * len(piece[0]))
 
     return chunk
 
 
 def touched(size: int) -> Arrays:
-    """Three arrays whose pages are on the memory node of the calling thread (first touch)."""
+    """Return three arrays whose pages are on the memory node of the calling thread (first touch)."""
     return np.full(size, 1.0), np.full(size, 2.0), np.full(size, 3.0)
 
 
 def touched_from(cpu: int, size: int) -> Arrays:
-    """The same, touched by a thread of its own that is kept to a CPU."""
+    """Return such arrays, touched by a thread on another CPU."""
     with ThreadPoolExecutor(1, initializer=keep_to, initargs=(cpu,)) as pool:
         return pool.submit(touched, size).result()
 
 
 def warm_up() -> None:
-    """Compile the loops, which is none of what is measured."""
-    kernels.compute(1)
-    kernels.triad(*touched(kernels.BLOCK), 3.0, 1)
+    """Compile the loops before anything is measured."""
+    compute(1)
+    triad(*touched(BLOCK), 3.0, 1)

@@ -1,28 +1,30 @@
-"""Mixes of tasks that stream at different rates, measured: one beside a few, all cores busy, more tasks than cores.
+"""Measured mixes of tasks that stream at different rates: one next to a few, all cores busy, more tasks than cores.
 
-Rule: a task's rate is what it moves alone, on this node, on the same day.
+Rule: a task's rate is measured alone, on the same node and day.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from . import crew
-from .figures import figure
-from .mixes import Mix
+from . import load_generators
+from .fits import Mix
+from .statistics import figure
 
-#: Steps of computing after each block of a triad: from nothing but memory to hardly any.
+#: Computing steps after each block of a triad: from pure streaming to hardly any traffic.
 EXTRAS = (0, 100, 200, 400, 800, 1600, 3200, 6400)
-#: Of them, those of the others.
+#: Those of the other tasks.
 BESIDE = (0, 200, 800)
 MOST_OTHERS = 3
 _RUNS = 3
 _SHORTEST_S = 0.01
 
 
-def company(cpus: int) -> Iterator[list[int]]:
-    """Yield what is measured on so many cores: the steps of each task, the first of them beside one to three others;
-    then halves of all cores, and twice as many tasks as cores."""
+def mixes(cpus: int) -> Iterator[list[int]]:
+    """Yield the mixes for so many cores, as the computing steps of each task.
+
+    The first task next to one to three others; then halves of all cores; then twice as many tasks as cores.
+    """
     for others in range(1, min(MOST_OTHERS, cpus - 1) + 1):
         for extra in EXTRAS:
             for beside in BESIDE:
@@ -38,24 +40,26 @@ def measure(cpus: Sequence[int], seconds: float, size: Callable[[int], int]) -> 
 
     Args:
         cpus: of one memory channel, at least 2.
-        seconds: for all of it.
-        size: number of tasks -> elements of each array of one; its arrays are to be larger than the caches.
+        seconds: for all mixes.
+        size: number of tasks -> elements of each array of one; arrays should be larger than the caches.
     """
     few = min(MOST_OTHERS, len(cpus) - 1) + 1
-    plans = list(company(len(cpus)))
+    plans = list(mixes(len(cpus)))
     each = max(_SHORTEST_S, seconds / (_RUNS * (len(EXTRAS) + len(plans))))
-    arrays = [crew.touched_from(cpu, size(2)) for cpu in cpus[:few]]
+    arrays = [load_generators.touched_from(cpu, size(2)) for cpu in cpus[:few]]
 
     def rates(extras: Sequence[int]) -> list[float]:
         """Bytes/s of each task, all of them at once."""
         tasks = len(extras)
 
-        def prepare(i: int) -> crew.Chunk:
+        def prepare(i: int) -> load_generators.Chunk:
             kept = arrays[i] if tasks <= few else None
-            return crew.streaming(size(2) if kept else size(tasks), extras[i], kept)
+            return load_generators.streaming(size(2) if kept else size(tasks), extras[i], kept)
 
-        runs = crew.side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, each, _RUNS)
-        return [figure(task).value for task in zip(*(run.rates for run in crew.undisturbed(runs)), strict=True)]
+        runs = load_generators.side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, each, _RUNS)
+        return [
+            figure(task).value for task in zip(*(run.rates for run in load_generators.undisturbed(runs)), strict=True)
+        ]
 
     alone = {extra: rates([extra])[0] / 1e6 for extra in EXTRAS}
     return [

@@ -1,6 +1,6 @@
-"""The node that is calibrated, as far as the kernel describes it: CPUs, sockets, memory nodes, caches.
+"""The hardware of the calibrated node from the kernel: CPUs, sockets, memory nodes, caches.
 
-Rule: only what the kernel says; what it does not say is None.
+Rule: a value that the kernel does not show is None.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from pathlib import Path
 
 import psutil
 
+from ...formats.hostlist import parse_cpus
 from ...simulate.errors import ConfigError
-from ...simulate.formats.hostlist import parse_cpus
-from ..watch import cpu_model
+from ..measure.observer import cpu_model
+from ..probes.probe import read_text
 
 SYSTEM, CGROUPS = Path("/sys/devices/system"), Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What is calibrated.
+class NodeHardware:
+    """The usable hardware.
 
     Args:
-        cpus: those we may use, in the order in which threads are placed: over sockets by turns, second hardware
-            threads of a core last.
+        model: processor name.
+        cpus: usable CPUs in the order of thread placement: sockets in turns, second hardware threads of a core last.
         sockets: CPUs of each socket; memory_nodes: CPUs of each NUMA node that has some.
+        hardware_threads: of a core.
         memory, free: bytes; cache: bytes of all last-level caches; frequency: highest, Hz.
     """
 
@@ -42,8 +44,13 @@ class Machine:
     frequency: float | None
 
 
-def machine(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> Machine:
-    """Return what the kernel says of this machine, of the CPUs and the memory that this process may use."""
+def read_hardware(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> NodeHardware:
+    """Return this machine's CPUs and memory that this process may use.
+
+    Args:
+        system: /sys/devices/system.
+        cgroups: where control groups are mounted.
+    """
     allowed = sorted(os.sched_getaffinity(0))
     packages: dict[str, list[int]] = {}
     rank: dict[int, int] = {}
@@ -59,22 +66,22 @@ def machine(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> Machine:
         for path in sorted(system.glob("node/node[0-9]*"))
     ]
     memory = psutil.virtual_memory()
-    room = _room(cgroups)
-    return Machine(
+    left = _memory_left(cgroups)
+    return NodeHardware(
         model=cpu_model(),
         cpus=tuple(order),
         sockets=tuple(map(tuple, sockets)),
         memory_nodes=tuple(filter(None, nodes)),
         hardware_threads=max(rank.values()) + 1,
         memory=memory.total,
-        free=memory.available if room is None else min(memory.available, room),
+        free=memory.available if left is None else min(memory.available, left),
         cache=sum(dict(_last_caches(system, allowed)).values()) or None,
         frequency=_frequency(system, allowed[0]),
     )
 
 
 def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
-    """(CPUs that share it, bytes) of the highest level of cache of each CPU."""
+    """Yield (CPUs that share it, bytes) of the last-level cache of each CPU."""
     for cpu in cpus:
         levels = []
         for path in (system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
@@ -85,8 +92,8 @@ def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
             yield max(levels)[1:]
 
 
-def _room(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | None:
-    """Bytes that the control groups which this process is in leave it (cgroup v2); None = no limit that can be read."""
+def _memory_left(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Return the bytes that our control groups leave us (cgroup v2), None without a readable limit."""
     own = next((line[3:] for line in _text(membership).splitlines() if line.startswith("0::")), "/")
     left = []
     for group in (Path(own), *Path(own).parents):
@@ -97,7 +104,7 @@ def _room(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | 
 
 
 def _frequency(system: Path, cpu: int) -> float | None:
-    """Hz: cpufreq's maximum (kHz), else what /proc/cpuinfo says at the moment (MHz)."""
+    """Return cpufreq's maximum, else the present frequency of /proc/cpuinfo, Hz."""
     maximum = _text(system / f"cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq")
     if maximum.isdigit():
         return int(maximum) * 1e3
@@ -115,7 +122,4 @@ def _cpus(path: Path) -> tuple[int, ...]:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+    return read_text(path) or ""

@@ -1,63 +1,73 @@
-"""How long a node takes to go off and to come back, and what it draws meanwhile, by commands that the site gives.
+"""Times and power of switching a node off and on, with commands that the site gives.
 
-Rule: nothing waits without a limit, and a node that was switched off is switched on again whatever goes wrong, unless
-it is that which went wrong; then the error says so.
+Rule: every wait has a limit, and a node that was switched off is switched on again whatever fails, unless switching on
+is what failed; the error then says so. Commands run in a shell on this machine with the node in $PILOTFISH_NODE, each
+in its own session, so that a timeout ends all their processes; at most MOST_OUTPUT bytes of their output are kept.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
+import subprocess
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from ...simulate.errors import PilotfishError
-from ...simulate.platform import Power, Transition
-from .figures import Figure, figure
+from ...simulate.model.cluster import Power, Transition
 from .result import rounded
+from .statistics import Figure, figure
 
-#: A check that fails this often in a row is believed; seconds that a check and a reading of the power may take.
+#: A state counts after so many checks in a row; timeout of a check or a power reading, seconds.
 _BELIEVED, ASK_S = 2, 10.0
 _RETRY_S, MOST_W = 5.0, 1e6
 _POWER = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*(?:[Ww](?:atts?)?)?\s*")
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
+MOST_OUTPUT = 65536
+#: What timeout(1) exits with.
+_TOO_LONG = 124
 
 
 class SwitchingError(PilotfishError):
-    """The node is not as it should be, or not as it was."""
+    """The node is not in the expected state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command came to."""
+    """Exit code and output of a command."""
 
     code: int
-    said: str
+    output: str
 
 
 class Launched(Protocol):
-    """A command that runs."""
+    """A running command."""
 
     def poll(self) -> Answer | None:
-        """What it came to; None = it still runs."""
+        """Return its answer, None while it runs."""
 
     def stop(self) -> None:
-        """End it, with all that it started."""
+        """End it and all its processes."""
 
 
 class Site(Protocol):
-    """Where commands run, and the time there."""
+    """Runs commands, and has a clock."""
 
     def launch(self, command: str) -> Launched:
-        """Begin a command."""
+        """Start a command."""
 
     def ask(self, command: str, limit_s: float) -> Answer:
-        """Run a command to its end; one that takes too long has failed."""
+        """Run a command to its end; a timeout is a failure."""
 
     def now(self) -> float:
-        """Seconds."""
+        """Return the time, seconds."""
 
     def pause(self, seconds: float) -> None:
         """Wait."""
@@ -65,7 +75,7 @@ class Site(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What the site gives: off and on begin to switch; up and down exit with 0 when the node is; power prints watts."""
+    """The site's commands: off and on start to switch; up and down exit with 0 in that state; power prints watts."""
 
     off: str
     on: str
@@ -75,8 +85,14 @@ class Commands:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds: at most for a node to go or to come, to let it settle, and between two looks."""
+class SwitchTiming:
+    """Times, seconds.
+
+    Args:
+        limit_s: at most for switching one way.
+        settle_s: for the node to settle, and to measure its power then.
+        every_s: between two checks.
+    """
 
     limit_s: float = 900.0
     settle_s: float = 10.0
@@ -84,8 +100,8 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """There or back: how long, the mean power, W, and the time between the look that found it done and the last one."""
+class SwitchMeasurement:
+    """Switching one way: duration, mean power (W), and the largest time between two checks at its end."""
 
     seconds: Figure
     watts: Figure | None
@@ -94,22 +110,22 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Switching:
-    """What was found: powers in W, None = unknown; trace: (s since the beginning, W, what the node was doing)."""
+    """The result: powers in W, None = unknown; trace: (s since the beginning, W, state of the node)."""
 
     date: str
     node: str
     idle: Figure | None
     off: Figure | None
-    switch_off: Way
-    switch_on: Way
+    switch_off: SwitchMeasurement
+    switch_on: SwitchMeasurement
     trace: tuple[tuple[float, float, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values for JSON."""
+        """Return plain values for JSON."""
         return {"schema": "pilotfish/switching/v1", **asdict(self)}
 
     def power(self) -> Power | None:
-        """Return the `power` of a node type, that of a node at rest; None where no power is known."""
+        """Return the `power` of a node type with that of the idle node; None if a power is unknown."""
         ways = self.switch_off, self.switch_on
         if self.idle is None or self.off is None or any(way.watts is None for way in ways):
             return None
@@ -118,63 +134,70 @@ class Switching:
 
 
 def measure(
-    node: str, commands: Commands, site: Site, patience: Patience, repeat: int = 1, tell: Tell = lambda text: None
+    node: str,
+    commands: Commands,
+    site: Site,
+    timing: SwitchTiming,
+    repeat: int = 1,
+    progress: Progress = lambda text: None,
 ) -> Switching:
     """Switch a node off and on again.
 
     Args:
-        repeat: how often, >= 1.
-        tell: called with a line before each step.
+        node: its name.
+        commands: the site's commands.
+        site: runs them.
+        timing: limits.
+        repeat: number of repetitions, >= 1.
+        progress: called with a line before each step.
 
     Raises:
-        SwitchingError: it was not up to begin with, does not go, or does not come back; its power cannot be read.
+        SwitchingError: the node was not up, does not switch, or its power cannot be read.
     """
-    return _Bench(node, commands, site, patience, tell).run(repeat)
+    return _Bench(node, commands, site, timing, progress).run(repeat)
 
 
 class _Bench:
-    def __init__(self, node: str, commands: Commands, site: Site, patience: Patience, tell: Tell) -> None:
-        self._node, self._commands, self._site, self._patience, self._tell = node, commands, site, patience, tell
+    def __init__(self, node: str, commands: Commands, site: Site, timing: SwitchTiming, progress: Progress) -> None:
+        self._node, self._commands, self._site, self._timing, self._progress = node, commands, site, timing, progress
         self._begin = site.now()
         self._trace: list[tuple[float, float, str]] = []
 
     def run(self, repeat: int) -> Switching:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         self._check()
-        idle, off, gone, back = list[float](), list[float](), list[_Passage](), list[_Passage]()
+        idle, off, gone, back = list[float](), list[float](), list[_Switch](), list[_Switch]()
         for turn in range(1, repeat + 1):
-            self._tell(f"{self._node}: at rest ({turn} of {repeat})")
-            idle += self._watch("idle")
+            self._progress(f"{self._node}: idle ({turn} of {repeat})")
+            idle += self._sample_state("idle")
             try:
-                self._tell(f"{self._node}: going off, {self._patience.limit_s:g} s at most")
-                gone.append(self._pass(self._commands.off, self._down, "off"))
-                off += self._watch("off")
+                self._progress(f"{self._node}: switching off, at most {self._timing.limit_s:g} s")
+                gone.append(self._switch(self._commands.off, self._down, "off"))
+                off += self._sample_state("off")
             except BaseException as error:
                 self._bring_back(wait=not isinstance(error, SwitchingError))
                 raise
-            self._tell(f"{self._node}: coming back, {self._patience.limit_s:g} s at most")
+            self._progress(f"{self._node}: switching on, at most {self._timing.limit_s:g} s")
             back.append(self._come_back())
-        self._tell(f"{self._node}: at rest")
-        idle += self._watch("idle")
-        return Switching(
-            date, self._node, figure(idle) if idle else None, figure(off) if off else None, _way(gone), _way(back),
-            tuple(self._trace),
-        )  # fmt: skip
+        self._progress(f"{self._node}: idle")
+        idle += self._sample_state("idle")
+        at_rest, off_w = (figure(watts) if watts else None for watts in (idle, off))
+        return Switching(date, self._node, at_rest, off_w, _combined(gone), _combined(back), tuple(self._trace))
 
     def _check(self) -> None:
         if not self._up():
-            raise SwitchingError(f"{self._node} is not up (`{self._commands.up}` says so): nothing was done")
+            raise SwitchingError(f"{self._node} is not up according to `{self._commands.up}`: nothing was done")
         if self._commands.down is not None and self._down():
             raise SwitchingError(
-                f"{self._node} is up and off at once (`{self._commands.down}` says the latter): nothing was done"
+                f"{self._node} is both up and off according to `{self._commands.down}`: nothing was done"
             )
         if self._commands.power is not None and self._watts() is None:
-            said = self._site.ask(self._commands.power, ASK_S).said.strip()[:80]
-            raise SwitchingError(f"`{self._commands.power}` must print watts, and printed {said!r}: nothing was done")
+            output = self._site.ask(self._commands.power, ASK_S).output.strip()[:80]
+            raise SwitchingError(f"`{self._commands.power}` must print watts, and printed {output!r}: nothing was done")
 
-    def _come_back(self) -> _Passage:
+    def _come_back(self) -> _Switch:
         try:
-            return self._pass(self._commands.on, self._up, "on")
+            return self._switch(self._commands.on, self._up, "on")
         except SwitchingError as error:
             raise SwitchingError(f"{self._node} DID NOT COME BACK, switch it on by hand: {error}") from None
         except BaseException:
@@ -182,55 +205,57 @@ class _Bench:
             raise
 
     def _bring_back(self, *, wait: bool) -> None:
-        """Whatever happened: see to it that the node comes back, without waiting for that.
+        """Switch the node on after an error, without waiting for the result.
 
         Args:
-            wait: it may still be going off, which is waited for.
+            wait: first wait until a node that may be switching off is off.
         """
         site, begin = self._site, self._site.now()
         if wait:
-            self._tell(f"{self._node}: broken off; once it is off it is switched on (interrupt again to leave it so)")
-        while wait and not self._down() and site.now() - begin < self._patience.limit_s:
-            site.pause(self._patience.every_s)
+            self._progress(
+                f"{self._node}: interrupted; waiting until it is off, to switch it on (interrupt again to leave it off)"
+            )
+        while wait and not self._down() and site.now() - begin < self._timing.limit_s:
+            site.pause(self._timing.every_s)
         if self._up():
             return
-        self._tell(f"{self._node}: `{self._commands.on}` is run")
-        answer = self._site.ask(self._commands.on, self._patience.limit_s)
+        self._progress(f"{self._node}: running `{self._commands.on}`")
+        answer = self._site.ask(self._commands.on, self._timing.limit_s)
         if answer.code:
-            self._tell(f"{self._node} IS OFF, switch it on by hand: the command failed ({_tail(answer)})")
+            self._progress(f"{self._node} IS OFF, switch it on by hand: the command failed ({_tail(answer)})")
 
-    def _pass(self, command: str, there: Callable[[], bool], what: str) -> _Passage:
-        """Run a command and look until the node is there; one that switches on is run again where it fails."""
-        site, patience = self._site, self._patience
+    def _switch(self, command: str, there: Callable[[], bool], what: str) -> _Switch:
+        """Run a command until the node is in the state; a failed `on` is run again."""
+        site, timing = self._site, self._timing
         begin = missed = site.now()
         seen: list[tuple[float, float]] = []
         job, at, times = site.launch(command), None, 0
         self._sample(f"switch_{what}", seen)
         try:
             while times < _BELIEVED:
-                site.pause(patience.every_s)
+                site.pause(timing.every_s)
                 self._sample(f"switch_{what}", seen)
                 if there():
                     at, times = at or site.now(), times + 1
                     continue
                 at, times, missed = None, 0, site.now()
-                if missed - begin > patience.limit_s:
-                    raise SwitchingError(f"after {patience.limit_s:g} s of `{command}` the node is not {what}")
+                if missed - begin > timing.limit_s:
+                    raise SwitchingError(f"after {timing.limit_s:g} s of `{command}` the node is not {what}")
                 answer = job.poll()
                 if answer is not None and answer.code:
                     if what == "off":
                         raise SwitchingError(f"`{command}` failed ({_tail(answer)})")
-                    self._tell(f"{self._node}: `{command}` failed ({_tail(answer)}); once more")
+                    self._progress(f"{self._node}: `{command}` failed ({_tail(answer)}); trying again")
                     site.pause(_RETRY_S)
                     job = site.launch(command)
         except BaseException:
             job.stop()
             raise
-        if what == "off":  # one that still runs would do harm; one that switched on may be what keeps the node up
+        if what == "off":  # a late `off` would do harm; `on` may be what keeps the node up
             job.stop()
         assert at is not None
-        between = [each for each in seen if each[0] <= missed]  # at the end it may have been there for a while
-        return _Passage(at - begin, _mean(between if len(between) > 1 else seen), at - missed)
+        between = [each for each in seen if each[0] <= missed]  # it may have arrived some time before the last one
+        return _Switch(at - begin, _mean(between if len(between) > 1 else seen), at - missed)
 
     def _up(self) -> bool:
         return self._site.ask(self._commands.up, ASK_S).code == 0
@@ -239,14 +264,14 @@ class _Bench:
         down = self._commands.down
         return not self._up() if down is None else self._site.ask(down, ASK_S).code == 0
 
-    def _watch(self, state: str) -> list[float]:
-        """Let the node settle, then watch its power for as long."""
-        patience, seen = self._patience, list[tuple[float, float]]()
-        self._site.pause(patience.settle_s)
-        end = self._site.now() + patience.settle_s
+    def _sample_state(self, state: str) -> list[float]:
+        """Let the node settle, then sample its power for the same time."""
+        timing, seen = self._timing, list[tuple[float, float]]()
+        self._site.pause(timing.settle_s)
+        end = self._site.now() + timing.settle_s
         while self._commands.power is not None and self._site.now() < end:
             self._sample(state, seen)
-            self._site.pause(patience.every_s)
+            self._site.pause(timing.every_s)
         return [watts for _, watts in seen]
 
     def _sample(self, state: str, seen: list[tuple[float, float]]) -> None:
@@ -259,22 +284,22 @@ class _Bench:
         if self._commands.power is None:
             return None
         answer = self._site.ask(self._commands.power, ASK_S)
-        match = _POWER.fullmatch(answer.said) if answer.code == 0 else None
+        match = _POWER.fullmatch(answer.output) if answer.code == 0 else None
         return float(match[1]) if match and float(match[1]) <= MOST_W else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
-    """One way, once."""
+class _Switch:
+    """Switching one way, once."""
 
     seconds: float
     watts: float | None
     step_s: float
 
 
-def _way(passages: list[_Passage]) -> Way:
+def _combined(passages: list[_Switch]) -> SwitchMeasurement:
     watts = [passage.watts for passage in passages if passage.watts is not None]
-    return Way(
+    return SwitchMeasurement(
         figure([passage.seconds for passage in passages]),
         figure(watts) if watts else None,
         max(passage.step_s for passage in passages),
@@ -282,7 +307,7 @@ def _way(passages: list[_Passage]) -> Way:
 
 
 def _mean(seen: list[tuple[float, float]]) -> float | None:
-    """Over time, the power taken as straight between two readings."""
+    """Return the mean over time by the trapezoidal rule, None with fewer than two readings."""
     if len(seen) < 2 or seen[-1][0] <= seen[0][0]:
         return None
     energy = sum((then - now) * (a + b) / 2 for (now, a), (then, b) in pairwise(seen))
@@ -290,5 +315,68 @@ def _mean(seen: list[tuple[float, float]]) -> float | None:
 
 
 def _tail(answer: Answer) -> str:
-    said = " ".join(answer.said.split())[-200:]
-    return f"exit {answer.code}: {said}" if said else f"exit {answer.code}"
+    output = " ".join(answer.output.split())[-200:]
+    return f"exit {answer.code}: {output}" if output else f"exit {answer.code}"
+
+
+class Shell:
+    """The `Site` of this machine."""
+
+    def __init__(self, node: str) -> None:
+        self._environment = {**os.environ, "PILOTFISH_NODE": node}
+
+    def launch(self, command: str) -> Running:
+        """Start a command."""
+        return Running(command, self._environment)
+
+    def ask(self, command: str, limit_s: float) -> Answer:
+        """Run a command to its end; a timeout is a failure."""
+        running = self.launch(command)
+        try:
+            return running.wait(limit_s)
+        except BaseException:
+            running.stop()
+            raise
+
+    def now(self) -> float:
+        """Return the monotonic time, seconds."""
+        return time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(max(0.0, seconds))
+
+
+class Running:
+    """A running command; its output goes to a file, so it cannot block on it."""
+
+    def __init__(self, command: str, environment: dict[str, str]) -> None:
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as this object)
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", command], start_new_session=True, env=environment, stdin=subprocess.DEVNULL,
+            stdout=self._output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def poll(self) -> Answer | None:
+        """Return its answer, None while it runs."""
+        code = self._process.poll()
+        return None if code is None else self._answer(code)
+
+    def wait(self, limit_s: float) -> Answer:
+        """Wait for its answer."""
+        try:
+            return self._answer(self._process.wait(limit_s))
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return Answer(_TOO_LONG, f"it took longer than {limit_s:g} s")
+
+    def stop(self) -> None:
+        """End it and all its processes, if it still runs."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _answer(self, code: int) -> Answer:
+        self._output.seek(0)
+        return Answer(code, self._output.read(MOST_OUTPUT).decode(errors="replace"))

@@ -1,25 +1,26 @@
-"""What a calibration found, in words: one row for each number, the same on the screen and in the file.
+"""A calibration as rows, one for each number, and as a cluster file with the same rows in comments.
 
-Rule: a number never goes without how well it is known; what is unknown says so.
+Rule: every number comes with its accuracy; an unknown one says so. The written file is what `read_cluster` reads back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...simulate.formats.units import format_size
-from ...simulate.platform import ContendingThreads, Contention
-from .choice import Choice
-from .figures import Constant, Figure, Quality
-from .result import Calibration
-from .switching import Switching
+from ...formats.cluster import dump, dump_cluster
+from ...formats.schema import format_size
+from ...simulate.model.cluster import ContendingThreads, Contention
+from .fits import Choice
+from .node_switching import Switching
+from .result import Calibration, cluster
+from .statistics import Constant, Figure, Quality
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A number: its key in a node type, its value, its spread or 95 % interval, and what it rests on."""
+    """A number: its key in a node type, its value, its spread or 95 % interval, and its data."""
 
     key: str
     value: str
@@ -28,7 +29,7 @@ class Row:
 
 
 def rows(found: Calibration) -> Iterator[Row]:
-    """Yield what was found, in the order of a node type's keys."""
+    """Yield the results, in the order of a node type's keys."""
     curve = found.bandwidth
     most = "" if curve.saturated else "at least "
     yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
@@ -66,12 +67,12 @@ def rows(found: Calibration) -> Iterator[Row]:
 
 
 def switching_rows(found: Switching) -> Iterator[Row]:
-    """Yield what switching has shown, in the order of a node type's keys."""
+    """Yield the results of switching, in the order of a node type's keys."""
     for key, watts in (("power idle", found.idle), ("power off", found.off)):
         yield Row(key, *_watts(watts))
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
         seconds = way.seconds
-        known = ", ".join(filter(None, (_spread(seconds), f"looks {way.step_s:.2g} s apart")))
+        known = ", ".join(filter(None, (_spread(seconds), f"checks {way.step_s:.2g} s apart")))
         yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, _count(seconds.runs, "run"))
         yield Row(f"{key} watts", *_watts(way.watts))
 
@@ -83,7 +84,7 @@ def _watts(known: Figure | None) -> tuple[str, str, str]:
 
 
 def _models(choice: Choice) -> Iterator[Row]:
-    """What is taken, and how far each model is off."""
+    """Yield the chosen model, and the error of each model."""
     taken = (choice.contention, choice.contending_threads)
     rests = "none clearly better" if choice.default else f"{choice.mixes} mixes"
     yield Row("contention", model(*taken), "", rests)
@@ -93,7 +94,7 @@ def _models(choice: Choice) -> Iterator[Row]:
 
 
 def model(contention: Contention, contending: ContendingThreads) -> str:
-    """Return a contention model as one says it."""
+    """Return the display name of a contention model."""
     return f"{contention}, all" if contending is ContendingThreads.ALL else str(contention)
 
 
@@ -120,3 +121,57 @@ def _fit(quality: Quality) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def cluster_text(found: Calibration, name: str) -> str:
+    """Return the text of a cluster file.
+
+    Args:
+        found: the calibration.
+        name: of the node type and of the node.
+    """
+    import yaml
+
+    about = [
+        f"Calibrated on {found.date}: {found.model or 'a processor without a name'}, host {found.host}.",
+        "Bandwidth as STREAM counts it (triad). Speed is in steps/s of a reference loop: compare it only with that of",
+        "other calibrated types.",
+        *(f"{row.key.strip()}: {row.value} {_aside(row.known, row.rests_on)}" for row in rows(found)),
+    ]
+    if found.power is not None:
+        about.append("Power is that of the processors, without the rest of the node (idle: 0).")
+    if found.remote is not None:
+        about.append("remote_access_penalty holds for jobs that are not bound to their memory; 1 where all are.")
+    about += [f"Note: {note}." for note in found.notes]
+    data = dump_cluster(cluster(found, name))
+    return _comments(about) + str(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True))
+
+
+def power_text(found: Switching) -> str:
+    """Return the results of switching as the `power` of a node type in a cluster file."""
+    import yaml
+
+    about = [
+        f"Node {found.node} was switched off and on, {found.date}.",
+        *(f"{row.key}: {row.value} {_aside(row.known, row.rests_on)}" for row in switching_rows(found)),
+    ]
+    power = found.power()
+    if power is None:
+        about.append("Its power is not known, because no command printed it: there are no keys to write.")
+        data = ""
+    else:
+        about.append("idle is that of the whole node: with per_socket, subtract that of its sockets.")
+        data = yaml.safe_dump({"power": dump(power)}, sort_keys=False)
+    return _comments(about) + data
+
+
+def _comments(lines: Iterable[str]) -> str:
+    return "".join(f"# {' '.join(_plain(line).split())}\n" for line in lines)
+
+
+def _aside(*parts: str) -> str:
+    return f"({', '.join(filter(None, parts))})" if any(parts) else ""
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,6 +1,6 @@
-"""A calibration as a value, and the node type that it makes.
+"""A calibration as a value, and its node type.
 
-Rule: what was not measured is left to the node type's own default, and a note says why it was not.
+Rule: values that were not measured are left to the node type's default, and a note says why.
 """
 
 from __future__ import annotations
@@ -8,22 +8,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...simulate.platform import Cluster, Contention, CpuSharing, Node, NodeType, PiecewiseLinear
-from .choice import Choice
-from .curve import CurveFit
-from .figures import Figure, half_width
-from .line import PowerFit
-from .piecewise import NAMES, PiecewiseFit
-from .unbound import RemoteFit
-from .waiting import WaitFit
+from ...simulate.model.cluster import Cluster, Contention, CpuSharing, Node, NodeType, PiecewiseLinear
+from .bandwidth import CurveFit, RemoteFit
+from .fits import NAMES, Choice, PiecewiseFit
+from .power_line import PowerFit
+from .statistics import Figure, half_width
+from .wakeup_wait import WaitFit
 
-#: A penalty that is known worse than this on either side is measured by one thread.
+#: A penalty under contention with a wider margin is replaced by that of one thread.
 _SURE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What so many threads, or busy cores, showed together: bytes/s of the curve, watts of the power."""
+    """The figure for a number of threads or busy cores: bytes/s of the curve, watts of the power."""
 
     count: int
     figure: Figure
@@ -31,20 +29,22 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All that was found out about a node.
+    """The results for a node.
 
     Args:
-        date: ISO 8601, when it began; model: of the processor; host: which node it was.
-        cpus: ids of those that were measured; memory: bytes; frequency: Hz, as the kernel says; None = unknown.
+        date: ISO 8601, when it began; model: of the processor; host: name of the node.
+        cpus: ids of the measured CPUs; sockets: their number; memory: bytes; frequency: Hz from the kernel; None =
+            unknown.
         curve: the bandwidth curve, bytes/s; bandwidth: its fit.
-        speed: steps/s of the reference loop on one core, one core after the other; its spread is over the cores too.
-        share: of a core that a job of one process got beside one of three; sharing: what that says.
-        remote: time to stream remote memory by that of local memory; None = one memory node only.
-        unbound: the same as contention shows it; None = one memory node, or no contention.
+        speed: steps/s of the reference loop on one core, one core after another; its spread includes that over the
+            cores.
+        share: of a core that a job of one process got next to one of three; sharing: its interpretation.
+        remote: time to stream remote memory / that of local memory; None = one memory node.
+        unbound: the same under contention; None = one memory node, or no contention.
         power: its fit; watts: its data.
-        piecewise: constants of the piecewise-linear model; choice: the contention model that describes tasks in
-            company best; waiting: how long jobs that sleep wait for a core. None = not measured.
-        notes: what could not be measured, and why; what limits the numbers.
+        piecewise: constants of the piecewise-linear model; choice: the best contention model; waiting: how long
+            sleeping jobs wait for a core. None = not measured.
+        notes: what could not be measured, and why; limits of the numbers.
     """
 
     date: str
@@ -69,12 +69,12 @@ class Calibration:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def node_type(found: Calibration, name: str) -> NodeType:
-    """Return the node type that a calibration makes."""
+    """Return the node type of a calibration."""
     fitted: dict[str, Any] = {}
     if found.frequency is not None:
         fitted["frequency"] = found.frequency
@@ -102,14 +102,19 @@ def node_type(found: Calibration, name: str) -> NodeType:
 
 
 def penalty(remote: Figure, unbound: RemoteFit | None) -> tuple[float, float | None]:
-    """Return what remote memory costs and half of its 95 % interval: as contention shows it, where that is known."""
+    """Return the cost of remote memory and half of its 95 % interval.
+
+    Args:
+        remote: by one thread.
+        unbound: under contention; used if it is accurate enough.
+    """
     if unbound is not None and (margin := half_width(unbound.penalty)) is not None and margin <= _SURE:
         return unbound.penalty.value, margin
     return remote.value, half_width(remote)
 
 
 def cluster(found: Calibration, name: str) -> Cluster:
-    """Return the node that was calibrated as a cluster; its type has the same name."""
+    """Return the calibrated node as a cluster; its type has the same name."""
     return Cluster(name, (Node(name, node_type(found, name), cpus=found.cpus),))
 
 
@@ -119,5 +124,5 @@ def _shortened(constants: PiecewiseLinear) -> PiecewiseLinear:
 
 
 def rounded(value: float) -> float:
-    """Three digits: hardly any measurement here is better than that."""
+    """Return the value with three digits: few measurements are more accurate."""
     return float(f"{value:.3g}")

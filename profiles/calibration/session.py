@@ -1,6 +1,6 @@
-"""A calibration from beginning to end: what is measured on this node, in which order, for how long.
+"""A calibration: the parts measured on this node, their order and their time.
 
-Rule: a part that cannot be measured here leaves a note and no number; the others go on.
+Rule: a part that cannot be measured leaves a note and no number; the others continue.
 """
 
 from __future__ import annotations
@@ -12,66 +12,62 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from ...simulate.platform import CpuSharing
-from . import crew, grid, sharing, sleepers, watts
-from .choice import choose
-from .curve import CurveFit, fit_curve
-from .figures import Figure, figure
-from .kernels import BYTES
-from .line import fit_power
-from .machine import Machine, machine
-from .mixes import samples
-from .piecewise import fit_piecewise
+from ...simulate.model.cluster import CpuSharing
+from . import cpu_sharing, load_generators, mixes_bench
+from .bandwidth import EVERY, CurveFit, RemoteFit, Sample, fit_curve, fit_remote
+from .fits import choose, fit_piecewise, samples
+from .load_generators import BYTES
+from .node_hardware import NodeHardware, read_hardware
+from .power_line import fit_power, joules, package_energy
 from .result import Calibration, Point
-from .unbound import EVERY, RemoteFit, Sample, fit_remote
-from .waiting import WaitFit, fit_waiting
+from .statistics import Figure, figure
+from .wakeup_wait import WaitFit, fit_waiting, measure_waits
 
-#: Runs of each number; thread counts of a curve at the most.
+#: Runs of each number; most thread counts of a curve.
 RUNS, MOST_POINTS = 5, 12
-#: What the arrays of a curve take together: so many times the last-level caches, but not more than so much of the
-#: free memory.
+#: Total size of a curve's arrays: so many times the last-level caches, at most this share of the free memory.
 CACHES, OF_FREE = 4, 0.125
 _USUAL_CACHE = 64 * 2**20
 _SHORTEST_S = 0.01
-#: Shares of the time that each part may take.
+#: Share of the time for each part.
 _CURVE, _SPEED, _SHARING, _REMOTE, _UNBOUND, _POWER = 0.35, 0.15, 0.1, 0.1, 0.1, 0.2
-#: And of the time of jobs in company.
+#: Shares of the time for mixes.
 _MIXES, _WAITING = 0.6, 0.4
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass
 class _Bench:
-    """What the parts have in common."""
+    """State shared by the parts."""
 
-    node: Machine
+    node: NodeHardware
     seconds: float
-    tell: Tell
+    progress: Progress
     notes: list[str] = field(default_factory=list)
-    runs: list[crew.Run] = field(default_factory=list)
+    runs: list[load_generators.Run] = field(default_factory=list)
 
-    def load(self, cpus: Sequence[int], prepare: Callable[[int], crew.Chunk], seconds: float) -> list[float]:
-        """Return what threads did a second together, in the runs in which they were alone."""
-        runs = crew.side_by_side(cpus, prepare, seconds, RUNS)
+    def load(self, cpus: Sequence[int], prepare: Callable[[int], load_generators.Chunk], seconds: float) -> list[float]:
+        """Return the total work per second of each undisturbed run."""
+        runs = load_generators.side_by_side(cpus, prepare, seconds, RUNS)
         self.runs += runs
-        return [sum(run.rates) for run in crew.undisturbed(runs)]
+        return [sum(run.rates) for run in load_generators.undisturbed(runs)]
 
     def each(self, share: float, parts: int) -> float:
-        """Seconds of one run, where `parts` numbers share a share of the time."""
+        """Return the seconds of one run, if `parts` numbers share this share of the time."""
         return max(_SHORTEST_S, self.seconds * share / (RUNS * parts))
 
 
-def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda text: None) -> Calibration:
+def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = lambda text: None) -> Calibration:
     """Measure this node, on the CPUs that this process may use.
 
     Args:
-        seconds: that measuring takes; touching memory and starting come on top, and the shortest run is 10 ms.
-        with_grid: also measure tasks and jobs in company, for as long again.
-        tell: called with a line before each part.
+        seconds: time of all measurements; setup comes on top, and the shortest run is 10 ms.
+        with_grid: also measure mixes of tasks and jobs, for as long again.
+        progress: called with a line before each part.
     """
-    bench = _Bench(machine(), seconds, tell)
+    bench = _Bench(read_hardware(), seconds, progress)
     node, date = bench.node, datetime.now(UTC).isoformat(timespec="seconds")
-    crew.warm_up()
+    load_generators.warm_up()
     curve = _curve(bench)
     bound = [(point.count, rate) for point, rates in curve for rate in rates]
     bandwidth = fit_curve([count for count, _ in bound], [rate for _, rate in bound])
@@ -89,7 +85,7 @@ def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda te
         bandwidth=bandwidth,
         speed=_speed(bench),
         share=share,
-        sharing=None if share is None else sharing.kind(share),
+        sharing=None if share is None else cpu_sharing.sharing_of(share),
         remote=_remote(bench),
         unbound=_unbound(bench, bandwidth, bound),
         watts=tuple(Point(count, figure(values)) for count, values in energy.items()),
@@ -98,87 +94,87 @@ def calibrate(seconds: float, *, with_grid: bool = False, tell: Tell = lambda te
         ),
     )
     if with_grid:
-        found = _in_company(bench, found)
-    _remark(bench, found)
+        found = _with_mixes(bench, found)
+    _note_limits(bench, found)
     return replace(found, notes=tuple(bench.notes))
 
 
 def counts(cpus: int) -> list[int]:
-    """Numbers of threads that a curve is measured at: 1, 2, 3, 4, 6, 8, 12, ..., and all."""
+    """Return the thread counts of a curve: 1, 2, 3, 4, 6, 8, 12, ..., and all."""
     usual = [n for power in range(20) for n in (2**power, 3 * 2**power // 2) if n < cpus]
     chosen = sorted({*usual, cpus})
     return chosen if len(chosen) <= MOST_POINTS else sorted({*chosen[:: -(-len(chosen) // (MOST_POINTS - 1))], cpus})
 
 
 def _curve(bench: _Bench) -> list[tuple[Point, list[float]]]:
-    """Bandwidth of 1, 2, ... all threads together, run by run."""
+    """Return the bandwidth of 1, 2, ... all threads together, run by run."""
     node, found = bench.node, []
     total, wanted = _elements(node) * BYTES, CACHES * (node.cache or _USUAL_CACHE)
     if total < 0.99 * wanted:
         bench.notes.append(
             f"the arrays took {total / 2**20:.0f} MiB, less than {CACHES} x the last-level caches: "
-            "part of the bandwidth may be theirs"
+            "part of the bandwidth may be that of the caches"
         )
     points = counts(len(node.cpus))
     for n in points:
-        bench.tell(f"memory bandwidth, {n} of {len(node.cpus)} threads")
+        bench.progress(f"memory bandwidth, {n} of {len(node.cpus)} threads")
         work = partial(_stream, _elements(node, n))
         rates = bench.load(node.cpus[:n], work, bench.each(_CURVE, len(points)))
         found.append((Point(n, figure(rates)), rates))
     return found
 
 
-def _stream(size: int, _: int) -> crew.Chunk:
-    return crew.streaming(size)
+def _stream(size: int, _: int) -> load_generators.Chunk:
+    return load_generators.streaming(size)
 
 
-def _compute(_: int) -> crew.Chunk:
-    return crew.computing()
+def _compute(_: int) -> load_generators.Chunk:
+    return load_generators.computing()
 
 
-def _elements(node: Machine, threads: int = 1) -> int:
-    """Elements of each array of a thread, such that the caches keep hardly any of them."""
+def _elements(node: NodeHardware, threads: int = 1) -> int:
+    """Return the elements of each array of a thread, large enough that caches keep hardly any."""
     return max(1, int(min(CACHES * (node.cache or _USUAL_CACHE), OF_FREE * node.free) / BYTES / threads))
 
 
 def _speed(bench: _Bench) -> Figure:
-    """Steps of the reference loop in a second on a core, one core after the other; of a large node, of some cores."""
-    bench.tell("speed of the cores")
+    """Return the steps/s of the reference loop, one core after another; on a large node, for some cores."""
+    bench.progress("speed of the cores")
     cpus = bench.node.cpus
     chosen = cpus[:: -(-len(cpus) // MOST_POINTS)]
     seconds = bench.each(_SPEED, len(chosen))
-    runs = [run for cpu in chosen for run in crew.side_by_side([cpu], _compute, seconds, RUNS)]
+    runs = [run for cpu in chosen for run in load_generators.side_by_side([cpu], _compute, seconds, RUNS)]
     bench.runs += runs
     return figure([run.rates[0] / run.on_core for run in runs])
 
 
 def _share(bench: _Bench) -> Figure | None:
-    bench.tell("how jobs share a core")
+    bench.progress("how jobs share a core")
     try:
-        share = figure(sharing.shares(bench.node.cpus[-1], bench.each(_SHARING, 1), RUNS))
+        share = figure(cpu_sharing.shares(bench.node.cpus[-1], bench.each(_SHARING, 1), RUNS))
     except OSError as error:
-        bench.notes.append(f"how cores are shared is not known: {error}")
+        bench.notes.append(f"how cores are shared is unknown: {error}")
         return None
-    if sharing.kind(share) is None:
+    if cpu_sharing.sharing_of(share) is None:
         bench.notes.append(
-            f"how cores are shared is not clear: a job beside one of three processes got {share.value:.0%} of a core"
+            f"how cores are shared is unclear: a job next to one of three processes got {share.value:.0%} of a core"
         )
     return share
 
 
 def _remote(bench: _Bench) -> Figure | None:
-    """Time to stream the memory of the farthest node by that of its own, both by one thread."""
+    """Return the time to stream the farthest node's memory / that of its own, both by one thread."""
     nodes = bench.node.memory_nodes
     if len(nodes) < 2:
         return None
-    bench.tell("remote memory")
+    bench.progress("remote memory")
     size = _elements(bench.node)
     near, *others = (cpus[0] for cpus in nodes)
     seconds = bench.each(_REMOTE, len(nodes))
 
     def rates(home: int) -> list[float]:
-        arrays = crew.touched_from(home, size)
-        return bench.load([near], lambda _: crew.streaming(size, arrays=arrays), seconds)
+        arrays = load_generators.touched_from(home, size)
+        return bench.load([near], lambda _: load_generators.streaming(size, arrays=arrays), seconds)
 
     local = rates(near)
     remote = min((rates(other) for other in others), key=lambda found: figure(found).value)
@@ -186,63 +182,63 @@ def _remote(bench: _Bench) -> Figure | None:
 
 
 def _unbound(bench: _Bench, curve: CurveFit, bound: list[Sample]) -> RemoteFit | None:
-    """What it costs all that every fourth thread streams the memory of another node."""
+    """Return the cost of remote memory under contention, with every fourth thread on another node's memory."""
     node = bench.node
     if len(node.memory_nodes) < 2:
         return None
     points = [n for n in counts(len(node.cpus)) if n >= EVERY and n * curve.per_thread.value > curve.most.value]
     if not curve.saturated or not points:
         return None
-    bench.tell("remote memory, under contention")
+    bench.progress("remote memory, under contention")
     found = []
     for n in points:
-        work = partial(_stream_away, node, _elements(node, n))
+        work = partial(_stream_unbound, node, _elements(node, n))
         found += [(n, rate) for rate in bench.load(node.cpus[:n], work, bench.each(_UNBOUND, len(points)))]
     return fit_remote(curve, bound, found)
 
 
-def _stream_away(node: Machine, size: int, number: int) -> crew.Chunk:
-    """A stream of a thread's own memory; every fourth thread's is on the next memory node."""
+def _stream_unbound(node: NodeHardware, size: int, number: int) -> load_generators.Chunk:
+    """Return a stream of a thread's own memory; every fourth thread's is on the next memory node."""
     if number % EVERY != EVERY - 1:
-        return crew.streaming(size)
+        return load_generators.streaming(size)
     homes = node.memory_nodes
     own = next((i for i, cpus in enumerate(homes) if node.cpus[number] in cpus), 0)
-    return crew.streaming(size, arrays=crew.touched_from(homes[(own + 1) % len(homes)][0], size))
+    return load_generators.streaming(size, arrays=load_generators.touched_from(homes[(own + 1) % len(homes)][0], size))
 
 
 def _watts(bench: _Bench) -> dict[int, list[float]]:
-    """Busy cores -> watts of the processors, run by run; empty where no counter can be read."""
-    if not watts.read_counters():
-        bench.notes.append("power is not known: no energy counter can be read (RAPL: root may, most users may not)")
+    """Return busy cores -> watts of the processors, run by run; empty without a readable counter."""
+    if not package_energy():
+        bench.notes.append("power is unknown: no energy counter can be read (RAPL is mostly readable by root only)")
         return {}
     busy = [0, *counts(len(bench.node.cpus))]
     seconds, found = bench.each(_POWER, len(busy)), dict[int, list[float]]()
     for n in busy:
-        bench.tell(f"power, {n} cores busy")
+        bench.progress(f"power, {n} cores busy")
         for _ in range(RUNS):
-            before, begin = watts.read_counters(), time.perf_counter()
+            before, begin = package_energy(), time.perf_counter()
             if n:
-                crew.side_by_side(bench.node.cpus[:n], _compute, seconds, 1)
+                load_generators.side_by_side(bench.node.cpus[:n], _compute, seconds, 1)
             else:
                 time.sleep(seconds)
-            used = watts.joules(before, watts.read_counters())
+            used = joules(before, package_energy())
             if used is not None:
                 found.setdefault(n, []).append(used / (time.perf_counter() - begin))
     return found
 
 
-def _in_company(bench: _Bench, found: Calibration) -> Calibration:
-    """With the contention model that describes mixes of tasks best, and how long jobs that sleep wait for a core."""
+def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:
+    """Return the calibration with the best contention model of task mixes, and the waiting of sleeping jobs."""
     cpus = bench.node.sockets[0]
     if len(cpus) < 2:
-        bench.notes.append("no tasks in company were measured: a socket has one core")
+        bench.notes.append("no mixes of tasks were measured: a socket has one core")
     else:
-        bench.tell("tasks in company")
-        mixes = grid.measure(cpus, _MIXES * bench.seconds, partial(_elements, bench.node))
+        bench.progress("mixes of tasks")
+        mixes = mixes_bench.measure(cpus, _MIXES * bench.seconds, partial(_elements, bench.node))
         fitted = fit_piecewise(samples(mixes))
         if fitted is None:
             bench.notes.append(
-                f"no piecewise-linear model: it needs two others beside a task, and a socket has {len(cpus)} cores"
+                f"no piecewise-linear model: it needs a task and two others, and a socket has {len(cpus)} cores"
             )
         elif not fitted.trusted:
             bench.notes.append("no piecewise-linear model: the mixes do not determine its constants (see the JSON)")
@@ -251,28 +247,28 @@ def _in_company(bench: _Bench, found: Calibration) -> Calibration:
 
 
 def _waiting(bench: _Bench) -> WaitFit | None:
-    bench.tell("how long jobs that sleep wait for a core")
+    bench.progress("how long sleeping jobs wait for a core")
     try:
-        fitted = fit_waiting(sleepers.measure(bench.node.cpus[-1], _WAITING * bench.seconds))
+        fitted = fit_waiting(measure_waits(bench.node.cpus[-1], _WAITING * bench.seconds))
     except OSError as error:
-        bench.notes.append(f"how long jobs that sleep wait for a core is not known: {error}")
+        bench.notes.append(f"how long sleeping jobs wait for a core is unknown: {error}")
         return None
     if fitted is None or not fitted.trusted:
         bench.notes.append(
-            "how long jobs that sleep wait is not clear, or others were on their core: queueing is left to its default"
+            "how long sleeping jobs wait is unclear, or others used their core: queueing keeps its default"
         )
     return fitted
 
 
-def _remark(bench: _Bench, found: Calibration) -> None:
-    """Say what limits the numbers."""
+def _note_limits(bench: _Bench, found: Calibration) -> None:
+    """Note the limits of the numbers."""
     if not found.bandwidth.saturated:
         bench.notes.append("all threads together do not saturate the memory: memory_bandwidth is a lower bound")
     if bench.node.hardware_threads > 1:
         bench.notes.append(f"{bench.node.hardware_threads} hardware threads of a core count as cores of their own")
-    crowded = [run.on_core for run in bench.runs if run.on_core < crew.ALONE]
-    if len(crowded) > len(bench.runs) / 10:
+    disturbed = [run.on_core for run in bench.runs if run.on_core < load_generators.ALONE]
+    if len(disturbed) > len(bench.runs) / 10:
         bench.notes.append(
-            f"the node was not idle: in {len(crowded)} of {len(bench.runs)} runs other programs were on the cores, for "
-            f"{1 - min(crowded):.0%} of the time at worst; calibrate again when it is"
+            f"the node was not idle: in {len(disturbed)} of {len(bench.runs)} runs other programs used the cores, for "
+            f"up to {1 - min(disturbed):.0%} of the time; calibrate again when it is idle"
         )

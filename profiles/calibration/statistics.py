@@ -1,20 +1,25 @@
-"""What was measured or fitted, with how well it is known.
+"""Measured figures, fitted constants with intervals, and nonlinear least squares with bounds.
 
-Rule: no number without its runs or its interval; what could not be told is None.
+Rule: every number has its runs or its interval; an undetermined one is None. The search is deterministic, and its
+result never worse than its start.
+Source: D. Marquardt, J. SIAM 11 (1963): Gauss-Newton, damped by the diagonal; steps are cut at the bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
-from ..company import MAD_TO_SIGMA
+from ..measurement import MAD_TO_SIGMA
 
 Array = npt.NDArray[np.float64]
+Model = Callable[[Array], Array]
+_STEP = 1e-6
+_ITERATIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +32,14 @@ class Figure:
 
 
 def figure(samples: Sequence[float]) -> Figure:
-    """Return the figure that samples make; at least one."""
+    """Return the figure of samples, at least one."""
     centre = median(samples)
     return Figure(centre, MAD_TO_SIGMA * median(abs(sample - centre) for sample in samples), len(samples))
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A fitted constant and its 95 % interval; None where the data cannot tell how far off it may be."""
+    """A fitted constant and its 95 % interval; None if the data do not determine it."""
 
     value: float
     low: float | None
@@ -46,10 +51,10 @@ class Quality:
     """How well a fit describes its data.
 
     Args:
-        r2: share of the variance that it explains, at most 1; None where the data do not vary.
+        r2: explained share of the variance, at most 1; None if the data do not vary.
         rms: root of the mean squared residual, in the data's unit.
         worst: largest absolute residual.
-        samples: how many data there were.
+        samples: number of data.
     """
 
     r2: float | None
@@ -68,10 +73,12 @@ def quality(measured: Array, fitted: Array) -> Quality:
 
 
 def intervals(values: Array, jacobian: Array, residual: Array) -> tuple[Constant, ...]:
-    """Return constants with their 95 % intervals, by the fit's linearisation.
+    """Return constants with 95 % intervals, by linearisation of the fit.
 
     Args:
-        values: P fitted constants; jacobian: N x P, of the fitted data; residual: N.
+        values: P fitted constants.
+        jacobian: N x P, of the fitted data.
+        residual: N.
 
     Source: G. Seber, C. Wild, "Nonlinear Regression" (1989), 2.1; quantile of Student's t by Cornish-Fisher.
     """
@@ -89,8 +96,10 @@ def intervals(values: Array, jacobian: Array, residual: Array) -> tuple[Constant
 
 
 def half_width(known: Constant | Figure) -> float | None:
-    """Return half of the 95 % interval, in the number's unit; None = not known. Of a figure that of its median, whose
-    deviation is sqrt(pi / 2) of the mean's."""
+    """Return half of the 95 % interval, in the number's unit; None = unknown.
+
+    For a figure it is that of the median, whose deviation is sqrt(pi / 2) of the mean's.
+    """
     if isinstance(known, Figure):
         return student(known.runs - 1) * 1.2533 * known.spread / known.runs**0.5 if known.runs > 1 else None
     return None if known.low is None or known.high is None else (known.high - known.low) / 2
@@ -104,10 +113,48 @@ def student(free: int) -> float:
     if free <= 2:
         return (12.706204736, 4.302652730)[free - 1]
     z = 1.959963985
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
+    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
     return float(sum(term / free**power for power, term in enumerate(terms)))
+
+
+def least_squares(model: Model, measured: Array, start: Array, low: Array, high: Array) -> tuple[Array, float]:
+    """Return the constants at a local minimum, and the sum of squares there.
+
+    Args:
+        model: P constants, each of order 1, to N values; piecewise smooth.
+        measured: N values.
+        start: P constants inside the bounds.
+        low: lower bounds, P values.
+        high: upper bounds, P values.
+    """
+    at, damping = start.copy(), 1e-3
+    residual = measured - model(at)
+    squares = float(residual @ residual)
+    for _ in range(_ITERATIONS):
+        slopes = jacobian(model, at, low, high)
+        normal, gradient = slopes.T @ slopes, slopes.T @ residual
+        diagonal = np.maximum(np.diag(normal), 1e-12 * max(1.0, float(np.diag(normal).max())))
+        moved = np.clip(at + np.linalg.solve(normal + damping * np.diag(diagonal), gradient), low, high)
+        rest = measured - model(moved)
+        less = float(rest @ rest)
+        if less < squares:
+            converged = squares - less <= 1e-13 * squares
+            at, residual, squares, damping = moved, rest, less, max(1e-9, damping / 5)
+            if converged:
+                break
+        else:
+            damping *= 4
+            if damping > 1e9:
+                break
+    return at, squares
+
+
+def jacobian(model: Model, at: Array, low: Array, high: Array) -> Array:
+    """Return the N x P slopes of the model, by central differences inside the bounds."""
+    columns = []
+    for i in range(len(at)):
+        below, above = at.copy(), at.copy()
+        below[i] = max(low[i], at[i] - _STEP)
+        above[i] = min(high[i], at[i] + _STEP)
+        columns.append((model(above) - model(below)) / (above[i] - below[i]))
+    return np.column_stack(columns)

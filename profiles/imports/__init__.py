@@ -1,13 +1,13 @@
-"""Profiles from what other programs have measured: `read` by the name of the source."""
+"""Profiles from measurements of other programs: `read` by the name of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ...simulate.formats.reading import decode, read_bytes, unpacked
-from ...simulate.formats.shape import from_source
-from ...simulate.job import Profile
+from ...formats.files import decode, read_bytes, unpacked
+from ...formats.schema import from_source
+from ...simulate.model.job import Profile
 from .imported import Imported, profiles_of
 
 SOURCES = ("sacct", "likwid", "perf", "jobstats")
@@ -16,12 +16,14 @@ SOURCES = ("sacct", "likwid", "perf", "jobstats")
 def read(
     source: str, path: str | Path, name: str, *, node_type: str | None = None, date: str = ""
 ) -> dict[str, Profile]:
-    """Return name -> profile of what a file of another program (see SOURCES; also gzipped) says.
+    """Return name -> profile of a file that another program wrote.
 
     Args:
-        name: of a profile, where the file gives none.
-        node_type: the cluster file's name for the node on which it was measured.
-        date: when it was measured, ISO 8601, where the file does not tell.
+        source: the program, one of SOURCES.
+        path: the file; may be gzipped.
+        name: of a profile for which the file has no name.
+        node_type: the cluster file's name for the node that was measured.
+        date: of the measurement, ISO 8601, if the file has none.
 
     Raises:
         ConfigError: naming file and line, what was found and what is allowed.
@@ -32,9 +34,12 @@ def read(
 
 
 def _parser(source: str) -> Callable[[str, str], Sequence[Imported]]:
-    from . import jobstats, likwid, perf, sacct
+    from . import jobstats_import, likwid_import, perf_import, sacct_import
 
     parsers: Mapping[str, Callable[[str, str], Sequence[Imported]]] = {
-        "sacct": sacct.parse, "likwid": likwid.parse, "perf": perf.parse, "jobstats": jobstats.parse,
-    }  # fmt: skip
+        "sacct": sacct_import.parse,
+        "likwid": likwid_import.parse,
+        "perf": perf_import.parse,
+        "jobstats": jobstats_import.parse,
+    }
     return parsers[source]

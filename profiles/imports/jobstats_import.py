@@ -1,4 +1,4 @@
-"""A run in the JSON of jobstats, as `jobstats --json` prints it, or packed (JS1:...) as Slurm's AdminComment has it.
+"""A run in the JSON of `jobstats --json`, or packed (JS1:...) as in Slurm's AdminComment.
 
 Rule: a job is its mean node; memory is that of the node that used most.
 Source: Princeton University's jobstats: nodes -> {total_time: CPU seconds, cpus, used_memory: bytes}; total_time:
@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from ...simulate.formats.reading import unpacked
-from ...simulate.formats.shape import above_zero, inside, mapping, number, shown, whole
-from ...simulate.formats.units import bad
+from ...formats.files import unpacked
+from ...formats.schema import above_zero, bad, inside, mapping, number, shown, whole
 from ..measurement import Measurement
-from .imported import Imported, spread
+from .imported import Imported, group_by_cpu_time
 
 NOTE = "from jobstats: as many threads as its CPU time filled; bandwidth unknown"
 PACKED = "JS1:"
-#: No summary of a job is larger, unpacked.
+#: Largest unpacked summary of a job, bytes.
 _LARGEST = 64 * 2**20
 _ALLOWED = "the JSON of jobstats --json, or JS1:..."
 
@@ -42,13 +41,13 @@ def parse(text: str, name: str) -> Sequence[Imported]:
     if not cpu_s:
         raise bad("it used no CPU time", "a job that computed")
     memory = max(size for _, _, size in used)
-    group = spread(cpu_s, wall_s, max(cpus for _, cpus, _ in used))
+    group = group_by_cpu_time(cpu_s, wall_s, max(cpus for _, cpus, _ in used))
     run = Measurement((group,), wall_s, wall_s, cpu_s, exit_code=None, memory_bytes=memory or None, method="jobstats")
     return [Imported(name, run, NOTE)]
 
 
 def _node(value: Any) -> tuple[float, int, float]:
-    """CPU seconds, CPUs, bytes."""
+    """Return CPU seconds, CPUs and bytes of a node."""
     data = mapping(value)
     for key in ("total_time", "cpus"):
         if key not in data:
@@ -62,9 +61,9 @@ def _document(text: str) -> Any:
         try:
             packed = base64.b64decode(text.removeprefix(PACKED), validate=True)
         except (binascii.Error, ValueError):
-            raise bad("it is no base64 after JS1:", _ALLOWED) from None
+            raise bad("no base64 after JS1:", _ALLOWED) from None
         text = unpacked(packed, "", _LARGEST).decode("utf-8", "replace")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise bad(f"it is no JSON: {str(error)[:80]}", _ALLOWED) from None
+        raise bad(f"not JSON: {str(error)[:80]}", _ALLOWED) from None

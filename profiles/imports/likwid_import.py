@@ -1,8 +1,8 @@
-"""A run, or its marked regions, as `likwid-perfctr -O -g MEM` saw it.
+"""A run, or its marked regions, from the output of `likwid-perfctr -O -g MEM`.
 
-Rule: tables are found by their titles, rows by their names; sums are over the hardware threads that did something.
-Counters of a socket stand in the column of its first hardware thread, with 0 in the others: their sum is that of the
-machine, others' traffic included.
+Rule: tables are found by their titles, rows by their names; sums are over the hardware threads that were busy. Counters
+of a socket are in the column of its first hardware thread, with 0 in the others: their sum is the machine's, including
+other programs' traffic.
 Source: LIKWID's wiki, likwid-perfctr: CSV output, group MEM.
 """
 
@@ -11,19 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...simulate.formats.shape import inside
-from ...simulate.formats.units import LARGEST, bad
-from ...simulate.job import ThreadGroup
+from ...formats.schema import LARGEST, bad, inside
+from ...simulate.model.job import ThreadGroup
 from ..measurement import Measurement
+from ..probes.likwid import CYCLES, INSTRUCTIONS
 from .imported import Imported
 
-NOTE = "from LIKWID: a thread for each hardware thread that worked"
-_TRAFFIC = "; bandwidth is what the memory controllers moved meanwhile"
+NOTE = "from LIKWID: one thread for each busy hardware thread"
+_TRAFFIC = "; bandwidth is that of the memory controllers"
 _RUNTIME, _CLOCK, _CPI = "Runtime (RDTSC) [s]", "Clock [MHz]", "CPI"
 _BANDWIDTH, _MODEL = "Memory bandwidth [MBytes/s]", "CPU name:"
-_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "RETIRED_INSTRUCTIONS", "INST_RETIRED")
-_CYCLES = ("CPU_CLK_UNHALTED_CORE", "CPU_CLOCKS_UNHALTED", "CPU_CYCLES")
-#: Share of the busiest thread's time from which on a thread worked.
+#: A thread was busy from this share of the busiest thread's time on.
 _WORKED = 0.01
 ALLOWED = "the CSV of likwid-perfctr -O, with a table of metrics that has Runtime (RDTSC) [s]"
 Rows = dict[str, list[float | None]]
@@ -37,7 +35,7 @@ def parse(text: str, name: str) -> Sequence[Imported]:
         if cells[0] == _MODEL and len(cells) > 1:
             model = cells[1]
         elif table is not None:
-            inside(f"line {i}", _take, regions.setdefault(table[0], {}), cells[0], cells[table[1] :])
+            inside(f"line {i}", _add_row, regions.setdefault(table[0], {}), cells[0], cells[table[1] :])
     timed = {region: rows for region, rows in regions.items() if _RUNTIME in rows}
     if not timed:
         raise bad("no table of metrics", ALLOWED)
@@ -45,8 +43,11 @@ def parse(text: str, name: str) -> Sequence[Imported]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]:
-    """Each line's number and cells, and of the table of counts or metrics in which it stands the region ("" = the
-    whole) and the column in which numbers begin: in a table of counts, counters come before."""
+    """Yield each line's number and cells, and its table of counts or metrics.
+
+    A table is its region ("" = the whole) and the column of its first number: in a table of counts, counters come
+    first.
+    """
     table: tuple[str, int] | None = None
     for i, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.split(",")]
@@ -60,8 +61,8 @@ def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]
             yield i, cells, table
 
 
-def _take(rows: Rows, name: str, cells: Sequence[str]) -> None:
-    """Keep a row: a number for each hardware thread, None where there is none."""
+def _add_row(rows: Rows, name: str, cells: Sequence[str]) -> None:
+    """Store a row: a number for each hardware thread, None where it is missing."""
     values = [_number(cell) for cell in cells if cell]
     if not values:
         raise bad(f"no values of {name[:40]!r}", ALLOWED)
@@ -83,8 +84,8 @@ def _number(cell: str) -> float | None:
 def _run(rows: Rows, model: str, name: str) -> Imported:
     wall_s = max((value or 0.0 for value in rows[_RUNTIME]), default=0.0)
     if not wall_s:
-        raise bad("it took no time", ALLOWED)
-    cycles, instructions = _first(rows, _CYCLES), _first(rows, _INSTRUCTIONS)
+        raise bad("its run time is 0", ALLOWED)
+    cycles, instructions = _first(rows, CYCLES), _first(rows, INSTRUCTIONS)
     busy = _busy(rows, cycles, wall_s)
     worked = [seconds for seconds in busy if seconds >= _WORKED * max(busy)]
     cpu_s = sum(worked)
@@ -94,13 +95,13 @@ def _run(rows: Rows, model: str, name: str) -> Imported:
         (ThreadGroup(len(worked), mean, min(1.0, mean / wall_s)),), wall_s, wall_s, cpu_s, exit_code=None,
         cpu_model=model, bandwidth=moved / cpu_s if moved else None, method="likwid",
     )  # fmt: skip
-    told = sum(value or 0.0 for value in instructions) or None
+    total = sum(value or 0.0 for value in instructions) or None
     note = NOTE + (_TRAFFIC if moved else "; bandwidth unknown")
-    return Imported(name, run, note, told, _ipc(rows, told, cycles))
+    return Imported(name, run, note, total, _ipc(rows, total, cycles))
 
 
 def _busy(rows: Rows, cycles: Sequence[float | None], wall_s: float) -> list[float]:
-    """Seconds that each hardware thread was not halted: its cycles by its clock; all the time where that is unknown."""
+    """Return the unhalted seconds of each hardware thread (cycles / clock); the whole time if they are unknown."""
     clocks = rows.get(_CLOCK, [])
     if len(clocks) != len(cycles) or not any(clocks) or not any(cycles):
         return [wall_s] * len(rows[_RUNTIME])

@@ -1,8 +1,8 @@
-"""What relative scores add to a cluster's contention model: a factor for each pair of programs that were scored.
+"""Contention factors of scored program pairs, added to a cluster.
 
-Rule: they fill gaps. A pair that the cluster file gives stays as it is; where the bandwidth of both programs is known
-and the node's model counts it, the model alone has the say, so that nothing is counted twice. Scores hold for the type
-of node that they name, or else, like profiles, for the first one; those of different processors are not mixed.
+Rule: factors only fill gaps. A pair given by the cluster file is unchanged; if the bandwidths of both programs are
+known and the node's model uses them, the model alone applies, so that contention is not counted twice. Scores hold for
+the node type that they name, or else, like profiles, for the first one; scores of different processors are not mixed.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ..simulate.platform import Cluster, Contention, CoRun, NodeType
-from .pairs import co_run_inflation
-from .sensitivity import Scores
+from ...simulate.model.cluster import Cluster, Contention, CoRun, NodeType
+from .scores import Scores, co_run_inflation
 
-#: So many programs count, those that were scored last: pairs grow with the square.
+#: Number of the latest scored programs that count: pairs grow with the square.
 MOST = 100
 
 
 def with_scores(cluster: Cluster, scores: Iterable[Scores], counted: Callable[[str], bool]) -> Cluster:
-    """Return the cluster with the pairs that scores tell of, or itself where they tell nothing new.
+    """Return the cluster with the pairs that scores add, or itself if they add none.
 
     Args:
-        scores: the oldest first.
+        cluster: whose node types are extended.
+        scores: oldest first.
         counted: whether the bandwidth of a program (by its profile's name) is known.
     """
     latest = list(scores)[-MOST:]
@@ -34,7 +34,7 @@ def with_scores(cluster: Cluster, scores: Iterable[Scores], counted: Callable[[s
 
 
 def added(before: Cluster, after: Cluster) -> int:
-    """How many pairs `with_scores` added, over all types of nodes."""
+    """Return how many pairs `with_scores` added, over all node types."""
     return sum(
         len(new.co_run_inflation) - len(old.co_run_inflation)
         for old, new in zip(before.types, after.types, strict=True)
@@ -46,7 +46,7 @@ def _of(scores: Scores, cluster: Cluster) -> str:
 
 
 def _with(kind: NodeType, scores: Sequence[Scores], counted: Callable[[str], bool]) -> NodeType:
-    """The type of node with the pairs of scores of each processor, the latest where several tell of one."""
+    """Return the node type with the pairs of each processor's scores, the latest if several have one."""
     pairs: dict[tuple[str, str], CoRun] = {}
     for model in dict.fromkeys(one.cpu_model for one in scores):
         for job, beside in co_run_inflation(one for one in scores if one.cpu_model == model).items():

@@ -1,7 +1,7 @@
-"""Running a program beside a streamer of memory, to learn how sensitive it is and how much it presses.
+"""Run a program next to a memory streamer, to measure its sensitivity and its pressure.
 
-Rule: each run beside is compared with one alone just before it: how much two programs take from each other changes
-within minutes on shared hosts. The streamer has a core for itself.
+Rule: each run next to the streamer is compared with one alone just before it, because contention on shared hosts
+changes within minutes. The streamer has a core to itself.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from ..simulate.errors import ConfigError, PilotfishError
-from .measure import measure
-from .sensitivity import Beside, Scores, levels, pressure_of
-from .watch import cpu_model
+from ...simulate.errors import ConfigError, PilotfishError
+from ..measure.command import measure
+from ..measure.observer import cpu_model
+from .scores import RunNextToStreamer, Scores, levels, pressure_of
 
 PRESSURES = (0.25, 0.5, 1.0)
-#: The streamer is watched alone for so long before each run, seconds; it has filled its buffers before.
+#: The streamer's rate alone is measured over so many seconds before each run.
 ALONE_S = 0.4
 PATIENCE_S = 30.0
-#: Its two buffers, bytes: as large as the last cache, within these bounds and within a share of the memory.
+#: Bounds of its two buffers, bytes, which are as large as the last-level cache, and their share of the memory.
 SMALLEST, LARGEST, SHARE_OF_MEMORY = 64 << 20, 512 << 20, 1 / 16
-#: CPU seconds below which a run shows nothing.
+#: Least CPU seconds of a meaningful run.
 SHORTEST_S = 0.05
 
 
 class CoRunError(PilotfishError):
-    """There are no scores; `exit_code` is the program's, if that is why, else 1."""
+    """There are no scores; `exit_code` is the program's, if it failed, else 1."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class CoRunError(PilotfishError):
 
 
 class Streamer:
-    """A streamer on `cpu`; the context ends it."""
+    """A streamer on `cpu`; leaving the context ends it."""
 
     def __init__(self, cpu: int, pressure: float, size: int) -> None:
         script = str(Path(__file__).with_name("streamer.py"))
@@ -56,7 +56,7 @@ class Streamer:
         self._process.communicate()
 
     def rate(self) -> float:
-        """Return what it moved in a second on its core since the last call, bytes/s. Raises CoRunError."""
+        """Return the bytes/s of core time that it moved since the last call. Raises CoRunError."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -65,11 +65,11 @@ class Streamer:
         answered, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
         words = process.stdout.readline().split() if answered else []
         if len(words) != 2:
-            raise CoRunError("the streamer of memory does not answer")
+            raise CoRunError("the memory streamer does not answer")
         return float(words[0]) / max(float(words[1]), 1e-9)
 
     def rate_over(self, seconds: float) -> float:
-        """Return what it moves in a second on its core over the next seconds, bytes/s."""
+        """Return the bytes/s of core time that it moves over the next seconds."""
         self.rate()
         time.sleep(seconds)
         return self.rate()
@@ -82,32 +82,35 @@ def co_run(
     rounds: int = 3,
     cpus: Sequence[int] | None = None,
     stdout: IO[str] | int | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Scores:
-    """Run `argv` alone and beside a streamer at each of PRESSURES, `rounds` times, and return its scores.
+    """Run `argv` alone and next to a streamer at each of PRESSURES, `rounds` times, and return its scores.
 
     Args:
+        name: of the program.
+        argv: the command and its arguments.
+        rounds: runs at each pressure, >= 1.
         cpus: CPUs that it may use; None = all of ours but the last, which is the streamer's.
-        stdout: where its standard output goes; None = to ours.
-        tell: is told what is being done.
+        stdout: destination of its standard output; None = ours.
+        progress: called with a line before each step.
 
     Raises:
         ConfigError: there is no CPU left for the streamer.
-        CommandError, CoRunError: the program cannot be started, does not end well, or is too short.
+        CommandError, CoRunError: the program cannot be started, fails, or is too short.
     """
     mine, streaming = _places(cpus)
     date, size = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), buffer_size()
-    tell(f"a streamer of memory on CPU {streaming}, two buffers of {size >> 20} MiB; how it slows another one")
+    progress(f"memory streamer on CPU {streaming}, two buffers of {size >> 20} MiB: how it slows another one")
     calibration = [(pressure, _slowed(pressure, streaming, mine[0], size)) for pressure in PRESSURES]
     runs = []
     for i in range(rounds):
         for pressure in PRESSURES:
-            tell(f"round {i + 1} of {rounds}: alone, then beside {pressure:.0%} of a streamer")
+            progress(f"round {i + 1} of {rounds}: alone, then next to {pressure:.0%} of a streamer")
             alone_s = _core_time(argv, mine, stdout)
             with Streamer(streaming, pressure, size) as streamer:
                 before = streamer.rate_over(ALONE_S)
                 beside_s = _core_time(argv, mine, stdout)
-                runs.append(Beside(pressure, alone_s, beside_s, before, streamer.rate()))
+                runs.append(RunNextToStreamer(pressure, alone_s, beside_s, before, streamer.rate()))
     found = levels(runs)
     return Scores(name, found, pressure_of(found[-1].slowed, calibration), rounds, date, cpu_model())
 
@@ -120,7 +123,7 @@ def buffer_size() -> int:
 
 
 def _caches() -> Iterator[int]:
-    """Sizes of the first CPU's caches, bytes, as sysfs has them (Linux, sysfs-devices-system-cpu)."""
+    """Yield the sizes of the first CPU's caches, bytes, from sysfs (sysfs-devices-system-cpu)."""
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         with contextlib.suppress(OSError, ValueError):
             text = path.read_text().strip()
@@ -128,18 +131,18 @@ def _caches() -> Iterator[int]:
 
 
 def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:
-    """The program's CPUs and the streamer's."""
+    """Return the program's CPUs and the streamer's."""
     ours = sorted(os.sched_getaffinity(0))
     mine = ours[:-1] if cpus is None else sorted(cpus)
     left = [cpu for cpu in ours if cpu not in mine]
     if not mine or not left:
-        allowed = "one at least for the program and one for the streamer"
+        allowed = "at least one for the program and one for the streamer"
         raise ConfigError("cpus", "", f"found {','.join(map(str, ours))}, no CPU is left for the streamer", allowed)
     return mine, left[-1]
 
 
 def _slowed(pressure: float, one: int, other: int, size: int) -> float:
-    """Times of core time that a streamer needs beside another one of that pressure."""
+    """Return the core time factor of a streamer next to another one of that pressure."""
     with Streamer(one, 1.0, size) as streamer:
         alone = streamer.rate_over(ALONE_S)
         with Streamer(other, pressure, size) as neighbour:
@@ -148,11 +151,11 @@ def _slowed(pressure: float, one: int, other: int, size: int) -> float:
 
 
 def _core_time(argv: Sequence[str], cpus: Sequence[int], stdout: IO[str] | int | None) -> float:
-    """CPU seconds of one run. Raises CoRunError where it did not end well or was too short."""
+    """Return the CPU seconds of one run. Raises CoRunError if it failed or was too short."""
     code, found = measure(argv, cpus=cpus, stdout=stdout)
     if code:
         raise CoRunError(f"{argv[0]} ended with exit code {code}: there are no scores", code)
     if found.cpu_s < SHORTEST_S:
-        least = f"{SHORTEST_S:g} CPU seconds at least, better some seconds"
-        raise CoRunError(f"{argv[0]} used a core for {found.cpu_s:.3f} s, too short to tell (allowed: {least})")
+        least = f"at least {SHORTEST_S:g} CPU seconds, better a few seconds"
+        raise CoRunError(f"{argv[0]} used a core for {found.cpu_s:.3f} s, too short to measure (allowed: {least})")
     return found.cpu_s

@@ -1,7 +1,7 @@
-"""A program that streams from and to memory beside a job, at a pressure that is told: `streamer.py CPU PRESSURE SIZE`.
+"""A program that streams memory next to a job at a given pressure: `streamer.py CPU PRESSURE SIZE`.
 
-Rule: it answers each line on stdin with "BYTES SECONDS", moved since the last answer and on a core meanwhile, and ends
-when stdin does: whoever started it may die, and it does not live on.
+Rule: it answers each line on stdin with "BYTES SECONDS", the bytes moved and the core time since the last answer, and
+ends when stdin closes, so it does not outlive its parent.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ import select
 import sys
 import time
 
-#: Copied at once, bytes: well under a millisecond, so that pressure is even and answers come at once.
+#: Bytes of one copy: well under a millisecond, so that pressure is even and answers are immediate.
 CHUNK = 1 << 20
-#: Sleeps are saved up until they are so long, seconds: the kernel's timers are not exact.
+#: Shortest sleep, seconds; shorter ones accumulate because the kernel's timers are inexact.
 LEAST_SLEEP_S = 0.001
 
 
 def stream(pressure: float, size: int) -> None:
-    """Copy for `pressure` (0, 1] of the time from one buffer of `size` bytes to another, each read or written whole."""
+    """Copy one buffer to another for a share of the time.
+
+    Args:
+        pressure: the share, (0, 1].
+        size: of each buffer, bytes.
+    """
     source, target = memoryview(bytearray(b"\1") * size), memoryview(bytearray(b"\2") * size)
     questions = select.poll()
     questions.register(sys.stdin, select.POLLIN)

@@ -1,6 +1,6 @@
-"""Watching a running job, whoever started it.
+"""Observing a running job, whoever started it.
 
-Rule: looks are paid for by rest (see `pace`): what is costly to look at is looked at more rarely.
+Rule: samples are paid for by pauses (see `sampling_budget`): the more a sample costs, the longer the next pause.
 """
 
 from __future__ import annotations
@@ -10,37 +10,33 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from .company import company, inflation
+from ..measurement import Measurement, inflation, load_of_others
+from ..probes.cpu_time import PsutilTimes, Schedstat, thread_times
+from ..probes.memory_io import Memory, StorageIO
+from ..probes.node_load import OtherLoad, Pressure, Steal, cpu_times
+from ..probes.probe import Probe
+from ..probes.process_tree import ProcessTree
 from .counters import Counters
-from .measurement import Measurement
-from .pace import SHARE, Pace
-from .probes.base import Probe
-from .probes.io import StorageIO
-from .probes.memory import Memory
-from .probes.others import Others
-from .probes.pressure import Pressure
-from .probes.steal import Steal, cpu_times
-from .probes.threads import PsutilTimes, Schedstat, thread_times
-from .probes.tree import ProcessTree
-from .threads import account
+from .sampling_budget import SHARE, SamplingBudget
+from .threads import group_threads
 
-#: Of one core, for looks; what is left of the node's share pays for the beginning and the end, over some seconds.
-LOOKS = 0.8 * SHARE
-#: /proc/stat counts in steps of 10 ms: over less than this it does not tell how busy a CPU was.
+#: Share of one core for samples; the rest of the node's share pays for start and finish.
+SAMPLING_SHARE = 0.8 * SHARE
+#: /proc/stat counts in steps of 10 ms: over fewer seconds than this it does not show how busy a CPU was.
 SHORTEST_S = 0.5
 
 
-class Watch:
-    """A job's process tree under observation.
+class JobObserver:
+    """Observes a job's process tree.
 
     Args:
         pid: the job's first process.
-        reaper: pid of the subreaper to whom its orphans go (this process), or None; `others`: children that it had
-            before the job began.
+        reaper: pid of the subreaper that adopts its orphans (this process), or None.
+        others: children that the reaper had before the job began.
         began: when it began, `time.monotonic()` seconds; None = now.
-        interval_s: wished time between readings.
-        node_type: the cluster file's name for this node, put down in the measurement.
-        counters: the hardware's, where they are wanted.
+        interval_s: desired seconds between readings.
+        node_type: the cluster file's name for this node, stored in the measurement.
+        counters: hardware counters; None = none.
     """
 
     def __init__(
@@ -58,7 +54,7 @@ class Watch:
         self._ago = time.monotonic() - self._began
         self._date = datetime.fromtimestamp(time.time() - self._ago, UTC).isoformat(timespec="seconds")
         self._node_type, self._interval = node_type, interval_s
-        self._looks, self._pace = 0, Pace(LOOKS)
+        self._samples, self._budget = 0, SamplingBudget(SAMPLING_SHARE)
         self.tree = ProcessTree(pid, reaper, others)
         self._threads: Schedstat | PsutilTimes = thread_times()
         self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
@@ -67,7 +63,7 @@ class Watch:
         self._probes = [probe for probe in probes if probe.available() is None]
         self._counters = counters
         self._cpus = frozenset(cpu_times())
-        self._others = Others(self._cpus)
+        self._others = OtherLoad(self._cpus)
         self.tree.refresh()
         if counters is not None:
             counters.start(self.tree, self._now())
@@ -78,20 +74,20 @@ class Watch:
 
     @property
     def pause_s(self) -> float:
-        """Seconds until the next look: the interval, or more where a look is costly."""
+        """Seconds until the next sample: the interval, or more if a sample is expensive."""
         return max(0.0, self._due - self._now())
 
     def sample(self, *, last: bool = False) -> None:
-        """Look once; `last`: the job's first process has ended and has not been waited for yet."""
+        """Read all probes once; `last`: the job's first process has ended and has not been reaped."""
         self.tree.refresh()
         now = self._now()
         for probe in self._probes:
             probe.sample(now, last=last)
         if self._counters is not None:
             self._counters.sample(now, last=last)
-        self._looks += 1
+        self._samples += 1
         spent = time.thread_time()
-        self._due = max(self._now() + self._interval, self._pace.pay(spent - self._spent, self._now()))
+        self._due = max(self._now() + self._interval, self._budget.charge(spent - self._spent, self._now()))
         self._spent = spent
 
     def finish(
@@ -102,17 +98,17 @@ class Watch:
         most_resident: float = 0.0,
         exit_code: int | None = None,
     ) -> Measurement:
-        """Return what was seen.
+        """Return the measurement.
 
         Args:
-            wall_s: how long the job lasted; None = until now.
-            cpu_s: CPU seconds of the whole tree from wait4(2), without whom nobody waited for; None = not known.
+            wall_s: duration of the job; None = until now.
+            cpu_s: CPU seconds of the whole tree from wait4(2), without unreaped processes; None = unknown.
             most_resident: the largest process's peak, bytes, from wait4(2).
-            exit_code: as a shell would have it.
+            exit_code: as a shell reports it; None = unknown.
         """
         wall_s = max(self._now() if wall_s is None else wall_s, 1e-6)
-        step = wall_s / max(1, self._looks) if self._looks > 2 else self._interval
-        found = account(
+        step = wall_s / max(1, self._samples) if self._samples > 2 else self._interval
+        found = group_threads(
             self._threads.stop(),
             wall_s,
             cpu_s,
@@ -125,7 +121,7 @@ class Watch:
         measures_io = self._io in self._probes
         schedstat = isinstance(self._threads, Schedstat)
         used_s = sum(group.count * group.demand for group in found.groups)
-        resident = self._memory.stop() if self._looks > 1 else 0.0  # before it had grown and after its end: unknown
+        resident = self._memory.stop() if self._samples > 1 else 0.0  # only before growth or after the end: unknown
         measured = Measurement(
             groups=found.groups,
             wall_s=wall_s,
@@ -138,28 +134,28 @@ class Watch:
             interval_s=round(max(step, self._interval), 3),
             memory_bytes=max(resident, most_resident) or None,
             node_type=self._node_type,
-            company=self._company(used_s, wall_s),
+            company=self._load_of_others(used_s, wall_s),
             method="schedstat" if schedstat else "psutil",
         )
         stalls = self._pressure.stop()
-        if stalls and inflation(measured.company) == 1.0:  # alone, so that the node's stalls are the job's
+        if stalls and inflation(measured.company) == 1.0:  # alone: the node's stalls are the job's
             measured = replace(measured, strain=stalls, sources={"strain": "the node's pressure"})
         if self._counters is not None:
-            measured = self._counters.stop(measured.cpu_s, wall_s).onto(measured)
+            measured = self._counters.stop(measured.cpu_s, wall_s).apply_to(measured)
         return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured
 
-    def _company(self, used_s: float, wall_s: float) -> float | None:
-        """How busy others kept the cores that the job left free; None for a run too short for the kernel's ticks."""
+    def _load_of_others(self, used_s: float, wall_s: float) -> float | None:
+        """Return the share of the remaining cores that others kept busy; None for a run too short to measure."""
         if not self._cpus or wall_s < SHORTEST_S:
             return None
-        return company(self._others.share(used_s), len(self._cpus), used_s / wall_s)
+        return load_of_others(self._others.share(used_s), len(self._cpus), used_s / wall_s)
 
     def _now(self) -> float:
         return time.monotonic() - self._began
 
 
 def cpu_model() -> str:
-    """Return the processor's name as the kernel has it, "" if it does not say."""
+    """Return the processor's name from /proc/cpuinfo, "" if it has none."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")

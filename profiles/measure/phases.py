@@ -1,61 +1,118 @@
-"""From the courses of threads that are alike, and of the job's memory traffic, to the phases of their run: pure
-arithmetic.
+"""Phases of a run from the histories of similar threads and of the job's memory traffic: pure arithmetic.
 
-Rule: phases say nothing else than the group does: their mean utilisation is the group's. What changes too often to be
-told as phases is a rhythm, and what hardly changes is none: both have one utilisation.
+Rule: phases never contradict their group: their mean utilisation is the group's. Changes that are too frequent to be
+phases, or too small, leave one utilisation. Change points are the optimal split under a penalty, not a greedy one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..simulate.job import Phase
-from .changepoints import change_points
-from .course import Course
+from ...simulate.model.job import Phase
+from .thread_history import Array, ThreadHistory
 
-Array = npt.NDArray[np.float64]
-#: Parts into which a run is cut at the most to look for changes; fewer than FEWEST are not looked at.
+#: A further piece must explain this many times log(n) of variance in each column: its place and level are two
+#: parameters (Yao, Statistics & Probability Letters 1988), and successive readings are not independent.
+PENALTY = 4.0
+#: Median absolute difference of neighbours / standard deviation of normal noise: sqrt(2) * 0.6745.
+DIFFERENCE_TO_SIGMA = 0.9539
+#: Most parts into which a run is cut to find changes; with fewer than the second none are searched.
 MOST_CELLS, FEWEST_CELLS = 400, 8
-#: Phases that differ by less than this in utilisation are one.
+#: Phases whose utilisations differ by less than this are merged ...
 ALIKE = 0.10
-#: And so are those of which one moves less than this more or less on a core, by the mean.
+#: ... if also their traffic on a core differs by less than this, relative to the mean.
 ALIKE_RATE = 0.30
-#: What a change of all of the mean traffic weighs as one of utilisation, for telling it from noise.
+#: Weight of a change by the whole mean traffic, as a change of utilisation, in the search.
 RATE_WORTH = 0.3
-#: Share of its time below which a part was on cores for too short to tell what it moves.
+#: A part on cores for a smaller share of its time has no measurable traffic.
 LITTLE = 0.02
-#: A phase lasts at least so many cells, and this share of the run.
+#: A phase lasts at least this many cells, and this share of the run.
 LEAST_CELLS, LEAST_SHARE = 3, 0.02
-#: More phases than this are a rhythm.
+#: More phases than this are a rhythm, reported as one utilisation.
 MOST_PHASES = 16
-#: Standard deviation of one reading that says nothing: when a probe looks is not exact.
+#: Standard deviation of a reading from inexact sampling times.
 NOISE = 0.03
-#: The least utilisation of a phase: a thread that only sleeps still has its work to do.
+#: Least utilisation of a phase: even a sleeping thread has work.
 LOWEST = 1e-3
+Span = tuple[float, float, Sequence[ThreadHistory]]
+#: Rows of the table of parts: core time (s), isolated time (s), bytes moved by the whole job, and its core time (s).
+_ON, _FREE, _MOVED, _WHOLE = range(4)
 
-Span = tuple[float, float, Sequence[Course]]
+
+def change_points(values: Any, weights: Any = None, *, noise: float = 0.0, least: int = 1) -> list[int]:
+    """Return the indices at which a new level begins, ascending, without 0. O(n^2), n up to some thousands.
+
+    Optimal partitioning of weighted squared errors around each piece's mean. Noise is estimated from the differences of
+    neighbours, so that a few large changes do not count as noise.
+
+    Args:
+        values: n readings, or n rows of several readings.
+        weights: n weights >= 0, such as durations; None = equal.
+        noise: lower bound of the noise's standard deviation, > 0 if readings can be equal.
+        least: fewest readings of a piece, >= 1.
+
+    Source: Jackson et al., IEEE Signal Processing Letters 12(2), 2005.
+    """
+    rows = np.asarray(values, np.float64)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    count = len(rows)
+    weight = np.ones(count) if weights is None else np.asarray(weights, np.float64)
+    if count < 2 * least or weight.sum() <= 0:
+        return []
+    weight = weight * (count / weight.sum())
+    scaled = rows / np.maximum(_noise(rows), max(noise, 1e-12))
+    penalty = PENALTY * math.log(count) * scaled.shape[1]
+    return _partition(scaled - scaled.mean(axis=0), weight, penalty, least)
+
+
+def _noise(rows: Array) -> Array:
+    """Return the standard deviation of each column's noise."""
+    spread: Array = np.median(np.abs(np.diff(rows, axis=0)), axis=0) / DIFFERENCE_TO_SIGMA
+    return spread
+
+
+def _partition(rows: Array, weight: Array, penalty: float, least: int) -> list[int]:
+    """Return the beginnings of the pieces that minimise error + penalty * pieces."""
+    count = len(rows)
+    mass = np.concatenate([[0.0], np.cumsum(weight)])
+    first = np.vstack([np.zeros(rows.shape[1]), np.cumsum(weight[:, None] * rows, axis=0)])
+    second = np.concatenate([[0.0], np.cumsum((weight[:, None] * rows**2).sum(axis=1))])
+    cost, begin = np.full(count + 1, np.inf), np.zeros(count + 1, np.int64)
+    cost[0] = -penalty
+    for end in range(least, count + 1):
+        at = slice(0, end - least + 1)
+        sums = ((first[end] - first[at]) ** 2).sum(axis=1)
+        error = second[end] - second[at] - sums / np.maximum(mass[end] - mass[at], 1e-12)
+        total = cost[at] + error + penalty
+        begin[end] = int(np.argmin(total))
+        cost[end] = total[begin[end]]
+    found, end = list[int](), int(begin[count])
+    while end > 0:
+        found.append(end)
+        end = int(begin[end])
+    return found[::-1]
 
 
 def phases(
     lanes: Iterable[Span],
     utilisation: float,
     step_s: float,
-    traffic: Course | None = None,
-    whole: Sequence[Course] = (),
+    traffic: ThreadHistory | None = None,
+    whole: Sequence[ThreadHistory] = (),
 ) -> tuple[Phase, ...]:
-    """Return the phases of threads that are alike, none if they behave the same all along.
+    """Return the phases of similar threads, none if they behave the same all along.
 
     Args:
-        lanes: (begin, end, courses) of each thread, or of threads that came one after another, seconds.
-        utilisation: their mean utilisation over isolated time, (0, 1]; the phases have it, too.
+        lanes: (begin, end, histories) of each thread, or of threads that ran one after another, seconds.
+        utilisation: their mean utilisation over isolated time, (0, 1], which the phases keep.
         step_s: time between readings.
-        traffic: what the whole job had moved from and to memory at its readings, bytes in place of core time; its
-            threads are taken to move alike while they are on a core. Without it phases have no bandwidth.
-        whole: the courses of all threads of the job, with traffic.
+        traffic: bytes that the whole job had moved at its readings, in place of core time; threads are assumed to move
+            alike while on a core. Without it phases have no bandwidth.
+        whole: with traffic, the histories of all threads of the job.
     """
     spans = [lane for lane in lanes if lane[2] and lane[1] > lane[0]]
     if not spans:
@@ -76,24 +133,19 @@ def phases(
     return _as_phases(pieces, utilisation) if pieces.shape[1] > 1 else ()
 
 
-#: Rows of a table of what threads did in each part of a run: on a core (s), without the waiting (s), bytes moved by the
-#: whole job, and its time on cores (s).
-_ON, _FREE, _MOVED, _WHOLE = range(4)
-
-
 def _times(spans: Sequence[Span], cells: int) -> Array:
-    """Core time, and isolated time, of all lanes in each equal part of their spans."""
+    """Return core time and isolated time of all lanes in each equal part of their spans."""
     on, free = np.zeros(cells), np.zeros(cells)
-    for begin, end, courses in spans:
+    for begin, end, histories in spans:
         grid = np.linspace(begin, end, cells + 1)
-        used, waited = np.diff(_sum(courses, grid))
+        used, waited = np.diff(_sum(histories, grid))
         on += used
         free += np.maximum((end - begin) / cells - waited, used)
     return np.vstack([on, free])
 
 
-def _moved(spans: Sequence[Span], cells: int, traffic: Course | None, whole: Sequence[Course]) -> Array:
-    """Bytes that the job moved, and its core time, in each of these parts."""
+def _moved(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, whole: Sequence[ThreadHistory]) -> Array:
+    """Return the job's bytes and core time in each of these parts."""
     found = np.zeros((2, cells))
     for begin, end, _ in spans if traffic is not None else ():
         grid = np.linspace(begin, end, cells + 1)
@@ -102,18 +154,18 @@ def _moved(spans: Sequence[Span], cells: int, traffic: Course | None, whole: Seq
     return found
 
 
-def _sum(courses: Sequence[Course], grid: Array) -> Array:
-    return sum((np.vstack(course.at(grid)) for course in courses), np.zeros((2, len(grid))))
+def _sum(histories: Sequence[ThreadHistory], grid: Array) -> Array:
+    return sum((np.vstack(history.at(grid)) for history in histories), np.zeros((2, len(grid))))
 
 
 def _levels(table: Array) -> Array:
-    """The utilisation of each part."""
+    """Return the utilisation of each part."""
     levels: Array = np.minimum(1.0, table[_ON] / np.maximum(table[_FREE], 1e-12))
     return levels
 
 
 def _rates(table: Array) -> Array:
-    """What a thread moves on a core, in each part, by its mean; 1 where next to none was on one."""
+    """Return a thread's traffic on a core in each part, relative to the mean; 1 for parts with hardly any core time."""
     moved, whole = table[_MOVED], table[_WHOLE]
     seen = whole > LITTLE * table[_FREE]
     mean = moved.sum() / max(whole.sum(), 1e-12)
@@ -122,7 +174,7 @@ def _rates(table: Array) -> Array:
 
 
 def _merged(pieces: Array) -> Array:
-    """The pieces with neighbours that are alike taken together, the most alike first."""
+    """Merge similar neighbours, the most similar first."""
     pieces = pieces[:, pieces[_FREE] > 0]
     while pieces.shape[1] > 1:
         gaps = np.maximum(np.abs(np.diff(_levels(pieces))) / ALIKE, np.abs(np.diff(_rates(pieces))) / ALIKE_RATE)
@@ -134,7 +186,7 @@ def _merged(pieces: Array) -> Array:
 
 
 def _as_phases(pieces: Array, utilisation: float) -> tuple[Phase, ...]:
-    """Phases of that mean utilisation, none where they differ by too little."""
+    """Return phases with that mean utilisation, none if they differ too little."""
     shares, rates = pieces[_FREE] / pieces[_FREE].sum(), _rates(pieces)
     levels = _with_mean(shares, _levels(pieces), utilisation)
     if np.ptp(levels) < ALIKE and np.ptp(rates) < ALIKE_RATE:
@@ -145,7 +197,7 @@ def _as_phases(pieces: Array, utilisation: float) -> tuple[Phase, ...]:
 
 
 def _with_mean(shares: Array, levels: Array, utilisation: float) -> Array:
-    """Levels scaled to that mean, and drawn towards it as far as they leave (0, 1]."""
+    """Return levels scaled to that mean, and moved towards it until they fit into (0, 1]."""
     away = (levels * utilisation / float(shares @ levels) - utilisation).tolist()
     lowest = min(LOWEST, utilisation)
     room = [(1.0 - utilisation) / gap for gap in away if gap > 0]

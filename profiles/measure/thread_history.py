@@ -1,7 +1,6 @@
-"""The course of a thread: how its core time and its waiting grew.
+"""How the core time and waiting time of a thread grew.
 
-Rule: it is kept as sums, so that readings can be left out without losing any time; a long run costs no more memory
-than a short one.
+Rule: the history holds sums, so that dropping readings loses no time; its memory is bounded however long the run.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-#: Points that are kept of a thread; with more, every second one is left out and points come half as often.
+#: Most points of a thread; beyond it every second one is dropped and the sampling interval doubles.
 MOST_POINTS = 512
 
 
-class Course:
-    """(time, core time, waiting) of a thread, seconds, at its readings; times rise."""
+class ThreadHistory:
+    """(time, core time, waiting time) of a thread, seconds, at its readings; times increase."""
 
     __slots__ = ("_every", "_last", "_points", "_skipped")
 
@@ -27,7 +26,7 @@ class Course:
         self._every, self._skipped = 1, 0
 
     def add(self, at: float, on_s: float, wait_s: float) -> None:
-        """Take one more reading in. O(1) on average."""
+        """Add a reading. O(1) on average."""
         self._last = (at, on_s, wait_s)
         self._skipped += 1
         if self._skipped < self._every and self._points:
@@ -39,7 +38,7 @@ class Course:
             self._every *= 2
 
     def at(self, times: Any) -> tuple[Array, Array]:
-        """Return core time and waiting until each of these times; nothing before the first reading."""
+        """Return core time and waiting time until each of these times; 0 before the first reading."""
         points = self._points
         if self._last is not None and points[-1] != self._last:
             points = [*points, self._last]

@@ -1,8 +1,8 @@
-"""From what was seen of a job's threads to thread groups: pure arithmetic, no clock and no process.
+"""Group the threads of a job into thread groups: pure arithmetic.
 
-Rule: no CPU second is lost. What ended between two readings is made up from the total that the kernel kept
-for the whole tree; threads and processes that came one after another are one lane of work; lanes that are
-alike are a group. What was too short or too small to be a thread of its own runs where the lanes have room.
+Rule: no CPU second is lost. Time that ended threads used between two readings is made up from the kernel's total for
+the whole tree. Threads and processes that ran one after another form one lane; similar lanes form a group. Time of
+threads that were too short or too small to count is spread over the lanes with free time.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..simulate.job import ThreadGroup
-from .course import Course
+from ...simulate.model.job import ThreadGroup
 from .phases import phases
+from .thread_history import ThreadHistory
 
-#: A thread with less than this share of the job's CPU time is a helper: its time is kept, it is not counted.
+#: A thread with a smaller share of the job's CPU time is a helper: its time counts, the thread does not.
 HELPER_SHARE = 0.01
-#: A thread that was at work in fewer readings than this, or in a smaller share of them, came and went: its
-#: time is kept, it is not counted.
+#: A thread at work in fewer readings, or a smaller share of them, is short-lived: its time counts, the thread does not.
 FEWEST_READINGS, LEAST_AT_WORK = 3, 0.25
-#: Lanes are one group if their demands differ by less than this share, their utilisations by less than that.
+#: Lanes form a group if their demands differ by less than this share, and their utilisations by less than this.
 ALIKE_DEMAND, ALIKE_UTILISATION = 0.10, 0.10
-#: A lane that ends within this share of the job's end is taken to last as long as the job.
+#: A lane that ends within this share of the job's end is extended to it.
 TO_THE_END = 0.02
-#: How far over a whole number of threads at once a reading may be by chance.
+#: Measurement error of the number of concurrent threads.
 SLACK = 0.15
 TINY = 1e-6
 
 
 @dataclass(slots=True)
-class Spread:
+class RunningVariance:
     """Running mean and variance (Welford, Technometrics 1962)."""
 
     count: int = 0
@@ -38,7 +37,7 @@ class Spread:
     squares: float = 0.0
 
     def add(self, value: float) -> None:
-        """Take one more value in."""
+        """Add a value."""
         self.count += 1
         delta = value - self.mean
         self.mean += delta / self.count
@@ -46,21 +45,21 @@ class Spread:
 
     @property
     def variance(self) -> float:
-        """Variance of the values seen, 0 for fewer than two."""
+        """Variance of the values, 0 for fewer than two."""
         return self.squares / self.count if self.count > 1 else 0.0
 
 
 @dataclass(slots=True)
 class ThreadRecord:
-    """One thread as a probe saw it; times in seconds since the job began.
+    """A thread as a probe saw it; times in seconds since the job began.
 
     Args:
-        begin, end: from when to when it was seen to use a core.
-        on_s, wait_s: time on a core and time waiting for one, at the last reading.
-        gap_s: time after the last reading in which it may have gone on, unseen.
-        readings: how many readings found it at work.
-        steps: its utilisation from one reading to the next.
-        course: its readings.
+        begin, end: first and last time at which it used a core.
+        on_s, wait_s: core time and waiting time at the last reading.
+        gap_s: unobserved time after the last reading.
+        readings: number of readings that found it at work.
+        steps: its utilisation between readings.
+        history: its readings.
     """
 
     begin: float
@@ -69,37 +68,37 @@ class ThreadRecord:
     wait_s: float = 0.0
     gap_s: float = 0.0
     readings: int = 1
-    steps: Spread = field(default_factory=Spread)
-    course: Course = field(default_factory=Course)
+    steps: RunningVariance = field(default_factory=RunningVariance)
+    history: ThreadHistory = field(default_factory=ThreadHistory)
 
 
 @dataclass(slots=True)
 class Lane:
-    """Work that was done one after another, by one thread or several."""
+    """Work done one after another, by one thread or several."""
 
     begin: float
     end: float
     on_s: float
     wait_s: float
-    steps: list[Spread]
-    courses: list[Course] = field(default_factory=list)
+    steps: list[RunningVariance]
+    histories: list[ThreadHistory] = field(default_factory=list)
 
     @property
     def isolated_s(self) -> float:
-        """How long it would have lasted without waiting for a core."""
+        """Duration without waiting for a core."""
         return max(self.end - self.begin - self.wait_s, self.on_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """A job's threads: groups, how long it would have run alone, and the share of time spent waiting."""
+class JobThreads:
+    """A job's thread groups, its isolated time, and the share of time spent waiting."""
 
     groups: tuple[ThreadGroup, ...]
     isolated_s: float
     waiting: float
 
 
-def account(
+def group_threads(
     records: Iterable[ThreadRecord],
     wall_s: float,
     cpu_s: float | None = None,
@@ -107,18 +106,18 @@ def account(
     step_s: float = 0.1,
     peak: float = 0.0,
     stolen: float = 0.0,
-    traffic: Course | None = None,
-) -> Account:
+    traffic: ThreadHistory | None = None,
+) -> JobThreads:
     """Group a job's threads. O(threads * lanes).
 
     Args:
-        records: every thread that was seen; changed in place where time is made up.
-        wall_s: how long the job lasted, seconds, > 0.
-        cpu_s: CPU seconds of the whole tree as the kernel counted them; None = as the threads show.
-        step_s: time between readings: what overlaps by less cannot be told from what came one after another.
-        peak: the most threads that were seen at work at once, real-valued: core time and waiting per time.
-        stolen: share of busy time that the host of a virtual machine gave to others, [0, 1): waiting, too.
-        traffic: what the job had moved from and to memory, see `phases`; None = not known.
+        records: every observed thread; changed in place where time is made up.
+        wall_s: duration of the job, seconds, > 0.
+        cpu_s: the kernel's CPU seconds of the whole tree; None = the sum over the threads.
+        step_s: time between readings: threads that overlap by less may have run one after another.
+        peak: most threads at work at once, real-valued: core time and waiting per time.
+        stolen: share of busy time that the host of a virtual machine gave to others, [0, 1); it counts as waiting.
+        traffic: bytes that the job had moved, see `phases`; None = unknown.
     """
     threads = list(records)
     seen = sum(thread.on_s for thread in threads)
@@ -127,27 +126,27 @@ def account(
     _fill_gaps(threads, total - seen)
     made_up = sum(thread.wait_s for thread in threads) - waited
     lanes = _lanes([thread for thread in threads if _is_worker(thread, total)], step_s)
-    _make_room(lanes, total, waited, made_up, wall_s, peak)
+    _fit_totals(lanes, total, waited, made_up, wall_s, peak)
     last = max(lane.end for lane in lanes)
     for lane in lanes:
         if lane.end >= last - TO_THE_END * wall_s:
             lane.begin, lane.end = 0.0, wall_s
         idle = max(0.0, lane.end - lane.begin - lane.on_s - lane.wait_s)
         lane.wait_s += min(idle, lane.on_s * stolen / (1 - stolen))
-    groups = _groups(lanes, step_s, traffic, [thread.course for thread in threads])
+    groups = _groups(lanes, step_s, traffic, [thread.history for thread in threads])
     span = sum(lane.end - lane.begin for lane in lanes)
     waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
-    return Account(groups, max(group.isolated_time for group in groups), waiting)
+    return JobThreads(groups, max(group.isolated_time for group in groups), waiting)
 
 
 def _is_worker(thread: ThreadRecord, total_s: float) -> bool:
-    """Whether a thread is one of those that the job's work is shared among."""
+    """Return whether a thread shares the job's work, and is not a helper."""
     fewest = max(FEWEST_READINGS, LEAST_AT_WORK * thread.steps.count)
     return thread.on_s >= HELPER_SHARE * total_s and thread.readings >= fewest
 
 
 def _fill_gaps(threads: list[ThreadRecord], missing: float) -> None:
-    """Let threads that ended unseen go on as before in their gaps, as far as there is time missing."""
+    """Extend threads that ended unseen into their gaps, as far as CPU time is missing."""
     expected = [thread.gap_s * thread.on_s / max(thread.end - thread.begin, thread.on_s, TINY) for thread in threads]
     share = min(1.0, max(0.0, missing) / max(sum(expected), TINY))
     for thread, extra in zip(threads, expected, strict=True):
@@ -158,33 +157,31 @@ def _fill_gaps(threads: list[ThreadRecord], missing: float) -> None:
 
 
 def _lanes(threads: list[ThreadRecord], step_s: float) -> list[Lane]:
-    """Put threads that came one after another into one lane; as many lanes as there were threads at once."""
+    """Put threads that ran one after another into one lane; there are as many lanes as concurrent threads."""
     lanes: list[Lane] = []
     for thread in sorted(threads, key=lambda thread: (thread.begin, thread.end)):
         lane = next((lane for lane in lanes if _follows(thread, lane, step_s)), None)
         if lane is None:
-            lanes.append(Lane(thread.begin, thread.end, thread.on_s, thread.wait_s, [thread.steps], [thread.course]))
+            lanes.append(Lane(thread.begin, thread.end, thread.on_s, thread.wait_s, [thread.steps], [thread.history]))
         else:
-            lane.end, lane.on_s, lane.wait_s = (
-                thread.end,
-                lane.on_s + thread.on_s,
-                lane.wait_s + thread.wait_s,
-            )
+            lane.end = thread.end
+            lane.on_s += thread.on_s
+            lane.wait_s += thread.wait_s
             lane.steps.append(thread.steps)
-            lane.courses.append(thread.course)
+            lane.histories.append(thread.history)
     return lanes
 
 
 def _follows(thread: ThreadRecord, lane: Lane, step_s: float) -> bool:
-    """Whether a thread may have begun when the lane's last one had ended; their core time must fit, too."""
+    """Return whether a thread may have begun after the lane's last one, and its core time fits."""
     used = lane.on_s + lane.wait_s + thread.on_s + thread.wait_s
     return thread.begin > lane.end - step_s and lane.end < thread.end and used <= 1.02 * (thread.end - lane.begin)
 
 
-def _make_room(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, wall_s: float, peak: float) -> None:
-    """Let the lanes take in all of the job's core time and waiting; add lanes for what does not fit.
+def _fit_totals(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, wall_s: float, peak: float) -> None:
+    """Spread the job's whole core time and waiting over the lanes; add lanes for what does not fit.
 
-    Waiting that was made up finds room or not, but is no reason for a lane.
+    Waiting that was made up is spread too, but never adds a lane.
     """
     on_s -= sum(lane.on_s for lane in lanes)
     wait_s -= sum(lane.wait_s for lane in lanes)
@@ -201,9 +198,9 @@ def _make_room(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float, 
 
 
 def _groups(
-    lanes: list[Lane], step_s: float, traffic: Course | None, whole: list[Course]
+    lanes: list[Lane], step_s: float, traffic: ThreadHistory | None, whole: list[ThreadHistory]
 ) -> tuple[ThreadGroup, ...]:
-    """Bring lanes that are alike together, the most demanding first."""
+    """Group similar lanes, the most demanding first."""
     groups: list[list[Lane]] = []
     for lane in sorted(lanes, key=lambda lane: -lane.on_s):
         if groups and _alike(groups[-1][0], lane):
@@ -214,25 +211,27 @@ def _groups(
 
 
 def _alike(one: Lane, other: Lane) -> bool:
-    """Whether two lanes are one kind of thread."""
+    """Return whether two lanes are the same kind of thread."""
     by_demand = abs(one.on_s - other.on_s) <= ALIKE_DEMAND * max(one.on_s, other.on_s)
     return by_demand and abs(_utilisation([one]) - _utilisation([other])) <= ALIKE_UTILISATION
 
 
 def _utilisation(lanes: list[Lane]) -> float:
-    """Share of isolated time in which the lanes wanted a core, (0, 1]."""
+    """Return the share of isolated time in which the lanes wanted a core, (0, 1]."""
     isolated_s = sum(lane.isolated_s for lane in lanes)
     return min(1.0, max(sum(lane.on_s for lane in lanes), TINY * len(lanes)) / max(isolated_s, TINY))
 
 
-def _group(members: list[Lane], step_s: float, traffic: Course | None, whole: list[Course]) -> ThreadGroup:
-    """One thread group of lanes that are alike: mean demand, common utilisation, pooled deviation, phases."""
+def _group(
+    members: list[Lane], step_s: float, traffic: ThreadHistory | None, whole: list[ThreadHistory]
+) -> ThreadGroup:
+    """Return a thread group of similar lanes: mean demand, common utilisation, pooled deviation, phases."""
     demand = sum(lane.on_s for lane in members) / len(members)
     steps = [spread for lane in members for spread in lane.steps if spread.count > 1]
     count = sum(spread.count for spread in steps)
     variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
     utilisation = _utilisation(members)
-    spans = [(lane.begin, lane.end, lane.courses) for lane in members]
+    spans = [(lane.begin, lane.end, lane.histories) for lane in members]
     found = phases(spans, utilisation, step_s, traffic, whole)
     between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in found)
     deviation = math.sqrt(max(0.0, variance - between))

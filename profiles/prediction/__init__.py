@@ -1,1 +1,1 @@
-"""Prediction of what a job needs that was never measured, from the jobs that ended before it was submitted."""
+"""Prediction of the needs of unmeasured jobs, from jobs that ended before their submission."""

@@ -1,22 +1,30 @@
-"""Several predictors over one trace, side by side.
+"""Comparison of predictors on a trace.
 
-Rule: a predictor that can say nothing about a trace is named and left out; the others are compared over the jobs that
-all of them predict.
+Rule: each job is predicted at its submission, from jobs that have ended before; later facts never change a prediction.
+Predictors are compared over the jobs that all of them predict; one that predicts none is named and left out. In a
+trace, values below 0 are unknown (SWF), and so are amounts of 0 and columns with one value for all jobs; an estimate is
+the requested time or memory, never derived from the use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from .baselines import Estimate, LastTwo
-from .history import QUANTILE, History
-from .jobs import Predictor
-from .online import predict_all
-from .score import Score, common, score
-from .trace import Traced
+import numpy as np
+import numpy.typing as npt
 
-#: Predictors by name, each made for a quantile, which only some predict.
+from ...simulate.errors import ConfigError
+from ...simulate.model.workload import Workload
+from .predictors import TRAITS, Estimate, LastTwo, Prediction, Predictor, SubmittedJob
+from .similar_jobs import QUANTILE, History
+
+Array = npt.NDArray[Any]
+#: Predictable needs -> (column of the use, column of the request, their unit in ours); None = the run time.
+NEEDS = {"run-time": (None, "requested_time", 1.0), "memory": ("used_memory", "requested_memory", 1024.0)}
+#: Predictors by name, each created for a quantile, which only some predict.
 PREDICTORS: Mapping[str, Callable[[float], Predictor]] = {
     "estimate": lambda quantile: Estimate(),
     "last-two": lambda quantile: LastTwo(),
@@ -25,15 +33,157 @@ PREDICTORS: Mapping[str, Callable[[float], Predictor]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What predictors are worth on a trace.
+class Observations:
+    """Jobs in the order of submission, and their needs.
 
     Args:
-        jobs: how many jobs they are compared over; left_out: how many are not.
-        quantile: what `history` predicts.
+        jobs: as submitted.
+        asked_at: submission times, ascending (s).
+        known_at: end times (s).
+        values: needs; nan = not recorded.
+    """
+
+    jobs: Sequence[SubmittedJob]
+    asked_at: Array
+    known_at: Array
+    values: Array
+
+
+def predict_all(observed: Observations, predictor: Predictor) -> list[Prediction | None]:
+    """Predict each job at its submission, learning from each that ended before. O(n log n).
+
+    Args:
+        observed: the jobs.
+        predictor: learns and predicts.
+    """
+    jobs, values, known_at = observed.jobs, observed.values.tolist(), observed.known_at.tolist()
+    ended = np.argsort(observed.known_at, kind="stable")
+    ended = iter(ended[np.isfinite(observed.values[ended])].tolist())
+    last = next(ended, None)
+    found = []
+    for job, now in zip(jobs, observed.asked_at.tolist(), strict=True):
+        while last is not None and known_at[last] < now:
+            predictor.learn(jobs[last], values[last])
+            last = next(ended, None)
+        found.append(predictor.predict(job))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Accuracy of predictions; errors are |predicted - actual|, in the unit of the prediction.
+
+    Args:
+        mean_error, median_error: over the jobs.
+        underpredicted: share of the jobs that needed more than predicted, [0, 1].
+        relative: mean error / that of the user's estimate; None without an estimate, or if its error is 0.
+        kinds: share of the jobs predicted from each kind, the largest first.
+    """
+
+    mean_error: float
+    median_error: float
+    underpredicted: float
+    relative: float | None
+    kinds: Mapping[str, float]
+
+
+def comparable(values: Array, predictions: Sequence[Sequence[Prediction | None]]) -> Array:
+    """Return a mask of the comparable jobs: known need, and predicted by all."""
+    mask = np.isfinite(values)
+    for made in predictions:
+        mask &= np.fromiter((one is not None for one in made), bool, len(made))
+    return mask
+
+
+def score(values: Array, limits: Array, predictions: Sequence[Prediction | None], rows: Array) -> Score:
+    """Return the accuracy of predictions.
+
+    Args:
+        values: needs of the jobs.
+        limits: users' limits; nan = none.
+        predictions: one per job.
+        rows: mask of the jobs to use, at least one; all of them have a value and a prediction.
+    """
+    chosen = [predictions[row] for row in np.flatnonzero(rows).tolist()]
+    made = [one for one in chosen if one is not None]
+    predicted, actual = np.array([one.value for one in made]), values[rows]
+    errors = np.abs(predicted - actual)
+    estimated = float(np.abs(limits[rows] - actual).mean())
+    kinds = Counter(one.kind for one in made)
+    return Score(
+        float(errors.mean()),
+        float(np.median(errors)),
+        float((predicted < actual).mean()),
+        float(errors.mean()) / estimated if estimated > 0 else None,
+        {kind: jobs / len(made) for kind, jobs in kinds.most_common()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TracedJobs:
+    """A trace's jobs, and the assumptions made.
+
+    Args:
+        observed: the jobs and their needs (s, or bytes per processor).
+        limits: users' limits, in the same unit; nan = none.
+        unknown_waits: number of jobs without a waiting time, which are assumed to have started at once.
+    """
+
+    observed: Observations
+    limits: Array
+    unknown_waits: int
+
+
+def traced(workload: Workload, need: str = "run-time") -> TracedJobs:
+    """Return the jobs of a trace for predicting a need.
+
+    Args:
+        workload: the trace.
+        need: one of `NEEDS`.
+
+    Raises:
+        ConfigError: the trace does not record the need.
+    """
+    more = workload.more
+    used, wanted, unit = NEEDS[need]
+    values = workload.run_time if used is None else _recorded(more, used, len(workload)) * unit
+    if not np.isfinite(values).any():
+        raise ConfigError(workload.name, used or "run_time", f"no job's {need} is recorded", "a trace that has it")
+    limits = _recorded(more, wanted, len(workload), even_alike=True) * unit
+    waits = more.get("wait_time", np.full(len(workload), -1.0))
+    ended = workload.submit_time + np.maximum(waits, 0.0) + workload.run_time
+    columns = {**more, "size": workload.size, "walltime": more.get("requested_time")}
+    traits = zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True)
+    asked = (None if np.isnan(limit) else limit for limit in limits.tolist())
+    jobs = [SubmittedJob(own, limit) for own, limit in zip(traits, asked, strict=True)]
+    observed = Observations(jobs, workload.submit_time, ended, values)
+    return TracedJobs(observed, limits, int((waits < 0).sum()))
+
+
+def _recorded(more: Mapping[str, Array], name: str, jobs: int, *, even_alike: bool = False) -> Array:
+    """Return a column with nan for unknown values; all nan if one value holds for all jobs, unless `even_alike`."""
+    column = more.get(name)
+    if column is None or (not even_alike and len(np.unique(column)) < 2):
+        return np.full(jobs, np.nan)
+    return np.where(column > 0, column, np.nan)
+
+
+def _trait(column: Array | None, jobs: int) -> list[Hashable | None]:
+    if column is None or len(np.unique(column)) < 2:
+        return [None] * jobs
+    return [None if value < 0 else value for value in column.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Accuracy of predictors on a trace.
+
+    Args:
+        jobs: number of compared jobs; left_out: number of others.
+        quantile: that `history` predicts.
         scores: by the predictor's name.
-        silent: predictors that could say nothing.
-        unknown_waits: jobs whose waiting time is not known, so that they count as ended that much earlier.
+        silent: predictors without any prediction.
+        unknown_waits: jobs with an unknown waiting time, which count as ended that much earlier.
     """
 
     jobs: int
@@ -44,18 +194,19 @@ class Evaluation:
     unknown_waits: int
 
 
-def evaluate(trace: Traced, names: Sequence[str], quantile: float = QUANTILE) -> Evaluation:
-    """Let predictors predict a trace's jobs, each at its submission, and judge them.
+def evaluate(trace: TracedJobs, names: Sequence[str], quantile: float = QUANTILE) -> Evaluation:
+    """Let predictors predict a trace's jobs, each at its submission, and score them.
 
     Args:
+        trace: the jobs.
         names: of `PREDICTORS`.
-        quantile: (0, 1), for those that predict one.
+        quantile: (0, 1), for predictors of a quantile.
     """
     observed = trace.observed
     made = {name: predict_all(observed, PREDICTORS[name](quantile)) for name in names}
     silent = [name for name in names if not any(made[name])]
-    heard = {name: predictions for name, predictions in made.items() if name not in silent}
-    rows = common(observed.values, list(heard.values()))
-    jobs = int(rows.sum()) if heard else 0
-    scores = {name: score(observed.values, trace.limits, one, rows) for name, one in heard.items()} if jobs else {}
+    answered = {name: predictions for name, predictions in made.items() if name not in silent}
+    rows = comparable(observed.values, list(answered.values()))
+    jobs = int(rows.sum()) if answered else 0
+    scores = {name: score(observed.values, trace.limits, one, rows) for name, one in answered.items()} if jobs else {}
     return Evaluation(jobs, len(rows) - jobs, quantile, scores, silent, trace.unknown_waits)

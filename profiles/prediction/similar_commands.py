@@ -1,7 +1,7 @@
-"""What a command needs that never ran, from runs of the same program with other arguments.
+"""The profile of a command that never ran, from runs of the same program with other arguments.
 
-Rule: the answer is the profile of one such command, the one at the quantile of their isolated times, never a blend of
-several; it is within the user's limits, is labelled as predicted, and says from which commands and within which bounds.
+Rule: the answer is the profile of one such command, at the quantile of their isolated times, never a blend. It stays
+within the user's limits, is labelled as predicted, and names its source and its bounds.
 """
 
 from __future__ import annotations
@@ -10,34 +10,35 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...simulate.job import Profile, Provenance, ThreadGroup
-from .history import QUANTILE, WEIGHTS
+from ...simulate.model.job import Profile, Provenance, ThreadGroup
+from .similar_jobs import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-#: The end of a command's name that says on how much of the machine it ran: variables for threads, nodes.
+#: The end of a command's name with its variables for threads, and its nodes.
 _EXTENT = re.compile(r"(?: [A-Z_]+=\S*)*(?: on [0-9]+ nodes)?$")
 _LOW, _HIGH = 0.1, 0.9
-#: From those quantiles to two standard deviations of a normal distribution, which is what an interval is.
+#: From those quantiles to the two standard deviations (normal distribution) of an interval.
 _TO_INTERVAL = 2.0 / 1.2816
 
 
 def program(name: str) -> str | None:
-    """The first words of a command's name (see `signature`): `cmd: align.sh`; None where it names no program."""
+    """Return the first words of a command's name (see `signature`): `cmd: align.sh`; None if it names no program."""
     words = name.split(" ")[:2]
     return " ".join(words) if len(words) == 2 else None
 
 
 def shape(name: str) -> str:
-    """A command's name with its numbers made alike, but for those that say how many threads and nodes it uses."""
+    """Return a command's name with its numbers replaced, except those that give threads and nodes."""
     extent = _extent(name)
     return _NUMBER.sub("#", name[: len(name) - len(extent)]) + extent
 
 
 def chosen(name: str, relatives: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Those of the relatives to go by, at most `WEIGHTS.latest`, and what they have in common with the command.
+    """Return what the chosen relatives have in common with the command, and their names, at most `WEIGHTS.latest`.
 
     Args:
-        relatives: names of commands of the same program, that which ran last first.
+        name: of the command.
+        relatives: names of commands of the same program, the one that ran last first.
     """
     alike = [other for other in relatives if shape(other) == shape(name)][: WEIGHTS.latest]
     if len(alike) >= WEIGHTS.enough(QUANTILE):
@@ -49,12 +50,14 @@ def chosen(name: str, relatives: Sequence[str]) -> tuple[str, Sequence[str]]:
 def predicted(
     name: str, common: str, profiles: Sequence[Profile], walltime: float | None = None, memory: float = 0.0
 ) -> Profile | None:
-    """The profile of a command from those of its relatives, None if there are none.
+    """Return a command's profile from those of its relatives, None without any.
 
     Args:
+        name: of the command.
         common: what they have in common with it, in words.
-        profiles: that of the one which ran last first; those of other kinds of nodes than its are left out.
-        walltime: the user's limit, s; memory: the user's limit, bytes; None and 0: no limit.
+        profiles: the one that ran last first; those of other node types than its are ignored.
+        walltime: the user's limit, s; None = none.
+        memory: the user's limit, bytes; 0 = none.
     """
     used = [one for one in profiles if one.measured_on == profiles[0].measured_on][: WEIGHTS.latest]
     if not used:
@@ -76,7 +79,7 @@ def predicted(
             max(dates, default=None),
             sum(one.provenance.runs for one in used),
             model.provenance.node_type,
-            f"from {commands} of the same {common}; alone they took {low:.4g} to {high:.4g} s",
+            f"from {commands} of the same {common}; isolated run times {low:.4g} to {high:.4g} s",
             interval if len(used) > 1 else None,
             model.provenance.spread or 0.0,
         ),
@@ -84,7 +87,7 @@ def predicted(
 
 
 def _within(group: ThreadGroup, isolated_s: float, walltime: float | None) -> ThreadGroup:
-    """The group with so much less to do that the whole ends within the walltime."""
+    """Return the group with its work reduced so that the whole ends within the walltime."""
     if walltime is None or isolated_s <= walltime:
         return group
     return replace(group, service_demand=group.demand * walltime / isolated_s)

@@ -1,1 +1,1 @@
-"""What can be read of a running process tree, one probe each."""
+"""Probes: one source of readings about a running process tree each."""

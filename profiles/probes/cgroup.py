@@ -1,6 +1,6 @@
-"""What a control group used: CPU time, throttling, the peak of its memory.
+"""CPU time, throttling and peak memory of a job's control group.
 
-Rule: a group is the job's if we are not in it ourselves; of any other nothing is said.
+Rule: a group is the job's only if we are not in it ourselves; other groups are not reported.
 
 Source: cgroups(7); Documentation/admin-guide/cgroup-v2.rst, and cgroup-v1/cpuacct.rst and memory.rst of Linux.
 """
@@ -11,20 +11,20 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .base import ROOT, read_number, read_text
-from .tree import ProcessTree
+from .probe import ROOT, read_number, read_text
+from .process_tree import ProcessTree
 
 _NS, _US = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupUse:
-    """What a group used since it was made, or between two readings; None = not known.
+    """Resource use of a group since its creation, or between two readings; None = unknown.
 
     Args:
-        cpu_s: CPU seconds; user_s, system_s: of these, outside and inside the kernel.
+        cpu_s: CPU seconds; user_s, system_s: those outside and inside the kernel.
         throttled_s: seconds for which a quota kept it from running, summed over CPUs.
-        memory_peak: bytes, since the group was made.
+        memory_peak: bytes, since the group's creation.
     """
 
     cpu_s: float | None = None
@@ -34,12 +34,12 @@ class CgroupUse:
     memory_peak: float | None = None
 
     def since(self, before: CgroupUse) -> CgroupUse:
-        """Return what was used after `before`; a peak stays one."""
+        """Return the use after `before`; the peak is unchanged."""
         return CgroupUse(
-            _less(self.cpu_s, before.cpu_s),
-            _less(self.user_s, before.user_s),
-            _less(self.system_s, before.system_s),
-            _less(self.throttled_s, before.throttled_s),
+            _difference(self.cpu_s, before.cpu_s),
+            _difference(self.user_s, before.user_s),
+            _difference(self.system_s, before.system_s),
+            _difference(self.throttled_s, before.throttled_s),
             self.memory_peak,
         )
 
@@ -63,7 +63,7 @@ class Cgroup:
         return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin on the group of the tree's root, if that is not ours too."""
+        """Begin on the group of the tree's root, unless it is also ours."""
         self._paths = parse_membership(read_text(self._root / f"proc/{tree.root}/cgroup") or "")
         self._own = bool(own_groups(tree.root, self._root))
         self.sample(now)
@@ -72,10 +72,10 @@ class Cgroup:
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read the group's counters once. O(1)."""
         found = self._use(self._paths)
-        self._now = found if found.cpu_s is not None else self._now  # a group goes with its last process
+        self._now = found if found.cpu_s is not None else self._now  # the group is removed with its last process
 
     def stop(self) -> CgroupUse | None:
-        """Return what the group used, None if the job has none of its own."""
+        """Return the group's use, None if the job has no group of its own."""
         return self._now.since(self._before) if self._own and self._now.cpu_s is not None else None
 
     def _use(self, paths: dict[str, str]) -> CgroupUse:
@@ -95,8 +95,8 @@ class Cgroup:
             return mount / paths.get(controller, "/").lstrip("/")
 
         usage = read_number(folder("cpuacct") / "cpuacct.usage")
-        times = flat(read_text(folder("cpuacct") / "cpuacct.stat") or "")
-        throttled = flat(read_text(folder("cpu") / "cpu.stat") or "").get("throttled_time")
+        times = parse_flat_keyed(read_text(folder("cpuacct") / "cpuacct.stat") or "")
+        throttled = parse_flat_keyed(read_text(folder("cpu") / "cpu.stat") or "").get("throttled_time")
         tick = 1 / os.sysconf("SC_CLK_TCK")
         return CgroupUse(
             _scaled(usage, _NS),
@@ -108,7 +108,7 @@ class Cgroup:
 
 
 def parse_membership(text: str) -> dict[str, str]:
-    """Return controller -> path of /proc/PID/cgroup; version 2's under "". Lines that are none are left out."""
+    """Return controller -> path of /proc/PID/cgroup, version 2's under "". Malformed lines are skipped."""
     paths = {}
     for line in text.splitlines():
         number, _, rest = line.partition(":")
@@ -119,22 +119,22 @@ def parse_membership(text: str) -> dict[str, str]:
 
 
 def own_groups(pid: int, root: Path = ROOT) -> dict[str, str]:
-    """Return controller -> path of the groups of a process in which we are not; version 2's under ""."""
+    """Return controller -> path of a process's groups that we are not in; version 2's under ""."""
     ours = parse_membership(read_text(root / "proc/self/cgroup") or "")
     theirs = parse_membership(read_text(root / f"proc/{pid}/cgroup") or "")
     return {controller: path for controller, path in theirs.items() if ours.get(controller) != path}
 
 
 def parse_v2(cpu_stat: str, memory_peak: float | None = None) -> CgroupUse:
-    """Return what version 2's cpu.stat says; `memory_peak`: bytes (memory.peak, Linux 5.19)."""
-    found = flat(cpu_stat)
+    """Return the use in version 2's cpu.stat; `memory_peak`: bytes (memory.peak, Linux 5.19)."""
+    found = parse_flat_keyed(cpu_stat)
     keys = ("usage_usec", "user_usec", "system_usec", "throttled_usec")
     usage, user, system, throttled = (_scaled(found.get(key), _US) for key in keys)
     return CgroupUse(usage, user, system, throttled, memory_peak)
 
 
-def flat(text: str) -> dict[str, float]:
-    """Return key -> number of a flat keyed file; lines that are not a word and a whole number are left out."""
+def parse_flat_keyed(text: str) -> dict[str, float]:
+    """Return key -> number of a parse_flat_keyed keyed file; lines other than a word and a whole number are skipped."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: float(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
@@ -143,5 +143,5 @@ def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-def _less(value: float | None, before: float | None) -> float | None:
+def _difference(value: float | None, before: float | None) -> float | None:
     return None if value is None or before is None else max(0.0, value - before)

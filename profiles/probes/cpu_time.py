@@ -1,22 +1,23 @@
-"""How long each thread of a job was on a core, and how long it waited for one.
+"""Time that each thread of a job was on a core, and time that it waited for one.
 
-Rule: /proc/PID/task/TID/schedstat where the kernel has it (nanoseconds on a core, nanoseconds waiting);
-else psutil, which has steps of 10 ms and knows nothing of waiting.
+Rule: /proc/PID/task/TID/schedstat where the kernel has it (nanoseconds on a core, nanoseconds waiting); else psutil,
+which has steps of 10 ms and no waiting time.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..threads import ThreadRecord
-from .base import read_proc
-from .tree import ProcessTree
+from ..measure.threads import ThreadRecord
+from .probe import read_proc
+from .process_tree import ProcessTree
 
-#: A thread that used less than this share of an interval was not at work in it.
+#: A thread with a smaller share of an interval than this was not at work in it.
 AT_WORK = 0.10
-#: Intervals shorter than this, seconds, say nothing about utilisation.
+#: Shorter intervals than this, seconds, are ignored for utilisation.
 SHORTEST_STEP = 0.02
 
 
@@ -29,11 +30,11 @@ class _Known:
     ended: bool = False
 
 
-class _ThreadTimes:
-    """What schedstat and psutil have in common: readings of (tid, on, wait) into records.
+class _ThreadTimes(ABC):
+    """Base of both sources: turns readings (tid, core time, waiting time) into records.
 
-    `peak` is the most threads seen at work at once, in two intervals at least: time on or for a core over an
-    interval, by its length. One alone proves nothing: a wait is booked when it ends, maybe in a later interval.
+    `peak` is the number of threads at work at once (core time and waiting per elapsed time), reached in at least two
+    intervals: one is no proof, as the kernel books a wait when it ends, maybe in a later interval.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class _ThreadTimes:
         self._tree: ProcessTree | None = None
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin on `tree`; what its threads used before `now` counts as used at the beginning."""
+        """Begin on `tree`; time used before `now` counts as used at the beginning."""
         self._tree, self._previous = tree, 0.0
         self.sample(now)
 
@@ -55,9 +56,9 @@ class _ThreadTimes:
             alive.add(tid)
             known = self._known.get(tid)
             if known is None or on_s < known.record.on_s:
-                busy += self._born(tid, on_s, wait_s, now)
+                busy += self._add(tid, on_s, wait_s, now)
             else:
-                busy += self._went_on(known, on_s, wait_s, now, last)
+                busy += self._update(known, on_s, wait_s, now, last)
         if now - self._previous > SHORTEST_STEP:
             at_once = busy / (now - self._previous)
             self.peak = max(self.peak, min(at_once, self._highest))
@@ -68,35 +69,36 @@ class _ThreadTimes:
         self._previous = now
 
     def stop(self) -> list[ThreadRecord]:
-        """Return a record for every thread seen that used a core at all."""
+        """Return a record of every thread that used a core."""
         return [record for record in self._records if record.on_s > 0]
 
+    @abstractmethod
     def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
-        raise AssertionError("a source of thread times says how it reads them")
+        """Yield the id of each thread, its seconds on a core, and its seconds waiting for one."""
 
-    def _born(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
-        """Begin the record of a thread that came since the last reading; return its time on or for a core."""
+    def _add(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
+        """Add a thread that appeared since the last reading; return its time on or for a core."""
         begin = max(self._previous, now - on_s - wait_s)
         at_work = on_s > AT_WORK * (now - self._previous) > AT_WORK * SHORTEST_STEP
         record = ThreadRecord(begin, now, on_s, wait_s, readings=int(at_work))
-        record.course.add(begin, 0.0, 0.0)
-        record.course.add(now, on_s, wait_s)
+        record.history.add(begin, 0.0, 0.0)
+        record.history.add(now, on_s, wait_s)
         self._records.append(record)
         self._known[tid] = _Known(record, now)
         return min(on_s + wait_s, now - self._previous)
 
-    def _went_on(self, known: _Known, on_s: float, wait_s: float, now: float, last: bool) -> float:
-        """Take one more reading of a thread in; return its time on or for a core since the last one."""
+    def _update(self, known: _Known, on_s: float, wait_s: float, now: float, last: bool) -> float:
+        """Update a thread's record; return its time on or for a core since the last reading."""
         record, step = known.record, now - known.read_at
         used, waited = on_s - record.on_s, wait_s - record.wait_s
         if step - waited > SHORTEST_STEP:
             record.steps.add(min(1.0, used / (step - waited)))
         if used > AT_WORK * step:
             record.end = now
-            record.readings += not last  # what a process does to end is not its work
+            record.readings += not last  # exiting is not work
         record.on_s, record.wait_s, known.read_at = on_s, wait_s, now
-        record.course.add(now, on_s, wait_s)
-        return min(used + waited, step)  # the kernel books a wait when it ends, maybe an interval late
+        record.history.add(now, on_s, wait_s)
+        return min(used + waited, step)  # a wait is booked when it ends, maybe an interval late
 
 
 class Schedstat(_ThreadTimes):
@@ -119,7 +121,7 @@ class Schedstat(_ThreadTimes):
 
 
 class PsutilTimes(_ThreadTimes):
-    """User and system time from psutil; waiting is not known and stays 0."""
+    """User and system time from psutil; waiting is unknown and stays 0."""
 
     def available(self) -> str | None:
         """Return why psutil cannot be used here, or None."""
@@ -127,7 +129,7 @@ class PsutilTimes(_ThreadTimes):
             import psutil
 
             psutil.Process(os.getpid()).threads()
-        except Exception as problem:  # psutil has its own family, and ImportError is one more reason
+        except Exception as problem:  # psutil's own errors, or ImportError
             return f"psutil cannot read threads here: {problem}"
         return None
 
@@ -136,10 +138,10 @@ class PsutilTimes(_ThreadTimes):
 
         try:
             root = psutil.Process(tree.root)
-            family = [root, *root.children(recursive=True)]
+            processes = [root, *root.children(recursive=True)]
         except psutil.Error:
             return
-        for process in family:
+        for process in processes:
             try:
                 threads = process.threads()
             except psutil.Error:

@@ -1,7 +1,6 @@
-"""What the memory controllers of the node moved, counted by the perf command.
+"""Traffic of the node's memory controllers, counted by the perf command.
 
-Rule: only counters count of which it is published what one count is worth; it is the whole node's traffic, whoever
-caused it.
+Rule: only counters with a published size per count are used; the traffic is the whole node's.
 
 Sources: Intel: Documentation/ABI/testing/sysfs-bus-event_source-devices-events of Linux. AMD:
 tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json (umc_cas_cmd: 64 bytes each, Linux 6.9) and
@@ -15,34 +14,33 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from .attached import Attaching, complaint
-from .base import ROOT, read_text
-from .perf import WHOLE, refused
-from .perf_stat import Count, parse
-from .tree import ProcessTree
+from .external_counter import ExternalCounterProbe, first_message
+from .perf import WHOLE, Count, parse, refused
+from .probe import ROOT, read_text
+from .process_tree import ProcessTree
 
-#: Names over the generations: servers count column accesses, clients have free-running counters; the kernel knows the
+#: Names over the generations: servers count column accesses, clients have free-running counters. The kernel gives the
 #: unit (MiB), and perf multiplies.
 INTEL = (("cas_count_read", "data_reads", "data_read"), ("cas_count_write", "data_writes", "data_write"))
-#: Bytes for each count of the others.
+#: Bytes per count of the other processors' events.
 BYTES = {"umc_cas_cmd.rd": 64.0, "umc_cas_cmd.wr": 64.0, "cmem_rd_data": 32.0, "cmem_wr_total_bytes": 1.0}
 READS = {*INTEL[0], "umc_cas_cmd.rd", "cmem_rd_data"}
 WRITES = {*INTEL[1], "umc_cas_cmd.wr", "cmem_wr_total_bytes"}
-#: Zen 1 to 3 of the server: reads and writes of eight channels, for which the fabric has four counters.
+#: Servers with Zen 1 to 3: reads and writes of eight channels; the fabric has four counters for them.
 FABRIC = tuple(f"dram_channel_data_controller_{i}" for i in range(8))
 FABRIC_SHARE, LINE = 0.4, 64.0
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes that the memory of the node moved; None = not known, and `problem` says why."""
+    """Bytes that the node's memory moved; None = unknown, and `problem` says why."""
 
     moved_bytes: float | None = None
     problem: str = ""
 
 
-class MemoryControllers(Attaching):
-    """Traffic of all memory controllers (Intel's IMC, AMD's UMC or data fabric, Grace's SCF) from start to stop."""
+class MemoryControllers(ExternalCounterProbe):
+    """Traffic of all memory controllers (Intel IMC, AMD UMC or data fabric, Grace SCF) from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
         super().__init__()
@@ -53,20 +51,15 @@ class MemoryControllers(Attaching):
         if shutil.which("perf") is None:
             return "there is no perf command (Debian: linux-perf)"
         if not events(self._root):
-            return (
-                "this machine shows no counters of its memory controllers (uncore_imc, amd_umc, amd_df, nvidia_scf_pmu)"
-            )
+            return "this machine has no memory controller counters (uncore_imc, amd_umc, amd_df, nvidia_scf_pmu)"
         return refused(0, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin; it is the whole node's, whatever the tree."""
-        self._attach(["perf", "stat", "-x,", "-a", "-e", ",".join(events(self._root))], tree)
-
-    def sample(self, now: float, *, last: bool = False) -> None:
-        """Nothing to read between start and stop."""
+        """Begin to count the whole node, whatever the tree."""
+        self._start_command(["perf", "stat", "-x,", "-a", "-e", ",".join(events(self._root))], tree)
 
     def stop(self) -> Traffic:
-        """Return what was moved."""
+        """Return the traffic."""
         printed = self._printed()
         return Traffic(problem=self._problem) if printed is None else conclude(printed)
 
@@ -91,7 +84,7 @@ def _with_unit(device: Path, names: tuple[str, ...]) -> str | None:
 
 
 def _amd(devices: Path, root: Path) -> list[str]:
-    """Of perf's own names, as the kernel gives these devices none; of desktops' data fabric nothing is published."""
+    """Return perf's own names, as the kernel names none; the data fabric of desktop processors is not published."""
     controllers = sorted(devices.glob("amd_umc_*"))
     if controllers:
         return [f"{device.name}/umc_cas_cmd.{way}/" for device in controllers for way in ("rd", "wr")]
@@ -110,17 +103,17 @@ def _grace(devices: Path) -> list[str]:
 
 
 def conclude(printed: str) -> Traffic:
-    """Return what perf's output says; not known where an event is missing or was counted for a part of the time."""
+    """Return the traffic in perf's output; unknown if an event is missing or was counted part of the time."""
     counted = parse(printed)
     if fabric := {name: count for name, count in counted.items() if name in FABRIC}:
-        return _together(fabric, dict.fromkeys(FABRIC, LINE), FABRIC_SHARE, whole=len(fabric) == len(FABRIC))
+        return _traffic(fabric, dict.fromkeys(FABRIC, LINE), FABRIC_SHARE, whole=len(fabric) == len(FABRIC))
     counts = {name: count for name, count in counted.items() if name in READS | WRITES}
     if not counts:
-        return Traffic(problem=f"it did not count: {complaint(printed)}")
-    return _together(counts, BYTES, WHOLE, whole=bool(counts.keys() & READS and counts.keys() & WRITES))
+        return Traffic(problem=f"it did not count: {first_message(printed)}")
+    return _traffic(counts, BYTES, WHOLE, whole=bool(counts.keys() & READS and counts.keys() & WRITES))
 
 
-def _together(counts: dict[str, Count], worth: dict[str, float], least: float, *, whole: bool) -> Traffic:
+def _traffic(counts: dict[str, Count], bytes_per_count: dict[str, float], least: float, *, whole: bool) -> Traffic:
     unknown = [f"{name} is {count.problem}" for name, count in counts.items() if count.value is None]
     shared = [name for name, count in counts.items() if count.share is not None and count.share < least]
     if unknown:
@@ -128,5 +121,5 @@ def _together(counts: dict[str, Count], worth: dict[str, float], least: float, *
     if not whole:
         return Traffic(problem=f"it counted only {', '.join(sorted(counts))}")
     if shared:
-        return Traffic(problem="stepped back: others use the memory controllers' counters")
-    return Traffic(sum((count.value or 0.0) * worth.get(name, 1.0) for name, count in counts.items()))
+        return Traffic(problem="stepped back: another process uses the memory controllers' counters")
+    return Traffic(sum((count.value or 0.0) * bytes_per_count.get(name, 1.0) for name, count in counts.items()))

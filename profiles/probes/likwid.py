@@ -1,33 +1,35 @@
-"""What the memory of the node moved, counted by likwid-perfctr (group MEM).
+"""Memory traffic and instructions of the node, counted by likwid-perfctr (group MEM).
 
-Rule: it is the whole node's, whoever caused it; LIKWID leaves counters alone that others use, as it is never told to
-take them (-f).
+Rule: counts are the whole node's. LIKWID leaves counters alone that others use, as it runs without -f. Its CSV is read
+by the heading lines (`Event,` and `Metric,`), which all generations have; a value that is not a finite number is
+skipped, and a table with fewer rows than announced makes the whole incomplete.
 
-Source: LIKWID's wiki, "likwid-perfctr"; the group files MEM.txt.
+Source: LIKWID's wiki, "likwid-perfctr", output as CSV; the group files MEM.txt; LIKWID 3 (core 0), 4 (Core 0),
+5 (HWThread 0).
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .attached import Attaching, complaint
-from .base import ROOT, read_text
-from .busy import counting
-from .likwid_csv import parse
-from .tree import ProcessTree
+from .external_counter import ExternalCounterProbe, counter_user, first_message
+from .probe import ROOT, read_text
+from .process_tree import ProcessTree
 
 GROUP = "MEM"
 _VOLUME = ("Memory data volume [GBytes]", "Memory load/store data volume [GBytes]")
-_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "RETIRED_INSTRUCTIONS", "INST_RETIRED")
-_CYCLES = ("CPU_CLK_UNHALTED_CORE", "CPU_CLOCKS_UNHALTED", "CPU_CYCLES")
+INSTRUCTIONS = ("INSTR_RETIRED_ANY", "RETIRED_INSTRUCTIONS", "INST_RETIRED")
+CYCLES = ("CPU_CLK_UNHALTED_CORE", "CPU_CLOCKS_UNHALTED", "CPU_CYCLES")
 
 
 @dataclass(frozen=True, slots=True)
 class LikwidCounts:
-    """What LIKWID counted on the whole node; None = not known, and `problem` says why."""
+    """LIKWID's counts of the whole node; None = unknown, and `problem` says why."""
 
     moved_bytes: float | None = None
     instructions: float | None = None
@@ -36,11 +38,11 @@ class LikwidCounts:
 
     @property
     def ipc(self) -> float | None:
-        """Instructions for each cycle on a core."""
+        """Instructions per cycle."""
         return self.instructions / self.cycles if self.instructions and self.cycles else None
 
 
-class Likwid(Attaching):
+class Likwid(ExternalCounterProbe):
     """Memory traffic and instructions of the node from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -52,40 +54,84 @@ class Likwid(Attaching):
         if shutil.which("likwid-perfctr") is None:
             return "there is no likwid-perfctr command (LIKWID)"
         try:
-            asked = subprocess.run(
-                ["likwid-perfctr", "-a"], capture_output=True, text=True, timeout=5, check=False
-            )
+            asked = subprocess.run(["likwid-perfctr", "-a"], capture_output=True, text=True, timeout=5, check=False)
         except (OSError, subprocess.TimeoutExpired) as problem:
             return f"likwid-perfctr does not run: {problem}"
         groups = {line.split()[0] for line in asked.stdout.splitlines() if line.strip()}
         if GROUP not in groups:
-            return f"LIKWID has no group {GROUP} for this processor: {complaint(asked.stderr or asked.stdout)}"
+            return f"LIKWID has no group {GROUP} for this processor: {first_message(asked.stderr or asked.stdout)}"
         return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin, if nobody counts; it is the whole node's, whatever the tree."""
-        if who := counting(root=self._root):
-            self._problem = f"stepped back: {who}"
+        """Begin to count the whole node, unless another process uses the counters."""
+        if user := counter_user(root=self._root):
+            self._problem = f"stepped back: {user}"
             return
         cpus = read_text(self._root / "sys/devices/system/cpu/online") or "0"
-        self._attach(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)
-
-    def sample(self, now: float, *, last: bool = False) -> None:
-        """Nothing to read between start and stop."""
+        self._start_command(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)
 
     def stop(self) -> LikwidCounts:
-        """Return what was counted."""
+        """Return the counts."""
         printed = self._printed()
         return LikwidCounts(problem=self._problem) if printed is None else conclude(printed)
 
 
 def conclude(printed: str) -> LikwidCounts:
-    """Return what LIKWID's CSV says of group MEM; of one that was cut short nothing."""
+    """Return the counts in LIKWID's CSV of group MEM; unknown if it was cut short."""
     tables = parse(printed)
     volume = tables.total(_VOLUME)
     if not tables.complete:
         return LikwidCounts(problem="LIKWID's output was cut short")
     if volume is None:
-        return LikwidCounts(problem=f"it did not count: {complaint(printed)}")
-    instructions, cycles = (tables.total(names, events=True) for names in (_INSTRUCTIONS, _CYCLES))
+        return LikwidCounts(problem=f"it did not count: {first_message(printed)}")
+    instructions, cycles = (tables.total(names, events=True) for names in (INSTRUCTIONS, CYCLES))
     return LikwidCounts(volume * 1e9, instructions, cycles)
+
+
+@dataclass(slots=True)
+class Tables:
+    """Name -> one value per hardware thread that has one, region after region.
+
+    Args:
+        events, metrics: the two kinds of tables.
+        complete: no table was cut short.
+    """
+
+    events: dict[str, list[float]] = field(default_factory=dict)
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    complete: bool = True
+
+    def total(self, names: Sequence[str], *, events: bool = False) -> float | None:
+        """Return the sum over hardware threads of the first of `names` that is present, else None."""
+        values = self.events if events else self.metrics
+        return next((sum(values[name]) for name in names if values.get(name)), None)
+
+
+def parse(text: str) -> Tables:
+    """Return the tables of events and metrics, without their statistics (sum, min, max)."""
+    tables, rows, skip = Tables(), None, 1
+    due = 0
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells[0] in ("TABLE", "STRUCT"):
+            tables.complete &= due <= 0
+            rows = None
+            due = next((int(cell) for cell in reversed(cells) if cell.isdecimal()), 0) if cells[0] == "TABLE" else 0
+        elif cells[0] in ("Event", "Metric") and len(cells) > 1:
+            kind = tables.events if cells[0] == "Event" else tables.metrics
+            skip = 2 if cells[1] == "Counter" else 1
+            first = cells[skip].lower() if len(cells) > skip else ""
+            rows = kind if first.startswith(("core", "hwthread")) else {}
+        elif rows is not None and len(cells) > skip and cells[0]:
+            due -= 1
+            rows.setdefault(cells[0], []).extend(v for cell in cells[skip:] if (v := _value(cell)) is not None)
+    tables.complete &= due <= 0
+    return tables
+
+
+def _value(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

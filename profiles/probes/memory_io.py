@@ -1,17 +1,20 @@
-"""How much memory a job holds at its peak.
+"""Peak memory of a job, and its bytes read from and written to storage.
 
-Rule: the sum of resident sets; where several processes share pages, the proportional sets are read instead,
-but only when the sum reaches a new height, since the kernel walks the page tables for them.
+Rule: memory is the sum of resident sets; with several processes, which may share pages, proportional sets are read
+instead, but only when the sum reaches a new peak, as the kernel walks the page tables for them. A parent's I/O counters
+include those of the children that it waited for (taskstats), so the sum over living processes never counts twice; a
+sum once reached is kept.
 """
 
 from __future__ import annotations
 
 import os
 
-from .base import read_proc
-from .tree import ProcessTree
+from .probe import read_proc
+from .process_tree import ProcessTree
 
-NEW_HEIGHT = 1.05
+#: A sum above the highest one by this factor is a new peak.
+NEW_PEAK = 1.05
 
 
 class Memory:
@@ -36,12 +39,12 @@ class Memory:
         total = sum(residents.values())
         if len(residents) == 1:
             self._peak = max(self._peak, total)
-        elif total > NEW_HEIGHT * self._highest_sum:
+        elif total > NEW_PEAK * self._highest_sum:
             self._highest_sum = total
             self._peak = max(self._peak, sum(_proportional(pid, rss) for pid, rss in residents.items()))
 
     def stop(self) -> float:
-        """Return the peak, bytes: over the samples: what came and went between two of them is not in it."""
+        """Return the peak over the samples, bytes; peaks between two samples are missed."""
         return self._peak
 
     def _resident(self, pid: int) -> float:
@@ -50,9 +53,46 @@ class Memory:
 
 
 def _proportional(pid: int, otherwise: float) -> float:
-    """Return a process's proportional set size, bytes; its resident set where that may not be read."""
+    """Return a process's proportional set size, bytes, or `otherwise` if it cannot be read."""
     content = read_proc(f"/proc/{pid}/smaps_rollup") or b""
     for line in content.splitlines():
         if line.startswith(b"Pss:"):
             return float(line.split()[1]) * 1024
     return otherwise
+
+
+class StorageIO:
+    """Bytes read from and written to storage by the tree (/proc/PID/io, proc(5))."""
+
+    def __init__(self) -> None:
+        self._read = self._written = 0.0
+
+    def available(self) -> str | None:
+        """Return why I/O cannot be counted here, or None."""
+        return None if _counters("self") else "this kernel has no /proc/PID/io"
+
+    def start(self, tree: ProcessTree, now: float) -> None:
+        """Begin on `tree`."""
+        self._tree = tree
+
+    def sample(self, now: float, *, last: bool = False) -> None:
+        """Read every process's counters once. O(processes)."""
+        counters = [found for pid in self._tree.threads if (found := _counters(pid))]
+        self._read = max(self._read, sum(read for read, _ in counters))
+        self._written = max(self._written, sum(written for _, written in counters))
+
+    def stop(self) -> tuple[float, float]:
+        """Return (bytes read, bytes written)."""
+        return self._read, self._written
+
+
+def _counters(pid: int | str) -> tuple[float, float] | None:
+    """Return (read_bytes, write_bytes) of a process, None if they cannot be read."""
+    content = read_proc(f"/proc/{pid}/io")
+    if not content:
+        return None
+    fields = dict(line.split(b": ", 1) for line in content.splitlines() if b": " in line)
+    try:
+        return float(fields[b"read_bytes"]), float(fields[b"write_bytes"])
+    except (KeyError, ValueError):
+        return None

@@ -1,45 +1,55 @@
 """Instructions, cycles and cache misses of a job, counted by the perf command.
 
-Rule: a job that has a control group of its own is counted by that, else by its processes. It steps back where others
-count: before it begins, when the job begins to count itself, and when the kernel had to share the counters out. What
-came before it was attached is not counted, and how much was is known (task-clock).
+Rule: a job is counted by its own control group if it has one, else by its processes. The probe steps back when others
+use the counters: before the start, when the job itself begins to count, and when the kernel had to multiplex. CPU time
+before the command attached is not counted; task-clock shows how much was. A CSV line is read by its shape, because its
+fields changed over the years (no unit before Linux 3.14, later a share of time, a variance with -r, the control group
+with -G, and a time, socket or CPU in front); a line of another shape is not a count.
 
-Source: perf-stat(1); kernel.perf_event_paranoid in Documentation/admin-guide/sysctl/kernel.rst of Linux.
+Source: perf-stat(1), "CSV FORMAT"; kernel.perf_event_paranoid in Documentation/admin-guide/sysctl/kernel.rst of Linux.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .attached import Attaching, complaint
-from .base import ROOT, read_number, read_text
-from .busy import counting
 from .cgroup import own_groups
-from .perf_stat import parse
-from .tree import ProcessTree
+from .external_counter import ExternalCounterProbe, counter_user, first_message
+from .probe import ROOT, read_number, read_text
+from .process_tree import ProcessTree
 
 EVENTS = ("task-clock", "instructions", "cycles", "LLC-load-misses", "LLC-store-misses")
-#: Counted for less of the time than this, the counters were shared.
+#: HardwareCounts for a smaller share of time than this, the counters were shared.
 WHOLE = 0.95
 CACHE_LINE = 64
 #: CAP_PERFMON and CAP_SYS_ADMIN, capabilities(7).
-_MAY_COUNT = 1 << 38 | 1 << 21
-#: PMUs of processors' cores: x86, hybrid x86, Arm, POWER and others that call theirs cpu.
+_CAPABILITIES = 1 << 38 | 1 << 21
+#: PMUs of cores: x86, POWER and others (cpu), hybrid x86, Arm, s390.
 _CORES = ("cpu", "cpu_core", "cpu_atom", "armv8*", "armv9*", "cpum_cf")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_EVENT = re.compile(r"[A-Za-z_][\w.:=;@-]*(/[\w.:=;@-]*/\w*)?")
+#: A spelled-out event contains commas: cpu/event=0x3c,umask=0x1/.
+_SPELLED_OUT = re.compile(r"(?<=,)[A-Za-z_]\w*/[^/]*=[^/]*/")
+#: Optional front: a time (-I), then a socket, die, core, node, CPU or thread, and their number.
+_FRONT = re.compile(r"(\d+\.\d+,)?(([SDNC]\d[\w-]*|CPU\d+|[^,]+-\d+),(\d*,)?)?")
+UNITS = {"": 1.0, "msec": 1e-3, "ns": 1e-9, "MiB": 2.0**20, "Bytes": 1.0, "Joules": 1.0}
+NOT_COUNTED = {"<not counted>": "not counted", "<not supported>": "not supported"}
 
 
 @dataclass(frozen=True, slots=True)
 class PerfCounts:
-    """What perf counted; None = not known.
+    """perf's counts; None = unknown.
 
     Args:
-        cpu_s: CPU seconds for which it counted.
-        miss_bytes: misses of the last cache x 64 bytes: what the memory moved at least, without prefetches and
+        cpu_s: CPU seconds that were counted.
+        instructions, cycles: counts.
+        miss_bytes: last-level cache misses x 64 bytes: a lower bound of the traffic, without prefetches and
             write-backs.
-        problem: why something is not known.
-        user_only: instructions, cycles and misses inside the kernel were left out.
+        problem: why something is unknown.
+        user_only: instructions, cycles and misses inside the kernel were excluded.
     """
 
     cpu_s: float | None = None
@@ -51,11 +61,11 @@ class PerfCounts:
 
     @property
     def ipc(self) -> float | None:
-        """Instructions for each cycle on a core."""
+        """Instructions per cycle."""
         return self.instructions / self.cycles if self.instructions and self.cycles else None
 
 
-class Perf(Attaching):
+class Perf(ExternalCounterProbe):
     """Counts of the whole tree, or of its control group, from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -70,33 +80,33 @@ class Perf(Attaching):
             return "there is no perf command (Debian: linux-perf)"
         devices = self._root / "sys/bus/event_source/devices"
         if not any(next(devices.glob(name), None) for name in _CORES):
-            return "this machine shows no counters of its cores (a virtual machine without a PMU?)"
+            return "this machine has no counters of its cores (a virtual machine without a PMU?)"
         return refused(2, self._root)
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Attach to the job's group or to every process of the tree, if nobody counts; what comes later is counted."""
+        """Attach to the job's group or processes, unless another process uses the counters; children are counted."""
         self._tree = tree
-        if who := counting(root=self._root):
-            self._problem = f"stepped back: {who}"
+        if user := counter_user(root=self._root):
+            self._problem = f"stepped back: {user}"
             return
-        self._attach(["perf", "stat", "-x,", *self._of(tree)], tree)
+        self._start_command(["perf", "stat", "-x,", *self._targets(tree)], tree)
 
     def sample(self, now: float, *, last: bool = False) -> None:
-        """Step back if a new process of the job counts itself. O(new processes)."""
-        if self._attached is None or self._tree is None:
+        """Step back if a new process of the job uses the counters. O(new processes)."""
+        if self._command is None or self._tree is None:
             return
         new = self._tree.threads.keys() - self._seen
         self._seen |= new
-        if who := counting(new, self._root):
-            self.kill(f"stepped back: {who}")
+        if user := counter_user(new, self._root):
+            self.kill(f"stepped back: {user}")
 
     def stop(self) -> PerfCounts:
-        """Return what was counted."""
+        """Return the counts."""
         printed = self._printed()
         return PerfCounts(problem=self._problem) if printed is None else conclude(printed)
 
-    def _of(self, tree: ProcessTree) -> list[str]:
-        """What perf is told to count, and of whom."""
+    def _targets(self, tree: ProcessTree) -> list[str]:
+        """Return perf's options for events and targets."""
         group = perf_group(own_groups(tree.root, self._root))
         events = ["-e", ",".join(EVENTS)]
         if group and refused(0, self._root) is None:
@@ -105,11 +115,11 @@ class Perf(Attaching):
 
 
 def perf_group(groups: dict[str, str]) -> str:
-    """Return a job's control group as perf wants it, relative to where the hierarchy is mounted; "" without one.
+    """Return a job's control group as perf names it, relative to the mounted hierarchy; "" without one.
 
     Args:
-        groups: controller -> path of the job's own; perf goes by perf_event of version 1 where that is mounted, else by
-            version 2 (see `parse_membership`).
+        groups: controller -> path of the job's own (see `own_groups`); perf uses perf_event of version 1 if that is
+            mounted, else version 2.
     """
     return groups.get("perf_event", groups.get("", "")).strip("/")
 
@@ -118,27 +128,98 @@ def refused(most: int, root: Path = ROOT) -> str | None:
     """Return why we may not count, None if we may.
 
     Args:
-        most: kernel.perf_event_paranoid at which it is still allowed: 2 for one's own processes, 0 for the node.
+        most: highest kernel.perf_event_paranoid that allows it: 2 for own processes, 0 for the node.
+        root: directory that holds /proc.
     """
     setting = read_number(root / "proc/sys/kernel/perf_event_paranoid")
     if setting is None or setting <= most:
         return None
     status = (read_text(root / "proc/self/status") or "").partition("CapEff:")[2].split()
-    if status and int(status[0], 16) & _MAY_COUNT:
+    if status and int(status[0], 16) & _CAPABILITIES:
         return None
-    return f"kernel.perf_event_paranoid is {setting:.0f}: without CAP_PERFMON it would have to be {most} at most"
+    return f"kernel.perf_event_paranoid is {setting:.0f}: without CAP_PERFMON it must be at most {most}"
 
 
 def conclude(printed: str) -> PerfCounts:
-    """Return what perf's output says of `EVENTS`; counts that were shared with others are not known."""
+    """Return the counts of `EVENTS` in perf's output; unknown if the counters were shared."""
     counts = parse(printed)
     if not counts:
-        return PerfCounts(problem=f"it did not count: {complaint(printed)}")
+        return PerfCounts(problem=f"it did not count: {first_message(printed)}")
     shares = [count.share for count in counts.values() if count.share is not None and count.value is not None]
     if min(shares, default=1.0) < WHOLE:
-        return PerfCounts(problem=f"stepped back: the counters were others' for {1 - min(shares):.0%} of the time")
+        return PerfCounts(problem=f"stepped back: the counters were shared for {1 - min(shares):.0%} of the time")
     task, instructions, cycles, loads, stores = (counts[e].value if e in counts else None for e in EVENTS)
     misses = None if loads is None or stores is None else (loads + stores) * CACHE_LINE
     unknown = [f"{event} is {counts[event].problem}" for event in EVENTS if event in counts and counts[event].problem]
     user_only = any(count.user_only for count in counts.values())
     return PerfCounts(task, instructions, cycles, misses, "; ".join(unknown), user_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One event's count.
+
+    Args:
+        value: counts, seconds, bytes or joules, scaled by perf to the whole time; None = unknown.
+        share: share of time for which it was counted, [0, 1]; below 1 the counters were shared; None = not given.
+        problem: why the value is unknown.
+        user_only: events inside the kernel were excluded.
+    """
+
+    value: float | None
+    share: float | None = None
+    problem: str = ""
+    user_only: bool = False
+
+
+def parse(text: str) -> dict[str, Count]:
+    """Return event -> count, without PMU and modifiers (`cpu_core/instructions/u` is instructions).
+
+    Several lines of an event (by socket, CPU, kind of core) are added up.
+    """
+    lines = [found for line in text.splitlines() if (found := _line(line))]
+    grouped: dict[str, dict[str, list[Count]]] = {}
+    for pmu, event, count in lines:
+        grouped.setdefault(event, {}).setdefault(pmu, []).append(count)
+    return {event: _sum(by_pmu) for event, by_pmu in grouped.items()}
+
+
+def _line(line: str) -> tuple[str, str, Count] | None:
+    """Return (PMU, event, count) of a line, None if it is not a count."""
+    fields = _SPELLED_OUT.sub(lambda match: match[0].replace(",", ";"), line.strip()).split(",")
+    for i, field in reversed(list(enumerate(fields[:4]))):
+        front = "".join(f"{part}," for part in fields[:i])
+        if not _FRONT.fullmatch(front) or len(fields) < i + 2:
+            continue
+        if field not in NOT_COUNTED and not _NUMBER.fullmatch(field):
+            continue
+        if fields[i + 1] in UNITS and i + 2 < len(fields) and _EVENT.fullmatch(fields[i + 2]):
+            return _count(field, UNITS[fields[i + 1]], fields[i + 2], fields[i + 3 :])
+        if _EVENT.fullmatch(fields[i + 1]):
+            return _count(field, 1.0, fields[i + 1], fields[i + 2 :])
+    return None
+
+
+def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str, str, Count]:
+    if rest and (rest[0].endswith("%") or (rest[0] and not _NUMBER.fullmatch(rest[0]))):
+        rest = rest[1:]  # a variance or a control group
+    percent = rest[1] if len(rest) > 1 else ""
+    share = min(1.0, float(percent) / 100) if _NUMBER.fullmatch(percent) else None
+    pmu, slash, inner = event.partition("/")
+    name, _, modifiers = inner.partition("/") if slash else event.partition(":")
+    number = None if value in NOT_COUNTED else float(value) * factor
+    count = Count(number, share, NOT_COUNTED.get(value, ""), modifiers == "u")
+    return pmu if slash else "", name.replace(";", ","), count
+
+
+def _sum(by_pmu: dict[str, list[Count]]) -> Count:
+    """Sum counts; the kinds of cores of a hybrid processor each count part of the time."""
+    counts = [count for several in by_pmu.values() for count in several]
+    known = [count.value for count in counts if count.value is not None]
+    if not known:
+        return replace(counts[0], share=None)
+    shares = [[c.share for c in several if c.share is not None and c.value is not None] for several in by_pmu.values()]
+    known_shares = [min(several) for several in shares if several]
+    hybrid = all(pmu.startswith("cpu_") for pmu in by_pmu)
+    share = (min(1.0, sum(known_shares)) if hybrid else min(known_shares)) if known_shares else None
+    return Count(sum(known), share, user_only=any(count.user_only for count in counts))

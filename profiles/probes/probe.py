@@ -1,8 +1,8 @@
-"""What every probe looks like.
+"""The interface of all probes, and readers of small files under /proc and /sys.
 
-Rule: a probe only reads. It says why it cannot, before it starts; once started it never raises for a
-process that has gone, and what it could not read is None in its readings. Probes of files take the root
-under which /proc and /sys are.
+Rule: a probe only reads. `available` says before the start why it cannot run. Once started it never raises for a
+process that has ended; a value that it could not read is None. File probes take the directory that holds /proc and
+/sys.
 """
 
 from __future__ import annotations
@@ -11,34 +11,44 @@ import os
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from .tree import ProcessTree
+from .process_tree import ProcessTree
 
 Readings = TypeVar("Readings", covariant=True)
 ROOT = Path("/")
 
 
 class Probe(Protocol[Readings]):
-    """One source of readings about a process tree."""
+    """A source of readings about a process tree."""
 
     def available(self) -> str | None:
-        """Return why this machine cannot be read this way, or None if it can."""
+        """Return the reason why this machine cannot be read this way, or None if it can."""
         ...
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin on `tree` at `now` (seconds since the job began)."""
+        """Begin to observe a process tree.
+
+        Args:
+            tree: the job's processes.
+            now: seconds since the job began.
+        """
         ...
 
     def sample(self, now: float, *, last: bool = False) -> None:
-        """Read once; `last`: the root has ended and is kept as a zombie, so what it shows is final."""
+        """Take one reading.
+
+        Args:
+            now: seconds since the job began.
+            last: the root has ended and is kept as a zombie, so its counters are final.
+        """
         ...
 
     def stop(self) -> Readings:
-        """Return what was seen from start to the last sample."""
+        """Return the readings from `start` to the last `sample`."""
         ...
 
 
 def read_proc(path: str | Path, most: int = 8192) -> bytes | None:
-    """Read up to `most` bytes of a file of /proc or /sys; None if it has gone or may not be looked at."""
+    """Read up to `most` bytes of a file of /proc or /sys; None if it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -52,14 +62,19 @@ def read_proc(path: str | Path, most: int = 8192) -> bytes | None:
 
 
 def read_text(path: str | Path) -> str | None:
-    """Read a small file of /proc or /sys as text without blanks at its ends; None as `read_proc` has it."""
+    """Read a small file of /proc or /sys as stripped text; None if it cannot be read."""
     content = read_proc(path, 1 << 16)
     return None if content is None else content.decode(errors="replace").strip()
 
 
 def read_number(path: str | Path) -> float | None:
-    """Read a file that holds one number; None if it has gone, may not be looked at, or holds something else."""
+    """Read a file that holds one integer; None if it cannot be read or holds something else."""
     try:
         return float(int(read_text(path) or ""))
     except ValueError:
         return None
+
+
+def stat_fields(pid: int, root: Path = ROOT) -> list[str]:
+    """Return the fields of /proc/PID/stat after the command name (state first, proc(5)); [] if the process is gone."""
+    return (read_text(root / f"proc/{pid}/stat") or "").rpartition(")")[2].split()

@@ -1,7 +1,7 @@
 """Memory traffic of a job by the processor's own bandwidth monitoring (Intel RDT MBM, AMD QoS), over resctrl.
 
-Rule: the job gets a monitoring group of our own, within the control group where it is; a job that somebody monitors
-already is left alone. A group's name says whose it is, so that what a crash left is removed by the next one.
+Rule: the job gets a monitoring group of ours inside its control group; a job that is monitored already is left alone.
+The group's name holds its owner, so that groups left by a crash are removed by the next start.
 
 Source: Documentation/arch/x86/resctrl.rst of Linux.
 """
@@ -13,19 +13,19 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .base import ROOT, read_text
-from .tree import ProcessTree
+from .probe import ROOT, read_text, stat_fields
+from .process_tree import ProcessTree
 
 PREFIX = "pilotfish."
 
 
 @dataclass(frozen=True, slots=True)
 class MonitoredTraffic:
-    """Bytes to and from memory; None = not known, and `problem` says why.
+    """Memory traffic of a job; None = unknown, and `problem` says why.
 
     Args:
-        moved_bytes: all; local_bytes: of these, on the job's own sockets.
-        cache_bytes: the most of the last cache that it held.
+        moved_bytes: bytes to and from memory; local_bytes: those on the job's own sockets.
+        cache_bytes: peak occupancy of the last-level cache.
     """
 
     moved_bytes: float | None = None
@@ -53,34 +53,34 @@ class Resctrl:
         if not self._folder.is_dir():
             return "this kernel or processor has no resctrl (/sys/fs/resctrl)"
         if not (self._folder / "mon_groups").is_dir():
-            return "resctrl is not mounted, or monitors nothing here (mount -t resctrl resctrl /sys/fs/resctrl)"
+            return "resctrl is not mounted or has no monitoring (mount -t resctrl resctrl /sys/fs/resctrl)"
         features = (read_text(self._folder / "info/L3_MON/mon_features") or "").split()
         if "mbm_total_bytes" not in features:
             return f"this processor does not monitor bandwidth, only {', '.join(features) or 'nothing'}"
         if not os.access(self._folder / "mon_groups", os.W_OK):
-            return "only root may make monitoring groups under /sys/fs/resctrl/mon_groups"
+            return "only root may create monitoring groups under /sys/fs/resctrl/mon_groups"
         return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Make a group for the tree, remove those of dead ones."""
+        """Create a group for the tree and remove stale groups."""
         self._tree = tree
         control, monitored = membership(read_text(self._root / f"proc/{tree.root}/cpu_resctrl_groups") or "")
         if monitored:
-            self._problem = f"stepped back: the job is in the monitoring group {monitored} already"
+            self._problem = f"stepped back: the job is already in the monitoring group {monitored}"
             return
-        sweep(self._folder, self._root)
+        remove_stale_groups(self._folder, self._root)
         group = self._folder / control / "mon_groups" / group_name(os.getpid(), self._root, tree.root)
         try:
             os.mkdir(group)
         except OSError as problem:  # ENOSPC: all monitoring identifiers are taken
-            self._problem = f"stepped back: no monitoring group to be had ({problem.strerror})"
+            self._problem = f"stepped back: no monitoring group is available ({problem.strerror})"
             return
         self._group = group
         self._add()
         self._first = self._last = read_group(group)
 
     def sample(self, now: float, *, last: bool = False) -> None:
-        """Read the group once; orphans and children are in it by inheritance. O(last-level caches)."""
+        """Read the group once; children and orphans inherit it. O(last-level caches)."""
         if self._group is None:
             return
         self._add()
@@ -89,19 +89,19 @@ class Resctrl:
         self._cache = max(self._cache, found.get("llc_occupancy", 0.0))
 
     def stop(self) -> MonitoredTraffic:
-        """Remove the group and return what was moved."""
+        """Remove the group and return the traffic."""
         if self._group is None:
             return MonitoredTraffic(problem=self._problem)
         with contextlib.suppress(OSError):
             os.rmdir(self._group)
         self._group = None
         moved, local = (self._moved(name) for name in ("mbm_total_bytes", "mbm_local_bytes"))
-        problem = "" if moved is not None else "the bandwidth counters are unavailable (none left to assign?)"
+        problem = "" if moved is not None else "the bandwidth counters are unavailable (all assigned?)"
         return MonitoredTraffic(moved, local, self._cache or None, problem)
 
     @property
     def moved_bytes(self) -> float | None:
-        """What was moved until the last sample; None = not known."""
+        """Bytes moved until the last sample; None = unknown."""
         return self._moved("mbm_total_bytes")
 
     def _moved(self, name: str) -> float | None:
@@ -110,57 +110,57 @@ class Resctrl:
         return max(0.0, self._last[name] - self._first[name])
 
     def _add(self) -> None:
-        """Put every thread into the group that has not been put there: what it starts is in it by itself."""
+        """Add the threads that are not in the group yet; their children inherit it."""
         assert self._tree is not None and self._group is not None
         for thread in {tid for pid, tids in self._tree.threads.items() for tid in (pid, *tids)} - self._members:
             self._members.add(thread)
-            with contextlib.suppress(OSError):  # it has gone
+            with contextlib.suppress(OSError):  # the thread has ended
                 (self._group / "tasks").write_text(str(thread))
 
 
 def membership(text: str) -> tuple[str, str]:
-    """Return (control group, monitoring group) of /proc/PID/cpu_resctrl_groups, "" for the root's and for none."""
+    """Return (control group, monitoring group) of /proc/PID/cpu_resctrl_groups, "" for the root or none."""
     found = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     return found.get("res", "").strip().strip("/"), found.get("mon", "").strip().strip("/")
 
 
 def read_group(group: Path) -> dict[str, float]:
-    """Return counter -> sum over the last-level caches; one that some cache does not tell is left out."""
+    """Return counter -> sum over the last-level caches, without counters that some cache does not report."""
     found: dict[str, float] = {}
-    untold = set()
+    unreadable = set()
     for domain in sorted((group / "mon_data").glob("mon_L3_*")):
         for name in ("mbm_total_bytes", "mbm_local_bytes", "llc_occupancy"):
             text = read_text(domain / name) or ""
             if text.isdecimal():
                 found[name] = found.get(name, 0.0) + int(text)
             else:
-                untold.add(name)
-    return {name: value for name, value in found.items() if name not in untold}
+                unreadable.add(name)
+    return {name: value for name, value in found.items() if name not in unreadable}
 
 
 def group_name(owner: int, root: Path, job: int) -> str:
-    """Return the name of a group: who made it (pid and when it began, in ticks), and for which process."""
-    return f"{PREFIX}{owner}.{_began(owner, root)}.{job}"
+    """Return a group's name: the owner's pid and start time (ticks), and the job's root pid."""
+    return f"{PREFIX}{owner}.{_start_ticks(owner, root)}.{job}"
 
 
-def sweep(folder: Path, root: Path = ROOT) -> None:
-    """Remove our groups whose maker is no more."""
+def remove_stale_groups(folder: Path, root: Path = ROOT) -> None:
+    """Remove our groups whose owner has ended."""
     for stale in stale_groups(folder, root):
         with contextlib.suppress(OSError):
             os.rmdir(stale)
 
 
 def stale_groups(folder: Path, root: Path = ROOT) -> list[Path]:
-    """Return our groups whose maker is no more."""
+    """Return our groups whose owner has ended."""
     found = []
     for group in sorted([*folder.glob(f"mon_groups/{PREFIX}*"), *folder.glob(f"*/mon_groups/{PREFIX}*")]):
         owner, _, rest = group.name.removeprefix(PREFIX).partition(".")
-        if owner.isdecimal() and _began(int(owner), root) != rest.partition(".")[0]:
+        if owner.isdecimal() and _start_ticks(int(owner), root) != rest.partition(".")[0]:
             found.append(group)
     return found
 
 
-def _began(pid: int, root: Path) -> str:
-    """Return when a process began, clock ticks since boot; "" if it is no more. From /proc/PID/stat, proc(5)."""
-    fields = (read_text(root / f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+def _start_ticks(pid: int, root: Path) -> str:
+    """Return the start time of a process, clock ticks since boot; "" if it is gone."""
+    fields = stat_fields(pid, root)
     return fields[19] if len(fields) > 19 else ""

@@ -1,0 +1,301 @@
+"""Stored calibrations, one file each by node and time, and what changed between two of them.
+
+Rule: a file is written whole and never changed. Reading is bounded, and a file that is not a record is one ConfigError.
+A value has changed if it differs by more than a bound; the change is sure if it exceeds the noise of both. A value that
+was not measured this time has not changed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...formats.atomic_write import write_whole
+from ...formats.cluster import dump_cluster, parse_cluster
+from ...formats.files import check_schema, config_error, decode, parse_document, read_document
+from ...formats.hostlist import is_node_name
+from ...formats.schema import found as shown_value
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import NodeType
+from .fits import NAMES
+from .node_switching import Switching
+from .result import Calibration, cluster, node_type, penalty
+from .statistics import Constant, Figure, half_width
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+SCHEMA = "pilotfish/calibration/v1"
+#: Bounds of a record's bytes (a large node's has some ten thousand) and of the files in a folder.
+LARGEST, MOST_FILES = 4 * 2**20, 1_000_000
+#: Invalid files of a node after which the search for a record ends.
+_PATIENCE = 8
+_NAME = re.compile(r"(?P<node>[^@/]+)@\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownValue:
+    """The value of a key of a node type.
+
+    Args:
+        value: None = unknown.
+        margin: half of the 95 % interval, in the value's unit; 0 = not given.
+    """
+
+    value: float | str | None
+    margin: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A key of a node type whose value differs by more than the bound.
+
+    Args:
+        key: such as `power.per_core`.
+        old, new: values; None = unknown.
+        ratio: new / old; None = the old one was unknown or 0, or they are not numbers.
+        noise: how far apart the two may be by chance, relative to the old one; None = no ratio.
+        sure: the difference is larger than that.
+    """
+
+    key: str
+    old: float | str | None
+    new: float | str | None
+    ratio: float | None = None
+    noise: float | None = None
+    sure: bool = True
+
+
+def changes(before: Mapping[str, KnownValue], after: Mapping[str, KnownValue], bound: float) -> tuple[Change, ...]:
+    """Return the changes by more than `bound` (0.1 = a tenth, up or down), in the order of the keys.
+
+    Args:
+        before: key -> value; unknown values have changed.
+        after: key -> value; unknown values have not changed.
+        bound: relative, >= 0.
+    """
+    seen = []
+    for key, now in after.items():
+        was = before.get(key, KnownValue(None))
+        if now.value is None or was.value == now.value:
+            continue
+        if not isinstance(was.value, float) or not isinstance(now.value, float) or was.value == 0:
+            seen.append(Change(key, was.value, now.value))
+            continue
+        ratio, noise = now.value / was.value, math.hypot(was.margin, now.margin) / abs(was.value)
+        if not (math.isfinite(ratio) and math.isfinite(noise)):
+            seen.append(Change(key, was.value, now.value))
+        elif not 1 / (1 + bound) <= ratio <= 1 + bound:
+            seen.append(Change(key, was.value, now.value, ratio, noise, abs(ratio - 1) > noise))
+    return tuple(seen)
+
+
+def type_values(kind: NodeType) -> dict[str, KnownValue]:
+    """Return a node type's values of the keys that a calibration measures."""
+    numbers: dict[str, float | str | None] = {
+        "cores": float(kind.cores),
+        "sockets": float(kind.sockets),
+        "memory": kind.memory,
+        "memory_bandwidth": kind.memory_bandwidth,
+        "speed": kind.speed,
+        "cpu_sharing": str(kind.cpu_sharing),
+        "remote_access_penalty": kind.remote_access_penalty,
+        "queueing": kind.queueing,
+        "contention": str(kind.contention),
+        "contending_threads": str(kind.contending_threads),
+    }
+    if kind.power is not None:
+        for key in ("per_core", "per_socket"):
+            numbers[f"power.{key}"] = getattr(kind.power, key)
+        numbers["power.off"] = kind.power.off
+        for key in ("switch_off", "switch_on"):
+            way = getattr(kind.power, key)
+            for part in ("watts", "seconds"):
+                numbers[f"power.{key}.{part}"] = None if way is None else getattr(way, part)
+    if kind.piecewise is not None:
+        for key in NAMES:
+            numbers[f"piecewise.{key}"] = getattr(kind.piecewise, key)
+    return {key: KnownValue(value) for key, value in numbers.items()}
+
+
+def calibrated_values(found: Calibration, name: str) -> dict[str, KnownValue]:
+    """Return a calibration's values with their margins, without keys that it has not measured."""
+    known = type_values(node_type(found, name))
+    if found.sharing is None:
+        del known["cpu_sharing"]
+    if found.remote is None:
+        del known["remote_access_penalty"]
+    if found.waiting is None or not found.waiting.trusted:
+        del known["queueing"]
+    if found.choice is None:
+        del known["contention"], known["contending_threads"]
+    for key, margin in _margins(found).items():
+        if key in known:
+            known[key] = KnownValue(known[key].value, margin)
+    return known
+
+
+def switching_values(found: Switching) -> dict[str, KnownValue]:
+    """Return the values with margins that switching a node has shown."""
+    known = {"power.off": found.off}
+    for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
+        known |= {f"power.{key}.watts": way.watts, f"power.{key}.seconds": way.seconds}
+    return {key: KnownValue(value.value, _margin(value)) for key, value in known.items() if value is not None}
+
+
+def _margins(found: Calibration) -> dict[str, float]:
+    fit = found.bandwidth
+    slack = _margin(fit.per_thread) / fit.per_thread.value  # an unreached plateau has no interval
+    margins = {
+        "memory_bandwidth": _margin(fit.most) if fit.saturated else slack * fit.most.value,
+        "speed": _margin(found.speed),
+    }
+    if found.remote is not None:
+        margins["remote_access_penalty"] = penalty(found.remote, found.unbound)[1] or 0.0
+    if found.waiting is not None:
+        margins["queueing"] = _margin(found.waiting.strength)
+    if found.power is not None:
+        margins["power.per_core"] = _margin(found.power.per_core)
+        margins["power.per_socket"] = _margin(found.power.base) / found.sockets
+    if found.piecewise is not None:
+        margins |= {f"piecewise.{name}": _margin(constant) for name, constant in found.piecewise.intervals.items()}
+    return margins
+
+
+def _margin(known: Constant | Figure) -> float:
+    return half_width(known) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A calibration with the name of its node and node type."""
+
+    name: str
+    found: Calibration
+
+    @property
+    def time(self) -> float:
+        """When it was measured, seconds since the epoch."""
+        date = datetime.fromisoformat(self.found.date)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+
+Read = Callable[[Path], Record]
+
+
+def to_document(found: Calibration, name: str) -> dict[str, Any]:
+    """Return a calibration as plain values for JSON, as `record` reads them."""
+    types = dump_cluster(cluster(found, name))["node_types"]
+    return {"schema": SCHEMA, "name": name, **found.to_dict(), "node_types": types}
+
+
+def save_record(folder: Path, found: Calibration, name: str) -> Path:
+    """Write a calibration as a new file into a folder and return the file. Raises OSError."""
+    import json
+
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+    text = json.dumps(to_document(found, name), indent=1, allow_nan=False)
+    return write_whole(folder / f"{name}@{moment}.json", text + "\n")
+
+
+def record_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files named like records, by node, newest first. Raises OSError, ConfigError."""
+    by_node: dict[str, list[Path]] = {}
+    with os.scandir(folder) as entries:
+        for number, entry in enumerate(entries):
+            if number >= MOST_FILES:
+                raise ConfigError(str(folder), "", "too many files", f"at most {MOST_FILES:,}")
+            if match := _NAME.fullmatch(entry.name):
+                by_node.setdefault(match["node"], []).append(Path(entry.path))
+    return {node: sorted(paths, reverse=True) for node, paths in sorted(by_node.items())}
+
+
+def read_record(path: Path) -> Record:
+    """Return the record in a file; reads at most LARGEST bytes. Raises ConfigError."""
+    return record(parse_document(decode(_bytes(path), str(path)), str(path)), str(path))
+
+
+def newest(
+    paths: Iterable[Path], most: int, refused: Callable[[ConfigError], None], read: Read = read_record
+) -> list[Record]:
+    """Return the first `most` records of some files.
+
+    Args:
+        paths: newest first.
+        most: number of records.
+        refused: called with the error of each file that is not a record.
+        read: reads a file.
+    """
+    found, bad = list[Record](), 0
+    for path in paths:
+        if len(found) == most or bad == _PATIENCE:
+            break
+        try:
+            found.append(read(path))
+        except ConfigError as error:
+            bad += 1
+            refused(error)
+    return found
+
+
+def read_if_record(path: Path) -> Record | None:
+    """Return the record in a file, None if it is another document, such as a cluster file. Raises ConfigError."""
+    data = read_document(path)
+    return record(data, str(path)) if data.get("schema") == SCHEMA else None
+
+
+def record(data: dict[str, Any], source: str) -> Record:
+    """Return the record in a mapping. Raises ConfigError for a missing key or an invalid value."""
+    from pydantic import ValidationError
+
+    data = check_schema(data, "calibration", source)
+    name = data.get("name")
+    if not isinstance(name, str) or not is_node_name(name):
+        raise ConfigError(source, "name", shown_value(name) if "name" in data else "missing", "the name of a node")
+    try:
+        found = _adapter().validate_python(data)
+    except ValidationError as error:
+        raise config_error(error, source, Calibration) from None  # type: ignore[arg-type]
+    result = Record(name, found)
+    try:
+        if not (found.bandwidth.per_thread.value > 0 and result.time > 0):
+            raise ValueError
+        calibrated_values(found, name)
+        dumped = dump_cluster(cluster(found, name))
+    except (ValueError, ArithmeticError):
+        raise ConfigError(source, "", "invalid numbers or date", "a record that calibrate wrote") from None
+    parse_cluster(dumped, source)
+    return result
+
+
+@cache
+def _adapter() -> TypeAdapter[Calibration]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Calibration)
+
+
+def _bytes(path: Path) -> bytes:
+    """Return the content of a regular file; other files are refused, because reading a pipe may block."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigError(str(path), "", "not a regular file")
+            data = b""
+            while len(data) <= LARGEST and (piece := os.read(descriptor, LARGEST + 1)):
+                data += piece
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise ConfigError(str(path), "", "too large", f"at most {LARGEST // 2**20} MiB")
+    return data

@@ -1,0 +1,1 @@
+"""Slowdown of programs that share a node: scores, and factors of pairs."""

@@ -1,0 +1,205 @@
+"""Scores of a program from runs next to a memory streamer, and the factors of program pairs: pure arithmetic.
+
+Rule: scores are relative to this streamer on this machine, and carry the range over the runs. They use core time
+instead of run time, so that waiting for a core does not count as sensitivity. A program next to another is assumed to
+slow down as next to a streamer of the same pressure; scores of different machines are not compared.
+Source: bubble-up (Mars et al., MICRO 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ...formats.files import check_schema, read_document
+from ...formats.schema import Convert, build, from_source, listed, mapping, name, number, text, whole
+from ...simulate.errors import ConfigError
+
+#: The streamer's name among profiles.
+STREAMER = "streamer"
+#: Factors closer to 1 than this are omitted: a missing pair has factor 1.
+LEAST = 0.005
+_TIMES = number(0, 1e6, above=True)
+_LEVEL: dict[str, Convert[Any]] = {
+    "pressure": number(0, 1, above=True),
+    "rate": number(),
+    "factor": _TIMES,
+    "least": _TIMES,
+    "most": _TIMES,
+    "slowed": _TIMES,
+}
+_NEEDED = ("name", "levels", "pressure", "rounds", "date", "cpu_model")
+#: Derived keys of the written scores.
+_DERIVED = ("source", "co_run_inflation")
+
+
+@dataclass(frozen=True, slots=True)
+class RunNextToStreamer:
+    """One run next to the streamer, and the one alone of the same round.
+
+    Args:
+        pressure: share of time that the streamer copied, (0, 1].
+        alone_s, beside_s: CPU seconds of the program.
+        rate_alone, rate_beside: the streamer's bytes/s of core time, just before and during the run.
+    """
+
+    pressure: float
+    alone_s: float
+    beside_s: float
+    rate_alone: float
+    rate_beside: float
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The effect of one pressure: core time factors of the program and of the streamer, relative to alone.
+
+    Args:
+        pressure: share of time that the streamer copied, (0, 1].
+        rate: its bytes/s alone.
+        factor, least, most: of the program: the median over the rounds, and their range.
+        slowed: of the streamer, the median.
+    """
+
+    pressure: float
+    rate: float
+    factor: float
+    least: float
+    most: float
+    slowed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """A program's relative scores.
+
+    Args:
+        name: of the program.
+        levels: by rising pressure; the last one is the streamer's full pressure.
+        pressure: that of a streamer which slows a second one as the program does; None = higher than any.
+        rounds: runs at each pressure.
+        date: ISO 8601; cpu_model: processor; node_type: the cluster file's name for such nodes, None = not given.
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    pressure: float | None
+    rounds: int
+    date: str = ""
+    cpu_model: str = ""
+    node_type: str | None = None
+
+    @property
+    def sensitivity(self) -> float:
+        """Core time factor next to the streamer at full pressure."""
+        return self.levels[-1].factor
+
+    @property
+    def co_run_inflation(self) -> dict[str, dict[str, float]]:
+        """The pairs of program and streamer, as a node type has them: at least 1."""
+        last = self.levels[-1]
+        factor, slowed = (round(max(1.0, value), 3) for value in (last.factor, last.slowed))
+        return {self.name: {STREAMER: factor}, STREAMER: {self.name: slowed}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self) | {"source": "relative score", "co_run_inflation": self.co_run_inflation}
+
+
+def levels(runs: Sequence[RunNextToStreamer]) -> tuple[Level, ...]:
+    """Return the effect of each pressure, by rising pressure; needs at least one run."""
+    found = []
+    for pressure in sorted({run.pressure for run in runs}):
+        same = [run for run in runs if run.pressure == pressure]
+        factors = [run.beside_s / run.alone_s for run in same]
+        rate = pressure * median(run.rate_alone for run in same)
+        slowed = median(run.rate_alone / run.rate_beside for run in same)
+        found.append(Level(pressure, rate, median(factors), min(factors), max(factors), slowed))
+    return tuple(found)
+
+
+def pressure_of(slowed: float, calibration: Sequence[tuple[float, float]]) -> float | None:
+    """Return the pressure that slows a streamer as much, by linear interpolation of the calibration.
+
+    Args:
+        slowed: core time factor of a streamer next to the program.
+        calibration: (pressure, core time factor next to a streamer of that pressure), by rising pressure.
+
+    Returns:
+        From 0 if nothing is slowed; None above the last point.
+    """
+    before, least = 0.0, 1.0
+    for pressure, times in calibration:
+        if slowed <= least:
+            return before
+        if slowed <= times:
+            return before + (pressure - before) * (slowed - least) / (times - least)
+        before, least = pressure, max(least, times)
+    return before if slowed <= least else None
+
+
+_SCORES: dict[str, Convert[Any]] = {
+    "name": name,
+    "levels": listed(lambda value: build(Level, _LEVEL, mapping(value), tuple(_LEVEL)), least=1),
+    "pressure": lambda value: None if value is None else number(0, 1)(value),
+    "rounds": whole(1, 10**9),
+    "date": lambda value: text(value) if value else "",
+    "cpu_model": lambda value: text(value) if value else "",
+    "node_type": lambda value: name(value) if value else None,
+}
+
+
+def read_scores(path: str | Path) -> Scores:
+    """Return the scores in a file that `profile corun --json` wrote. Raises ConfigError."""
+    return from_source(str(path), parse_scores, check_schema(read_document(path), "corun", str(path)))
+
+
+def parse_scores(data: dict[str, Any]) -> Scores:
+    """Return the scores that `Scores.to_dict` wrote. Raises ConfigError."""
+    given = {key: part for key, part in mapping(data).items() if key not in _DERIVED}
+    found: Scores = build(Scores, _SCORES, given, _NEEDED)
+    rising = [level.pressure for level in found.levels]
+    if rising != sorted(set(rising)):
+        raise ConfigError("", "levels", "pressures do not rise", "each pressure once, by rising pressure")
+    return found
+
+
+def factor(levels: Sequence[Level], pressure: float | None) -> float:
+    """Return the core time factor next to such pressure, by linear interpolation of the levels, >= 1.
+
+    Args:
+        levels: of the program, by rising pressure.
+        pressure: of its neighbour, [0, 1]; None = above the last level, whose factor is then a lower bound.
+    """
+    wanted = levels[-1].pressure if pressure is None else pressure
+    before, least = 0.0, 1.0
+    for level in levels:
+        times = max(1.0, level.factor)
+        if wanted <= level.pressure:
+            return max(1.0, least + (times - least) * (wanted - before) / (level.pressure - before))
+        before, least = level.pressure, times
+    return least
+
+
+def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:
+    """Return {program: {neighbour: factor}} of all pairs, including each program next to itself.
+
+    Raises:
+        ConfigError: a program is scored twice, or the scores are from different machines.
+    """
+    known = list(scores)
+    for i, one in enumerate(known):
+        if one.cpu_model != known[0].cpu_model:
+            problem = f"{one.name} was scored on {one.cpu_model!r}, {known[0].name} on {known[0].cpu_model!r}"
+            raise ConfigError("scores", "cpu_model", problem, "scores of one kind of machine")
+        if one.name in (other.name for other in known[:i]):
+            raise ConfigError("scores", "name", f"{one.name!r} twice", "each program once")
+    pairs = {one.name: {other.name: factor(one.levels, other.pressure) for other in known} for one in known}
+    worth = {
+        job: {other: round(times, 3) for other, times in beside.items() if times > 1 + LEAST}
+        for job, beside in pairs.items()
+    }
+    return {job: beside for job, beside in worth.items() if beside}

@@ -1,0 +1,1 @@
+"""Measuring jobs: from readings of probes to one measurement."""
