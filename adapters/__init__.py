@@ -1,1 +1,1 @@
-"""The resource managers pilotfish can stand beside. Imports `simulate` only."""
+"""Adapters: the resource managers with which pilotfish works."""

@@ -1,36 +1,66 @@
-"""What every resource manager looks like to the daemon: one protocol, one error family.
+"""The protocol that connects a resource manager to the daemon, and its errors.
 
-Rule: an adapter observes and carries out; it never decides. `apply` is idempotent under the action's key:
-applying the same Start twice starts the job once.
+Rule: an adapter observes and carries out; it never decides. `apply` is idempotent under the action's key: applying the
+same Start twice starts the job once.
+
+To add a resource manager, derive a class from `Adapter`. Implement `name`, `snapshot`, `apply` and `wait`; every other
+member has a default. Offer it as an entry point (see `registry`) and run the contract tests on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from ..simulate.booked import Booked
 from ..simulate.errors import PilotfishError
-from ..simulate.plan import Action
-from ..simulate.snapshot import JobView, Snapshot
-from .load import Load
+from ..simulate.model.accounting_record import AccountingRecord
+from ..simulate.model.plan import Action
+from ..simulate.model.snapshot import JobView, Snapshot
 
-#: Kinds of errors with which an adapter does not ask at all, for the sake of the resource manager.
+
+class BreakerState(StrEnum):
+    """State of a circuit breaker: CLOSED passes all requests, OPEN none, HALF_OPEN a single one as a test."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Requests to a resource manager since the start, for metrics.
+
+    Args:
+        requests: Number of requests by call and outcome: `ok`, or the kind of the AdapterError (`open` and `budget`:
+            not sent).
+        seconds: Number of requests sent and seconds waited for their answers, by call.
+        breakers: State of the circuit breaker of each service.
+        budget_left: Requests that may be sent now without a pause.
+    """
+
+    requests: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    seconds: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
+    budget_left: float = 0.0
+
+
+#: Kinds of errors with which an adapter sends no request, to protect the resource manager.
 NOT_SENT = frozenset(("open", "budget"))
 
 
 class AdapterError(PilotfishError):
-    """The resource manager did not do as asked.
+    """A request to the resource manager failed.
 
     Args:
-        message: one sentence for a person.
-        transient: whether asking again later may help.
-        kind: a short word for the metrics label: spawn, read, parse, refused, unreachable, ...
-        argv: the command that failed, where there was one.
-        exit_code: its exit code.
-        stderr_tail: the end of what it said.
+        message: One sentence for a person.
+        transient: Whether another attempt later may succeed.
+        kind: A short word for the metrics label: spawn, read, parse, refused, unreachable, ...
+        argv: The command that failed, if there was one.
+        exit_code: Its exit code.
+        stderr_tail: The end of its stderr.
     """
 
     def __init__(
@@ -49,7 +79,7 @@ class AdapterError(PilotfishError):
 
 
 class ParseError(AdapterError):
-    """The resource manager's answer could not be read."""
+    """The resource manager's answer could not be parsed."""
 
     def __init__(self, message: str, *, argv: Sequence[str] = (), stderr_tail: str = "") -> None:
         super().__init__(message, transient=False, kind="parse", argv=argv, stderr_tail=stderr_tail)
@@ -57,22 +87,18 @@ class ParseError(AdapterError):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a resource manager can do, so that nobody has to ask for its name.
+    """What a resource manager can do, so that the daemon never checks its name.
 
     Args:
-        starts: it starts jobs itself when told to (as against releasing held ones).
-        usage: it reports what jobs used.
-        books: its accounting can be asked for that (see `Adapter.books`).
-        virtual_time: its clock is not the wall clock; `advance` moves it.
-        events: `wait` notices what happens; else it only sleeps, and the world has to be looked at.
-        resolution_s: times of jobs are whole multiples of this.
-        begins_within_s: how long a job that was placed may take to begin.
-        offers: its users hand jobs to us through it (see `JobView.offered`).
-        power: idle nodes can be powered down (`PowerOff`), and wake by themselves.
+        books: Its accounting knows what ended jobs used, and snapshots do not; see `Adapter.books`.
+        virtual_time: Its clock is not the wall clock; time passes only in `wait` and `advance`.
+        events: `wait` returns when something happens; otherwise it only sleeps, and the daemon polls.
+        resolution_s: Times of jobs are whole multiples of this, seconds.
+        begins_within_s: Longest time from placing a job to its start, seconds.
+        offers: Its users hand jobs over to pilotfish through it; see `JobView.offered`.
+        power: Idle nodes can be powered down (`PowerOff`), and wake by themselves.
     """
 
-    starts: bool = True
-    usage: bool = False
     books: bool = False
     virtual_time: bool = False
     events: bool = True
@@ -83,93 +109,114 @@ class Capabilities:
 
 
 class Adapter(Protocol):
-    """A resource manager."""
+    """A resource manager. Derive from this class to inherit the defaults.
+
+    Every call raises AdapterError if the resource manager cannot be reached or refuses.
+    """
 
     @property
     def name(self) -> str:
-        """Short name, used as the metrics label."""
+        """Short name, used as the metrics label. Required."""
         ...
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
-        ...
+        """What the resource manager can do. Default: it reports events, and nothing else."""
+        return Capabilities()
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a person should know of how it works here, one sentence each (said once at start)."""
-        ...
+        """Sentences that the daemon logs once at its start, such as a missing permission. Default: none.
+
+        To assign it in `__init__`, declare `notes: Sequence[str] = ()` in the class.
+        """
+        return ()
 
     def snapshot(self) -> Snapshot:
-        """Read the world once. Raises AdapterError; never returns an empty world for an unreadable one."""
+        """Read all nodes and jobs. Required.
+
+        Returns:
+            A snapshot with a higher version and no earlier time than the one before.
+
+        Raises:
+            AdapterError: The state cannot be read; never return an empty snapshot instead.
+        """
         ...
 
-    def look_again(self, keys: Collection[str]) -> Snapshot:
-        """Read the world once more before jobs are touched; what has to do with other jobs may be as it was."""
-        ...
+    def refresh(self, keys: Collection[str]) -> Snapshot:
+        """Read the jobs that are to be changed once more; other jobs may be as before. Default: a new snapshot.
+
+        Args:
+            keys: Keys of the jobs.
+        """
+        return self.snapshot()
 
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
-        """What is on record of jobs that a snapshot does not show any more, those that are not known left out.
+        """Look up jobs that have left the queue. Unknown jobs are omitted. Default: no record is kept.
 
         Args:
-            since: by key, a time before which the job cannot have been started, epoch seconds.
+            since: Key -> time before which the job cannot have started, epoch seconds.
 
         Returns:
-            None where no such record is kept. A job that is on record and has not ended is UNKNOWN.
+            Key -> job; a job on record that has not ended is UNKNOWN. None: no record is kept.
 
         Raises:
-            AdapterError: the record cannot be read now.
+            AdapterError: The record cannot be read now.
         """
-        ...
+        return None
 
-    def books(self, since: Mapping[str, float]) -> Mapping[str, Booked] | None:
-        """What the resource manager's accounting has of what jobs used that have ended, where `usage` does not tell.
+    def books(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
+        """Look up in accounting what ended jobs used, if snapshots do not contain it. Default: no accounting.
 
         Args:
-            since: as for `recall`.
+            since: As for `recall`.
 
         Returns:
-            None where no books are kept. A job that is not in them, or not to its end, is left out.
+            Key -> usage; jobs without a complete record are omitted. None: there is no accounting.
 
         Raises:
-            AdapterError: they cannot be read now.
+            AdapterError: Accounting cannot be read now.
         """
-        ...
+        return None
 
     def load(self) -> Load | None:
-        """What was asked of the resource manager so far, where that is counted here; any thread may ask."""
-        ...
+        """Return counts of the requests so far. Safe to call from any thread. Default: None, nothing is counted."""
+        return None
 
     def apply(self, action: Action) -> None:
-        """Carry out one action, idempotently. Raises AdapterError when it was refused or is not certain.
+        """Carry out one action, idempotently. Required.
 
-        A Release where nothing can be pinned does nothing.
+        A Release does nothing if the adapter cannot pin jobs.
+
+        Raises:
+            AdapterError: The action was refused, or its outcome is unknown (transient).
         """
         ...
 
     def preview(self, action: Action) -> Sequence[str]:
-        """The commands that `apply` would run now, as a person would type them; empty where there are none.
-
-        Changes nothing.
-        """
-        ...
+        """Return the commands that `apply` would run now, as a person would type them. Changes nothing. Default: ()."""
+        return ()
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until something may have changed, at most `timeout_s`; True if something did."""
+        """Block until something may have changed, at most `timeout_s` seconds; return whether it did. Required."""
         ...
 
     def fileno(self) -> int | None:
-        """A descriptor that is readable when `wait` would return, for a poller; None: there is none."""
-        ...
+        """Return a descriptor that is readable when `wait` would return, for a poller. Default: None."""
+        return None
 
     def forget(self, key: str) -> None:
-        """Let go of what is kept of a job that has ended; a no-op where that happens by itself."""
-        ...
+        """Drop the records of an ended job. Default: nothing is kept.
+
+        Raises:
+            AdapterError: The job has not ended.
+        """
+        return
 
     def output(self, key: str) -> tuple[Path, Path] | None:
-        """Files of a job's stdout and stderr; None where they are not known here."""
-        ...
+        """Return the files of a job's stdout and stderr. Default: None, they are unknown."""
+        return None
 
     def close(self) -> None:
-        """Let go of connections and files; jobs go on."""
-        ...
+        """Close connections and files; jobs go on. Default: nothing is open."""
+        return

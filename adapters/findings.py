@@ -1,6 +1,6 @@
-"""What an examination of a site finds, one sentence each, and what would mend it.
+"""Findings of an examination of a site: what was found, and how to fix it.
 
-Rule: a finding says what it means here for pilotfish; it changes nothing.
+Rule: a finding says what a setting means for pilotfish; it changes nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How much a finding matters: all is well, good to know, will be missed, or nothing works without it."""
+    """Severity of a finding: all is well, good to know, something will be missing, or nothing works."""
 
     OK = "ok"
     NOTE = "note"
@@ -23,12 +23,13 @@ OK, NOTE, WARNING, PROBLEM = Level
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One finding.
 
     Args:
-        topic: one word for the thing.
-        says: a sentence about it, without a full stop.
-        mend: commands, or lines of a file, that would change it.
+        level: Its severity.
+        topic: One word for what was examined.
+        says: A sentence about it, without a full stop.
+        mend: Commands, or lines of a file, that fix it.
     """
 
     level: Level
@@ -39,11 +40,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is known of our own daemon while a site is examined.
+    """State of our own daemon while a site is examined.
 
     Args:
-        mode: as it says (`live`, `dry-run`, ...); "" = nobody answers, None = nobody was asked.
-        dry_run, power_save: as configured.
+        mode: Mode that it reports (`live`, `dry-run`, ...); "": it does not answer; None: it was not asked.
+        dry_run: Whether it is configured for a dry run.
+        power_save: Whether it is configured to power nodes down.
     """
 
     mode: str | None = None

@@ -1,7 +1,11 @@
-"""The adapters by name.
+"""Adapters by name, found by entry points.
 
-Rule: an adapter is a package beside this file with a function `create(cluster, **options)`; it is imported
-when it is asked for, not before.
+Rule: an adapter is a module that an installed package offers in the entry-point group `pilotfish.adapters`. It has a
+function `create(cluster, **options)` and may have `discover()` and `examine(...)`. It is imported when it is used, not
+before. The built-in adapters need no package metadata, so that a source checkout works, and cannot be replaced.
+
+    [project.entry-points."pilotfish.adapters"]
+    mycluster = "my_package.adapter"
 """
 
 from __future__ import annotations
@@ -10,26 +14,35 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, cast
 
 from ..simulate.errors import ConfigError
-from ..simulate.platform import Cluster
+from ..simulate.model.cluster import Cluster
 from .base import Adapter
 from .findings import Finding, Service
 
-ADAPTERS = ("local", "simulated", "slurm")
+GROUP = "pilotfish.adapters"
+BUILT_IN = ("local", "simulated", "slurm")
+
+
+def names() -> list[str]:
+    """Return the names of all adapters, sorted."""
+    return sorted({*BUILT_IN, *entry_points(group=GROUP).names})
 
 
 def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
     """Return the adapter called `name` for `cluster`.
 
     Args:
-        options: passed to the adapter's own `create`; unknown and missing ones are errors.
+        name: Name of the adapter.
+        cluster: Nodes on which jobs may be placed.
+        options: Options of the adapter's own `create`.
 
     Raises:
-        ConfigError: no such adapter or option.
-        AdapterError: it cannot be had now.
+        ConfigError: There is no such adapter or option, or an option is missing or invalid.
+        AdapterError: The resource manager is not available.
     """
     make = _function(name, "create")
     _check(name, options)
@@ -37,60 +50,81 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
 
 
 def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
-    """Return the nodes that a resource manager knows, and what had to be assumed of them, a sentence each.
+    """Return the nodes that a resource manager knows, and a sentence for each assumption about them.
 
     Raises:
-        ConfigError: there is no such adapter, or it cannot tell.
-        AdapterError: it cannot tell now.
+        ConfigError: There is no such adapter, or it cannot list nodes.
+        AdapterError: The resource manager does not answer.
     """
-    find = _function(name, "discover", f"{name!r} knows of no nodes by itself")
+    find = _function(name, "discover", f"{name!r} cannot list nodes")
     return cast("tuple[Cluster, tuple[str, ...]]", find())
 
 
 def examine(
     name: str, cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
-    """Return what there is to say of a resource manager and the account `user`; options as in `create`.
+    """Return the findings about a resource manager and the account of the daemon.
 
     Args:
-        trial: also try what the account may do, with a job of its own that never starts.
+        name: Name of the adapter.
+        cluster: Nodes that the daemon is configured with; None: those of the resource manager.
+        user: Account of the daemon.
+        service: State of the daemon.
+        trial: Also test the account's rights, with a job of its own that never starts.
+        options: Options of the adapter's own `create`.
 
     Raises:
-        ConfigError: there is no such adapter, or nothing to examine.
+        ConfigError: There is no such adapter, or it has nothing to examine.
     """
-    look_over = _function(name, "examine", f"there is nothing to examine of {name!r}")
+    run = _function(name, "examine", f"there is nothing to examine of {name!r}")
     _check(name, options)
-    return cast("list[Finding]", look_over(cluster, user, service, trial=trial, **options))
+    return cast("list[Finding]", run(cluster, user, service, trial=trial, **options))
 
 
 def _check(name: str, options: Mapping[str, object]) -> None:
-    """Refuse options that the adapter's `create` does not know, or lacks."""
+    """Refuse unknown and missing options of an adapter's `create`."""
     parameters = inspect.signature(_function(name, "create")).parameters
     known = [option for option in parameters if option != "cluster"]
     for option in options:
         if option not in known:
-            raise ConfigError(
-                f"adapter {name}", option, f"unknown option{_near(option, known)}", ", ".join(known)
-            )
+            raise ConfigError(f"adapter {name}", option, f"unknown option{_near(option, known)}", ", ".join(known))
     for option in known:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
 
 
 def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
-    """The function `what` of an adapter. Raises ConfigError, which names those that have one."""
-    found = getattr(_module(name), what, None) if name in ADAPTERS else None
+    """Return the function `what` of an adapter. Raises ConfigError, which names the adapters that have one."""
+    known = names()
+    found = getattr(_module(name), what, None) if name in known else None
     if found is None:
-        able = [other for other in ADAPTERS if hasattr(_module(other), what)]
-        problem = lacks if name in ADAPTERS else f"found {name!r}{_near(name, able)}"
+        able = [other for other in known if _has(other, what)]
+        problem = f"found {name!r}{_near(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
         raise ConfigError("adapter", "", problem, ", ".join(able))
     return cast("Callable[..., Any]", found)
 
 
+def _has(name: str, what: str) -> bool:
+    try:
+        return hasattr(_module(name), what)
+    except ConfigError:
+        return False
+
+
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f".{name}", __package__)
+    """Import the module of an adapter. Raises ConfigError if it fails, or if two packages offer the name."""
+    if name in BUILT_IN:
+        return importlib.import_module(f".{name}", __package__)
+    offers: dict[str, EntryPoint] = {point.value: point for point in entry_points(group=GROUP, name=name)}
+    if len(offers) > 1:
+        raise ConfigError(f"adapter {name}", "", f"offered by {' and '.join(sorted(offers))}", "one installed package")
+    (point,) = offers.values()
+    try:
+        return cast(ModuleType, point.load())
+    except Exception as error:  # the package is not ours
+        raise ConfigError(f"adapter {name}", "", f"{point.value} cannot be imported: {error}") from error
 
 
-def _near(word: str, words: list[str] | tuple[str, ...]) -> str:
+def _near(word: str, words: list[str]) -> str:
     near = get_close_matches(word, words, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

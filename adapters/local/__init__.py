@@ -1,6 +1,6 @@
-"""This machine as a cluster: nodes are sets of its CPUs, jobs are process trees, each with its keeper.
+"""This machine as a cluster: nodes are sets of its CPUs, jobs are process trees, each with its own keeper process.
 
-Rule: this file imports nothing; the keeper, which must start in milliseconds, is loaded through it.
+Rule: this file imports nothing at run time, because the keeper is loaded through it and must start in milliseconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 
-    from ...simulate.platform import Cluster
+    from ...simulate.model.cluster import Cluster
+    from ..findings import Finding, Service
     from .adapter import LocalAdapter
 
 
@@ -24,26 +25,22 @@ def create(
     """Return the adapter of this machine.
 
     Args:
-        cluster: its nodes name the CPUs that they are made of.
-        state_dir: where jobs are kept; made with mode 0700 where there is none; one adapter at a time.
-        grace_s: seconds between TERM and KILL, >= 0.
-        output_dir: where stdout and stderr go (KEY.out, KEY.err) and stay; None = with the job.
-        cgroups: use control groups where they can be written.
-        read_only: only look, also beside the adapter that has it: nothing is written, locked or started.
+        cluster: Cluster whose nodes name the CPUs that they are made of.
+        state_dir: Directory of the job records; created with mode 0700. One adapter at a time may use it.
+        grace_s: Seconds between SIGTERM and SIGKILL, >= 0.
+        output_dir: Existing directory for stdout and stderr (KEY.out, KEY.err), which stay there; None: the directory
+            of the job.
+        cgroups: Use control groups where they are writable.
+        read_only: Only observe: nothing is written, locked or started, so another adapter may use the directory.
 
     Raises:
-        ConfigError: a node has no CPUs, or CPUs that this process may not use; a bad option.
-        AdapterError: the state directory is in use, unsafe or unwritable.
+        ConfigError: A node has no CPUs, or CPUs that this process may not use; or an option is invalid.
+        AdapterError: The state directory is in use, unsafe or not writable.
     """
     from .adapter import LocalAdapter
 
     return LocalAdapter(
-        cluster,
-        state_dir,
-        grace_s=grace_s,
-        output_dir=output_dir,
-        cgroups=cgroups,
-        read_only=read_only,
+        cluster, state_dir, grace_s=grace_s, output_dir=output_dir, cgroups=cgroups, read_only=read_only
     )
 
 
@@ -53,19 +50,30 @@ def this_machine_cluster(
     oversubscription: float = 1.0,
     name: str = "",
 ) -> tuple[Cluster, tuple[str, ...]]:
-    """Return this machine as a cluster, and a warning for each assumed number; see machine.py."""
-    from .machine import machine_cluster
+    """Return this machine as a cluster and a warning for each assumed number; see `host.machine_cluster`."""
+    from .host import machine_cluster
 
     return machine_cluster(cpus_per_node, memory_bandwidth, oversubscription, name)
 
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:
-    """Return this machine, a node for each CPU, and what had to be assumed."""
+    """Return this machine, one node for each CPU, and a sentence for each assumption."""
     return this_machine_cluster()
 
 
-def remove_ended(state_dir: str | PathLike[str]) -> bool:
-    """Remove a state directory that nobody uses and whose jobs have all ended; False where it stays."""
-    from . import statedir
+def examine(
+    cluster: Cluster | None, user: str, service: Service, *, state_dir: str | PathLike[str], **options: object
+) -> list[Finding]:
+    """Return what this machine offers the adapter; `user`, `service` and other options play no part."""
+    from pathlib import Path
 
-    return statedir.remove_ended(state_dir)
+    from .doctor import examine
+
+    return examine(cluster, Path(state_dir))
+
+
+def remove_ended(state_dir: str | PathLike[str]) -> bool:
+    """Remove an unused state directory whose jobs have all ended; return False if it stays."""
+    from .state_dir import remove_ended
+
+    return remove_ended(state_dir)

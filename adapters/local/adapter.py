@@ -1,8 +1,7 @@
-"""The local adapter: starts, cancels and observes jobs on this machine; it holds no state that the disk does
-not.
+"""The local adapter: starts, cancels and observes jobs on this machine. All of its state is on disk.
 
-Rule: each job has a directory and a lock; whoever holds the lock may start it, and passes the lock on to its
-keeper. So a job is started once, whoever is killed when, and what became of it is read, never guessed.
+Rule: each job has a directory and a lock. Only the holder of the lock may start the job, and it passes the lock to the
+job's keeper. A job is therefore started once, whichever process is killed, and its outcome is read, never guessed.
 """
 
 from __future__ import annotations
@@ -13,33 +12,34 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from ...simulate.plan import Action, Cancel, Start
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import NodeState, Snapshot
-from ..base import AdapterError, Capabilities
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.plan import Action, Cancel, Start
+from ...simulate.model.snapshot import NodeState, Snapshot
+from ..base import Adapter, AdapterError, Capabilities
 from . import keeper
 from .cgroups import ControlGroups, remove
-from .checks import check_cluster, check_options, check_start, shared_cpus
-from .observe import Observer, kept
+from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
+from .job_spec import Spec, directory_name, plain
+from .observe import Observer, kept_jobs
 from .processes import MARK
-from .records import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
-from .spec import Spec, directory_name, plain
-from .statedir import StateDir, lock
+from .state_dir import StateDir, lock
+from .validation import check_cluster, check_options, check_start, shared_cpus
 
-#: what a service manager tells the daemon is not for its jobs
+#: Variables that a service manager sets for the daemon; jobs must not inherit them.
 NOT_FOR_JOBS = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "INVOCATION_ID")
 
 
-class LocalAdapter:
-    """This machine as a resource manager; `create` says the arguments. `notes`: what to say once."""
+class LocalAdapter(Adapter):
+    """This machine as a resource manager; see `create` for the arguments."""
 
     name = "local"
-    capabilities = Capabilities(starts=True, usage=True)
+    capabilities = Capabilities()
+    notes: Sequence[str] = ()
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class LocalAdapter:
         self.output_dir = None if output_dir is None else Path(output_dir).absolute()
         self._read_only = read_only
         self._state = StateDir(state_dir, read_only=read_only)
-        cgroups = cgroups and not read_only  # to look for them is to make them
+        cgroups = cgroups and not read_only  # looking for control groups creates the parent groups
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
         self._groups.sweep()
         self.notes = [*shared_cpus(cluster), *(self._groups.notes if cgroups else ())]
         self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
         self._starting: list[subprocess.Popen[bytes]] = []
-        self._begun = kept(self._state.jobs)  # what must not run again, also where its directory was removed
+        self._begun = kept_jobs(self._state.jobs)  # jobs that must not run again, even if their directory is gone
         self._version = 0
         self._open = True
         self._events = self._open_events()
@@ -79,39 +79,24 @@ class LocalAdapter:
         return os.open(events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def snapshot(self) -> Snapshot:
-        """Read the world: O(jobs) for the listing, and O(1) file reads for each job that has not ended."""
+        """Read all jobs: O(jobs) for the listing and O(1) file reads for each job that has not ended."""
         self._usable()
         self._drain()
         self._starting = [process for process in self._starting if process.poll() is None]
         jobs = self._observer.jobs()
         here = os.sched_getaffinity(0)
-        states = (
-            NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes
-        )
+        states = (NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
         self._version += 1
         return Snapshot(time.time(), self._version, self.cluster, tuple(states), jobs)
-
-    def look_again(self, keys: Collection[str]) -> Snapshot:
-        """The same: a look costs next to nothing here."""
-        return self.snapshot()
-
-    def recall(self, since: Mapping[str, float]) -> None:
-        """Nothing is on record beside what a snapshot shows."""
-
-    def books(self, since: Mapping[str, float]) -> None:
-        """None are kept: a snapshot tells what jobs used."""
-
-    def load(self) -> None:
-        """Nobody is asked."""
 
     def apply(self, action: Action) -> None:
         """Carry out an action once, however often it is applied.
 
-        A Start of a job that ever began does nothing. A Cancel of a job that has ended, or was never known,
-        does nothing; a job that has not begun never will.
+        A Start of a job that ever began does nothing. A Cancel of a job that has ended or is unknown does nothing; a
+        Cancel of a job that has not begun keeps it from beginning.
 
         Raises:
-            AdapterError: kind `refused`: it can never be done; `spawn` (transient): nothing was started.
+            AdapterError: kind `refused`: the action can never be carried out; `spawn` (transient): nothing was started.
         """
         self._writable()
         if isinstance(action, Start):
@@ -119,40 +104,36 @@ class LocalAdapter:
         elif isinstance(action, Cancel):
             self._cancel(action)
 
-    def preview(self, action: Action) -> tuple[str, ...]:
-        """Nothing that a person would type."""
-        return ()
-
     def wait(self, timeout_s: float) -> bool:
-        """Block until a job ended, or `wake` was called, at most `timeout_s` seconds; True if so."""
+        """Block until a job ends or `wake` is called, at most `timeout_s` seconds; return True if one of them did."""
         self._usable()
         self._poller.poll(max(0.0, min(timeout_s, 1e6)) * 1000)
         return self._drain()
 
     def wake(self) -> None:
-        """Make `wait` return; may be called from a signal handler or another thread."""
+        """Make `wait` return. Safe to call from a signal handler or another thread."""
         with suppress(BlockingIOError):
             os.write(self._events, b"w" * 8)  # eventfd(2) takes 8 bytes
 
     def fileno(self) -> int | None:
-        """A descriptor that is readable when `wait` would return, for a poller with other sources.
+        """Return a descriptor that is readable when `wait` would return.
 
-        None when read-only: keepers tell the adapter that has the state directory, not us.
+        None when read-only: keepers notify only the adapter that owns the state directory.
         """
         return None if self._read_only else self._events
 
     def output(self, key: str) -> tuple[Path, Path]:
-        """Return the files of the job's stdout and stderr."""
+        """Return the files of the job's stdout and stderr, which need not exist yet."""
         name = directory_name(key)
         if self.output_dir is None:
             return self._state.jobs / name / "stdout", self._state.jobs / name / "stderr"
         return self.output_dir / f"{name}.out", self.output_dir / f"{name}.err"
 
     def forget(self, key: str) -> None:
-        """Remove what is kept of a job that has ended, if there is any; a later Start would run it anew.
+        """Remove the records of a job that has ended, if there are any; a later Start would run it again.
 
         Raises:
-            AdapterError: it has not ended, or cannot be removed.
+            AdapterError: The job has not ended, or its records cannot be removed.
         """
         self._writable()
         name = directory_name(key)
@@ -160,9 +141,7 @@ class LocalAdapter:
         if view is None:
             return
         if not view.state.ended:
-            raise AdapterError(
-                f"job {key!r} is {view.state}: only what has ended can be forgotten", kind="refused"
-            )
+            raise AdapterError(f"job {key!r} is {view.state}: only ended jobs can be forgotten", kind="refused")
         self._observer.forget(name)
         self._begun.discard(name)
         try:
@@ -173,7 +152,7 @@ class LocalAdapter:
             raise AdapterError(f"job {key!r} cannot be removed: {error.strerror}", transient=True) from error
 
     def close(self) -> None:
-        """Let go of the state directory; jobs go on under their keepers."""
+        """Release the state directory; jobs go on under their keepers."""
         if self._open:
             self._open = False
             for process in self._starting:
@@ -202,7 +181,7 @@ class LocalAdapter:
                 self._begun.add(name)
             except OSError:
                 self._begun.discard(name)
-                shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: nobody else is in it
+                shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: no other process is in it
                 remove(spec.cgroups if spec else ())
                 raise
             finally:
@@ -223,7 +202,7 @@ class LocalAdapter:
             "PILOTFISH_THREADS": str(job.profile.threads * len(start.nodes)),
             MARK: directory,
         }
-        made = os.stat(os.path.join(directory, LOCK)).st_ctime_ns  # never the group of an earlier job here
+        made = os.stat(os.path.join(directory, LOCK)).st_ctime_ns  # so that no job reuses an earlier job's group
         unique = f"job-{sha256(os.fsencode(f'{directory}:{made}')).hexdigest()[:24]}"
         return Spec(
             key=start.key,
@@ -240,11 +219,11 @@ class LocalAdapter:
         )
 
     def _spawn(self, directory: str, fd: int) -> None:
-        """Start a keeper that inherits the job's lock: there is no moment at which nobody has it."""
-        rooms = str(Path(keeper.__file__).parent.parent)
+        """Start a keeper that inherits the job's lock, so that the lock is held at every moment."""
+        package = str(Path(keeper.__file__).parent.parent)
         environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_JOBS}
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-E", "-c", keeper.COMMAND, rooms, directory, str(fd)],
+            [sys.executable, "-I", "-S", "-E", "-c", keeper.COMMAND, package, directory, str(fd)],
             pass_fds=(fd,),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -269,13 +248,11 @@ class LocalAdapter:
             fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 if lock(fd):
-                    self._spawn(directory, fd)  # who finds that it is cancelled, and ends what there is
+                    self._spawn(directory, fd)  # the new keeper finds the cancel file and ends what is left
             finally:
                 os.close(fd)
-            with suppress(OSError):  # nobody listens yet, or any more: the file says it all
-                control = os.open(
-                    os.path.join(directory, CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC
-                )
+            with suppress(OSError):  # no keeper listens yet, or any more: the cancel file is enough
+                control = os.open(os.path.join(directory, CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 try:
                     os.write(control, b"c")
                 finally:
@@ -294,7 +271,7 @@ class LocalAdapter:
     def _writable(self) -> None:
         self._usable()
         if self._read_only:
-            raise AdapterError("the local adapter is read-only: it only looks", kind="refused")
+            raise AdapterError("the local adapter is read-only", kind="refused")
 
     def _usable(self) -> None:
         if not self._open:

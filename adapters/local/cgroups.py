@@ -1,30 +1,35 @@
-"""Control groups for jobs: cpuset, cpu and memory where they can be written, version 2 or 1.
+"""Control groups of jobs: create them (cpuset, cpu, memory; version 2 or 1) and read what they counted.
 
-Rule: a control group is a help, never a condition: what cannot be had is said once, and jobs run without it.
-Formats: cgroups(7), the kernel's cgroup-v2 and cgroup-v1 documents.
+Rule: control groups are optional: each missing controller is reported once, and jobs run without it. A value that the
+kernel or the hierarchy does not provide is absent, never 0. Standard library only, because the keeper imports this.
+
+Source: cgroups(7); Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, accounting/psi.rst and
+scheduler/sched-bwc.rst of Linux.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 CONTROLLERS = ("cpuset", "cpu", "memory")
-FRESH_S = 600.0  #: a group this young may be of a job that is just starting
+FRESH_S = 600.0  #: a group this young may belong to a job that is just starting
 WITHOUT = {
     "cpuset": "jobs could change their own pinning",
-    "cpu": "CPUs are shared as the kernel's sessions do",
+    "cpu": "CPUs are shared as the kernel shares them between sessions",
     "memory": "memory limits are not enforced",
 }
 
 
 class ControlGroups:
-    """The parent groups under which each job gets groups of its own.
+    """The parent groups; each job gets groups of its own below them.
 
     Args:
-        mounts: text of /proc/self/mounts; membership: text of /proc/self/cgroup.
+        mounts: Text of /proc/self/mounts.
+        membership: Text of /proc/self/cgroup.
     """
 
     def __init__(self, mounts: str, membership: str) -> None:
@@ -35,7 +40,7 @@ class ControlGroups:
                 if not os.path.isdir(parent):
                     os.mkdir(parent, 0o755)
                 usable = _enable(directory, parent) if controllers is None else controllers
-                if controllers and "cpuset" in controllers:  # a new v1 cpuset is empty, and would take nobody
+                if controllers and "cpuset" in controllers:  # a new v1 cpuset is empty and admits no process
                     for name in ("cpuset.cpus", "cpuset.mems"):
                         _write(parent, name, _read(directory, name))
                 if os.access(os.path.join(parent, "cgroup.procs"), os.W_OK):
@@ -43,7 +48,7 @@ class ControlGroups:
 
     @classmethod
     def of_this_process(cls) -> ControlGroups:
-        """Read where this process is; without control groups there are no parents."""
+        """Return the groups of this process; without control groups there are no parents."""
         try:
             with open("/proc/self/mounts") as mounts, open("/proc/self/cgroup") as membership:
                 return cls(mounts.read(), membership.read())
@@ -52,7 +57,7 @@ class ControlGroups:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One sentence on the controllers that cannot be used, if there are such."""
+        """One sentence about the controllers that cannot be used, if any."""
         had = frozenset().union(*self.parents.values())
         missing = [name for name in CONTROLLERS if name not in had]
         if len(missing) == len(CONTROLLERS):
@@ -63,7 +68,7 @@ class ControlGroups:
         return (f"no writable {which}: {', '.join(WITHOUT[name] for name in missing)}",)
 
     def sweep(self) -> None:
-        """Remove what killed keepers left behind: groups without processes that were not just made."""
+        """Remove the groups that killed keepers left: those without processes that are not new."""
         for parent in self.parents:
             with suppress(OSError):
                 for entry in os.scandir(parent):
@@ -71,12 +76,12 @@ class ControlGroups:
                         remove((entry.path,))
 
     def make(self, name: str, cpus: tuple[int, ...], memory_bytes: float) -> tuple[str, ...]:
-        """Make the groups of one job and return their directories.
+        """Create the groups of one job and return their directories.
 
         Args:
-            name: unique on this machine.
+            name: Group name, unique on this machine.
             cpus: CPUs of the job.
-            memory_bytes: limit; 0 = none.
+            memory_bytes: Memory limit in bytes; 0: none.
         """
         made = []
         for parent, controllers in self.parents.items():
@@ -90,19 +95,19 @@ class ControlGroups:
                     v1 = os.path.exists(os.path.join(group, "memory.limit_in_bytes"))
                     _write(group, "memory.limit_in_bytes" if v1 else "memory.max", str(int(memory_bytes)))
                 if "cpuset" in controllers and not os.path.exists(os.path.join(group, "cgroup.controllers")):
-                    _write(group, "cpuset.mems", _read(parent, "cpuset.mems"))  # v1 takes no process without
+                    _write(group, "cpuset.mems", _read(parent, "cpuset.mems"))  # v1 admits no process without it
         return tuple(made)
 
 
-def remove(groups: tuple[str, ...]) -> None:
-    """Remove the groups of a job; those that still hold a process stay."""
+def remove(groups: Iterable[str]) -> None:
+    """Remove the groups of a job; groups that still hold a process stay."""
     for group in groups:
         with suppress(OSError):
             os.rmdir(group)
 
 
 def _own_groups(mounts: str, membership: str) -> Iterator[tuple[str, frozenset[str] | None]]:
-    """This process's group in each hierarchy that matters, with its controllers; None for version 2."""
+    """Yield this process's group in each relevant hierarchy, with its controllers; None for version 2."""
     paths: dict[str, str] = {}
     for line in membership.splitlines():
         controllers, path = line.split(":", 2)[1:]
@@ -117,7 +122,7 @@ def _own_groups(mounts: str, membership: str) -> Iterator[tuple[str, frozenset[s
 
 
 def _enable(directory: str, parent: str) -> frozenset[str]:
-    """Hand controllers down to our jobs' groups (version 2), as far as the kernel and the operator let us."""
+    """Delegate controllers to our jobs' groups (version 2), as far as the kernel and the operator allow."""
     for group in (directory, parent):
         for name in set(CONTROLLERS).difference(_read(group, "cgroup.subtree_control").split()):
             with suppress(OSError):
@@ -136,3 +141,61 @@ def _write(group: str, name: str, value: str) -> None:
         os.write(fd, value.encode())
     finally:
         os.close(fd)
+
+
+#: File of a group -> key in it ("": the file is one number) -> (name, factor to its unit); version 2, then version 1.
+_FILES = {
+    "cpu.stat": {"throttled_usec": ("throttled_seconds", 1e-6), "throttled_time": ("throttled_seconds", 1e-9)},
+    "memory.events": {
+        "high": ("memory_high_events", 1.0),
+        "max": ("memory_max_events", 1.0),
+        "oom_kill": ("oom_kill_events", 1.0),
+    },
+    "memory.peak": {"": ("group_memory_bytes", 1.0)},
+    "memory.max_usage_in_bytes": {"": ("group_memory_bytes", 1.0)},
+    "memory.failcnt": {"": ("memory_max_events", 1.0)},
+    "memory.oom_control": {"oom_kill": ("oom_kill_events", 1.0)},
+}
+_STALLS = ("cpu", "memory", "io")
+
+
+def group_use(groups: list[str]) -> dict[str, float]:
+    """Return what the groups of one job counted: seconds, bytes and numbers of events.
+
+    `stalled_cpu_some_seconds` and the like: time in which some (`full`: all) of its tasks waited for that resource.
+    """
+    use: dict[str, float] = {}
+    for group in groups:
+        for name, keys in _FILES.items():
+            for key, value in _flat(_text(group, name)).items():
+                if key in keys:
+                    known, factor = keys[key]
+                    use[known] = value * factor
+        for resource in _STALLS:
+            for kind, stalled_s in _stalls(_text(group, f"{resource}.pressure")).items():
+                use[f"stalled_{resource}_{kind}_seconds"] = stalled_s
+    return use
+
+
+def _flat(text: str) -> dict[str, float]:
+    """Return key -> number of a flat keyed file, "" -> number of a file that is one number; skip other lines."""
+    lines = [line.split() for line in text.splitlines()]
+    found = {words[0]: float(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
+    return found | ({"": float(lines[0][0])} if len(lines) == 1 == len(lines[0]) and lines[0][0].isdecimal() else {})
+
+
+def _stalls(text: str) -> dict[str, float]:
+    """Return some, full -> seconds, from lines `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`."""
+    found = {}
+    for line in text.splitlines():
+        kind, *words = line.split() or [""]
+        total = next((word[6:] for word in words if word.startswith("total=")), "")
+        if kind in ("some", "full") and total.isdecimal():
+            found[kind] = int(total) * 1e-6
+    return found
+
+
+def _text(group: str, name: str) -> str:
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(group, name)) as file:
+        return file.read(1 << 16)
+    return ""

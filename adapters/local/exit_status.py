@@ -1,7 +1,7 @@
-"""How a job ended: its state, exit code, signal and one sentence, and the writing down of it.
+"""How a job ended: its state, exit code, signal and reason, and the record of it.
 
-Rule: an exit code is the process's own or None, never a guess; it is not given up for a full disk. Standard
-library only: the keeper uses it.
+Rule: an exit code is the process's own or None, never a guess, and a full disk does not lose it. Standard library
+only, because the keeper imports this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-from .records import END, EVENTS, write_record
+from .job_files import END, EVENTS, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 RETRY_S = 1.0
 
 
-def outcome(status: int, stop: tuple[str, str] | None, said: str, over_memory: bool) -> dict[str, Any]:
-    """Return state, exit_code (128 + signal as a shell has it), signal and reason ("" where the code says it all).
+def outcome(status: int, stop: tuple[str, str] | None, launch_error: str, over_memory: bool) -> dict[str, Any]:
+    """Return state, exit_code (128 + signal, as a shell has it), signal and reason ("": the exit code is enough).
 
     Args:
-        status: as wait(2) gave it.
-        stop: the state and the reason of whoever ended it on purpose.
-        said: what went wrong before the job's first instruction.
-        over_memory: a process of it was killed for its memory limit.
+        status: Status of wait(2).
+        stop: State and reason if pilotfish ended the job.
+        launch_error: What went wrong before the job's first instruction.
+        over_memory: Whether the kernel killed a process of the job for its memory limit.
     """
     code = os.waitstatus_to_exitcode(status)
     number, code = (-code, 128 - code) if code < 0 else (None, code)
     if stop:
         state, reason = stop
-    elif said:
-        state, reason = "failed", said
+    elif launch_error:
+        state, reason = "failed", launch_error
     elif number is not None:
         state, reason = "failed", f"ended by {_name(number)}"
     else:
@@ -45,7 +45,7 @@ def outcome(status: int, stop: tuple[str, str] | None, said: str, over_memory: b
 
 
 def unknown_outcome(state: str, reason: str) -> dict[str, Any]:
-    """Return the outcome of a job whose exit code nobody knows, or that never began."""
+    """Return the outcome of a job that has no known exit code or never began."""
     return {"state": state, "exit_code": None, "signal": None, "reason": reason}
 
 
@@ -56,7 +56,7 @@ def write_end(
     finish_time: float,
     usage: dict[str, float],
 ) -> bool:
-    """Write end.json and wake the adapter; a full disk is waited for. False where the directory is gone."""
+    """Write end.json and wake the adapter; wait while the disk is full. Return False if the directory is gone."""
     times = {"start_time": start_time, "finish_time": finish_time}
     while True:
         try:
@@ -70,18 +70,6 @@ def write_end(
         fd = os.open(os.path.join(directory, "..", "..", EVENTS), os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"e")
     return True
-
-
-def killed_for_memory(groups: list[str]) -> bool:
-    """Return whether the kernel killed a process in one of these control groups (cgroup v2, v1)."""
-    for group in groups:
-        for name in ("memory.events", "memory.oom_control"):
-            with contextlib.suppress(OSError), open(os.path.join(group, name)) as file:
-                if any(
-                    words[0] == "oom_kill" and words[1] != "0" for line in file if (words := line.split())
-                ):
-                    return True
-    return False
 
 
 def _name(number: int) -> str:

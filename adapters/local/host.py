@@ -1,6 +1,6 @@
 """This machine as a cluster: one node for each CPU, for every N CPUs, or for each socket.
 
-Rule: what cannot be read is assumed, and each assumption is said.
+Rule: a number that cannot be read is assumed, and each assumption is reported.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import os
 import socket
 from contextlib import suppress
 
+from ...formats.hostlist import local_node_names
 from ...simulate.errors import ConfigError
-from ...simulate.platform import Cluster, Node, NodeType
+from ...simulate.model.cluster import Cluster, Node, NodeType
 
-DEFAULT_BANDWIDTH = 10e9  #: bytes/s; what one memory channel of a small machine does
+DEFAULT_BANDWIDTH = 10e9  #: bytes/s, one memory channel of a small machine
 DEFAULT_FREQUENCY = 1e9  #: Hz; only ratios matter
 MEMORY_DOMAIN = "host0"
 
@@ -26,21 +27,19 @@ def machine_cluster(
     """Return this machine as a cluster, and a warning for each number that had to be assumed.
 
     Args:
-        cpus_per_node: CPUs of a node, >= 1, or "socket" for one node a socket; the last node may have fewer.
-        memory_bandwidth: bytes/s of the whole machine, which all nodes share; None = a default.
-        oversubscription: threads per core that may be placed on a node.
-        name: of the cluster; the host's name where empty.
+        cpus_per_node: CPUs of a node, >= 1, or "socket" for one node per socket; the last node may have fewer.
+        memory_bandwidth: Bytes/s of the whole machine, shared by all nodes; None: a default.
+        oversubscription: Threads per core that may be placed on a node.
+        name: Name of the cluster; empty: the host's name.
 
     Raises:
-        ConfigError: cpus_per_node is neither.
+        ConfigError: cpus_per_node is neither a positive integer nor "socket".
     """
     groups = _groups(cpus_per_node)
     warnings = []
     if memory_bandwidth is None:
         memory_bandwidth = DEFAULT_BANDWIDTH
-        warnings.append(
-            f"memory bandwidth of this machine is unknown: {DEFAULT_BANDWIDTH / 1e9:g} GB/s assumed"
-        )
+        warnings.append(f"memory bandwidth of this machine is unknown: {DEFAULT_BANDWIDTH / 1e9:g} GB/s assumed")
     frequency = _frequency()
     if frequency is None:
         frequency = DEFAULT_FREQUENCY
@@ -62,21 +61,18 @@ def machine_cluster(
 
 
 def _groups(cpus_per_node: int | str) -> dict[str, tuple[int, ...]]:
-    """Node name -> CPUs."""
+    """Node name -> CPUs; see `local_node_names`."""
     cpus = sorted(os.sched_getaffinity(0))
     if cpus_per_node == "socket":
         sockets: dict[int, list[int]] = {}
         for cpu in cpus:
             sockets.setdefault(_socket_of(cpu), []).append(cpu)
-        return {f"socket{number}": tuple(group) for number, group in sorted(sockets.items())}
-    if type(cpus_per_node) is not int or cpus_per_node < 1:
-        raise ConfigError(
-            "this machine", "cpus_per_node", f"found {cpus_per_node!r}", "an integer >= 1, or socket"
-        )
-    if cpus_per_node == 1:
-        return {f"cpu{cpu}": (cpu,) for cpu in cpus}
-    starts = range(0, len(cpus), cpus_per_node)
-    return {f"node{i}": tuple(cpus[start : start + cpus_per_node]) for i, start in enumerate(starts)}
+        groups = [tuple(group) for _, group in sorted(sockets.items())]
+    elif type(cpus_per_node) is not int or cpus_per_node < 1:
+        raise ConfigError("this machine", "cpus_per_node", f"found {cpus_per_node!r}", "an integer >= 1, or socket")
+    else:
+        groups = [tuple(cpus[i : i + cpus_per_node]) for i in range(0, len(cpus), cpus_per_node)]
+    return dict(zip(local_node_names(socket.gethostname(), groups), groups, strict=True))
 
 
 def _socket_of(cpu: int) -> int:
@@ -89,7 +85,7 @@ def _socket_of(cpu: int) -> int:
 
 
 def _frequency() -> float | None:
-    """Hz of the first CPU: cpufreq's maximum (kHz), else what /proc/cpuinfo says (MHz)."""
+    """Return Hz of the first CPU: cpufreq's maximum (kHz), otherwise /proc/cpuinfo (MHz)."""
     cpu = min(os.sched_getaffinity(0))
     with (
         suppress(OSError, ValueError),

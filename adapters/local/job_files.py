@@ -1,30 +1,32 @@
 """Records: small JSON files that are there whole or not at all.
 
-Rule: whoever reads one gets what somebody wrote, or is told that it is unreadable; also after a kill, a full
-disk or a power cut. Standard library only: the keeper uses it too.
+Rule: a reader gets what was written or an error, even after a kill, a full disk or a power cut. A directory that was
+removed while its job ran is restored under the lock inside it, and only with what is missing; a job that has ended is
+left alone. Standard library only, because the keeper imports this.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # `typing` costs each keeper milliseconds
+if TYPE_CHECKING:  # importing `typing` costs each keeper milliseconds
     from typing import Any
 
 SPEC, BEGIN, END = "spec.json", "begin.json", "end.json"
 CANCEL, CONTROL, LOCK, EVENTS, PROBLEM = "cancel", "control", "lock", "events", "keeper.err"
-PACE = "pace"  #: in the state directory, for all keepers
-MAX_END_BYTES = 4096  #: room reserved for end.json before a job begins
+PACE = "pace"  #: in the state directory, shared by all keepers
+MAX_END_BYTES = 4096  #: space reserved for end.json before a job begins
 
 
 def read_record(directory: str, name: str) -> dict[str, Any] | None:
-    """Return the JSON object in `directory`/`name`, None where there is no such file.
+    """Return the JSON object in `directory`/`name`, or None if the file is missing.
 
     Raises:
-        ValueError: the file is there and cannot be read, or is not one JSON object.
+        ValueError: The file is unreadable or not one JSON object.
     """
     try:
         with open(os.path.join(directory, name), "rb") as file:
@@ -39,10 +41,10 @@ def read_record(directory: str, name: str) -> dict[str, Any] | None:
 
 
 def reserve_end(directory: str) -> None:
-    """Take the room for end.json now, so that a disk that fills up later does not swallow an exit code.
+    """Reserve space for end.json, so that a disk that fills up later does not lose the exit code.
 
     Raises:
-        OSError: there is no room.
+        OSError: There is no space.
     """
     fd = os.open(_draft(directory, END), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -52,13 +54,16 @@ def reserve_end(directory: str) -> None:
 
 
 def write_record(directory: str, name: str, record: dict[str, Any], *, once: bool = False) -> None:
-    """Write a record and make it durable; the caller holds the job's lock.
+    """Write a record durably; the caller holds the job's lock.
 
     Args:
-        once: raise FileExistsError rather than replace an earlier one.
+        directory: The job's directory.
+        name: File name of the record.
+        record: JSON object.
+        once: Raise FileExistsError rather than replace an earlier record.
 
     Raises:
-        OSError: nothing was written.
+        OSError: Nothing was written.
     """
     path, draft = os.path.join(directory, name), _draft(directory, name)
     try:
@@ -69,7 +74,7 @@ def write_record(directory: str, name: str, record: dict[str, Any], *, once: boo
         else:
             os.replace(draft, path)
     except OSError:
-        if name != END:  # whose draft is the room that was reserved for it
+        if name != END:  # the draft of end.json is the space reserved for it
             with contextlib.suppress(OSError):
                 os.unlink(draft)
         raise
@@ -78,6 +83,58 @@ def write_record(directory: str, name: str, record: dict[str, Any], *, once: boo
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def restore_directory(directory: str, lock: int, spec: dict[str, Any], begin: dict[str, Any]) -> int | None:
+    """Create the job's directory and records again where they are missing.
+
+    Args:
+        directory: The job's directory.
+        lock: The job's lock, held.
+        spec: Content of spec.json.
+        begin: Content of begin.json.
+
+    Returns:
+        The lock that is held now, a new one if the old one was removed too; None if this job cannot or must not be
+        recorded at the moment.
+    """
+    try:
+        found = read_record(directory, BEGIN)
+    except ValueError:
+        return lock
+    if found is not None:
+        return lock if found == begin else None
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+        held = _lock_in(directory, lock)
+    except OSError:
+        return None
+    try:
+        if os.path.exists(os.path.join(directory, END)):
+            raise FileExistsError
+        write_record(directory, SPEC, spec)
+        write_record(directory, BEGIN, begin, once=True)
+        reserve_end(directory)
+    except OSError:
+        if held != lock:
+            os.close(held)
+        return None
+    return held
+
+
+def _lock_in(directory: str, lock: int) -> int:
+    """Take the lock in the directory, unless it is `lock` itself. Raises OSError if another process holds it."""
+    fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.path.samestat(os.fstat(fd), os.fstat(lock)):
+            os.close(fd)
+            return lock
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _draft(directory: str, name: str) -> str:

@@ -1,7 +1,6 @@
-"""What the local adapter keeps of a job on disk, as values, and how they are read back.
+"""The records of a job on disk as typed values.
 
-Rule: what was written comes back equal; anything else is a ValueError that says what is wrong, never a
-half-read job.
+Rule: what was written is read back equal; anything else is a ValueError that names the fault, never a partial job.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from ...simulate.job import Job
-from ...simulate.snapshot import JobState
-from .records import read_record
+from ...simulate.model.job import Job
+from ...simulate.model.snapshot import JobState
+from .job_files import read_record
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What to run (spec.json), written before anything else happens; the keeper needs no more than this.
+    """What to run (spec.json), written before anything else happens; the keeper needs nothing more.
 
     Args:
-        environment: what is added to the environment, ours included.
-        directory: absolute working directory.
-        stdout: absolute file, as is stderr.
-        grace_s: seconds between TERM and KILL.
-        cgroups: directories of the control groups made for this job.
+        environment: Additions to the environment, ours included.
+        directory: Absolute working directory.
+        stdout: Absolute file, as is stderr.
+        grace_s: Seconds between SIGTERM and SIGKILL.
+        cgroups: Directories of the control groups made for this job.
     """
 
     key: str
@@ -51,7 +50,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """That it began (begin.json): the job's first process and its keeper, each by id and start time."""
+    """The start of a job (begin.json): its first process and its keeper, each by id and start time."""
 
     pid: int
     start_ticks: int
@@ -63,7 +62,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How it ended (end.json)."""
+    """The end of a job (end.json)."""
 
     state: JobState
     exit_code: int | None
@@ -75,7 +74,7 @@ class End:
 
 
 def load(kind: type[T], directory: str, name: str) -> T | None:
-    """Read a record as a value of `kind`, None where there is none. Raises ValueError if unreadable."""
+    """Read a record as a value of `kind`; return None if the file is missing. Raises ValueError if unreadable."""
     record = read_record(directory, name)
     if record is None:
         return None
@@ -86,7 +85,7 @@ def load(kind: type[T], directory: str, name: str) -> T | None:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """Return a dataclass as what JSON can hold; the inverse of `load`."""
+    """Return a dataclass as JSON-compatible values; the inverse of `load`."""
     return dataclasses.asdict(value)
 
 
@@ -122,7 +121,7 @@ def _read(kind: Any, value: Any) -> Any:
 
 
 def directory_name(key: str) -> str:
-    """Return the name of a job's directory: the key percent-encoded; a long one is cut, its hash added."""
+    """Return the directory name of a job: its key percent-encoded, or cut with its hash appended if long."""
     data = os.fsencode(key)
     name = quote_from_bytes(data, safe="")
     if name.startswith("."):
@@ -131,5 +130,5 @@ def directory_name(key: str) -> str:
 
 
 def key_of(name: str) -> str:
-    """Return the key of a directory whose spec cannot tell; the name itself where the key was cut."""
+    """Return the key of a directory whose spec is unreadable; the name itself if the key was cut."""
     return name if "%." in name else os.fsdecode(unquote_to_bytes(name))

@@ -1,9 +1,7 @@
-"""The last steps before the job: what a forked child does to itself between the gate and the job's first
-instruction.
+"""The last steps before the job: what the forked child does between the gate and the job's first instruction.
 
-Rule: whatever goes wrong here is told to the keeper in one sentence, with the exit code that a shell would
-give: 127 where the command is not there, 126 where it cannot be run. Standard library only: the keeper uses
-it.
+Rule: every failure here is reported to the keeper in one sentence, with a shell's exit code: 127 if the command does
+not exist, 126 if it cannot be run. Standard library only, because the keeper imports this.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def become(spec: dict[str, Any], gate: int, tell: int) -> NoReturn:
+def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
     """Wait at the gate and become the job.
 
     Args:
-        spec: the job's spec.json.
-        gate: pipe; a byte opens it, its end means that the job never began.
-        tell: pipe, closed on exec; takes the sentence about what went wrong.
+        spec: The job's spec.json.
+        gate: Pipe; one byte opens the gate, its end means that the job never began.
+        error_pipe: Pipe, closed on exec, for the sentence about what went wrong.
     """
     code, doing = 126, "cannot read its spec"
     try:
@@ -45,15 +43,15 @@ def become(spec: dict[str, Any], gate: int, tell: int) -> NoReturn:
     except OSError as error:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             code = 126
-        _say(tell, f"{doing}: {error.strerror}")
+        _report(error_pipe, f"{doing}: {error.strerror}")
     except BaseException as error:
         code = 126
-        _say(tell, f"{doing}: {error!r}")
+        _report(error_pipe, f"{doing}: {error!r}")
     os._exit(code)
 
 
-def _say(tell: int, sentence: str) -> None:
-    os.write(tell, sentence.encode(errors="replace")[:500])
+def _report(error_pipe: int, sentence: str) -> None:
+    os.write(error_pipe, sentence.encode(errors="replace")[:500])
 
 
 def _default_signals() -> None:

@@ -1,7 +1,7 @@
-"""What became of each job, read from its directory.
+"""The state of each job, read from its directory.
 
-Rule: a record that cannot be read makes a job UNKNOWN, never ended and never an error; a lock that is held,
-or a process that lives, makes it RUNNING. What has ended is read once.
+Rule: an unreadable record makes a job UNKNOWN, never ended and never an error. A held lock or a live process makes it
+RUNNING. A job that has ended is read once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from ...simulate.job import DEFAULT_PROFILE, Job
-from ...simulate.snapshot import JobState, JobView
+from ...simulate.model.job import DEFAULT_PROFILE, Job
+from ...simulate.model.snapshot import JobState, JobView
 from ..base import AdapterError
+from .job_files import BEGIN, CANCEL, END, LOCK, PROBLEM, SPEC
+from .job_spec import Begin, End, Spec, key_of, load
 from .keeper import COMMAND
 from .processes import is_alive, marked
-from .records import BEGIN, CANCEL, END, LOCK, PROBLEM, SPEC
-from .spec import Begin, End, Spec, key_of, load
-from .statedir import lock
+from .state_dir import lock
 
 Record = TypeVar("Record", Spec, Begin, End)
 
@@ -31,9 +31,9 @@ class Observer:
     """Reads job directories.
 
     Args:
-        jobs: the directory that holds them.
-        adopt: called with a job's directory and its lock, taken, when it has work left and nobody to keep it.
-        read_only: take no lock and call nobody; without a directory there are no jobs.
+        jobs: Directory that holds them.
+        adopt: Called with a job's directory and its lock, taken, if the job has work left and no keeper.
+        read_only: Take no lock and never call `adopt`; a missing directory means no jobs.
     """
 
     def __init__(self, jobs: Path, adopt: Callable[[str, int], None], *, read_only: bool = False) -> None:
@@ -41,7 +41,7 @@ class Observer:
         self._ended: dict[str, JobView] = {}
 
     def jobs(self) -> tuple[JobView, ...]:
-        """Return every job, by submit time and key. Raises AdapterError where they cannot be listed."""
+        """Return all jobs by submit time and key. Raises AdapterError if they cannot be listed."""
         try:
             names = os.listdir(self._jobs)
         except OSError as error:
@@ -53,23 +53,23 @@ class Observer:
         return tuple(sorted(views, key=lambda view: (view.submit_time or 0.0, view.key)))
 
     def view(self, name: str) -> JobView | None:
-        """Return one job by the name of its directory, None where there is none."""
+        """Return one job by the name of its directory, or None if there is no such job."""
         if view := self._ended.get(name):
             return view
         directory = self._jobs / name
-        look = _Glance(directory) if self._read_only else _Look(directory, self._adopt)
-        view = look.view()
+        reader = _ReadOnlyJobReader(directory) if self._read_only else _JobReader(directory, self._adopt)
+        view = reader.view()
         if view and view.state.ended:
             self._ended[name] = view
         return view
 
     def forget(self, name: str) -> None:
-        """Read that job anew when it is asked for again."""
+        """Read the job from disk the next time it is requested."""
         self._ended.pop(name, None)
 
 
-class _Look:
-    """One look at one job."""
+class _JobReader:
+    """Reads one job once."""
 
     def __init__(self, directory: Path, adopt: Callable[[str, int], None]) -> None:
         self.directory, self.adopt = str(directory), adopt
@@ -85,23 +85,23 @@ class _Look:
         except OSError as error:
             return self._view(JobState.UNKNOWN, f"its lock cannot be opened: {error.strerror}")
         try:
-            return self._unkept(fd) if lock(fd) else self._kept()
+            return self._without_keeper(fd) if lock(fd) else self._with_keeper()
         finally:
             os.close(fd)
 
-    def _kept(self) -> JobView:
+    def _with_keeper(self) -> JobView:
         begin = self._load(Begin, BEGIN)
         if begin is None:
             return self._view(JobState.RUNNING, self.problems.get(BEGIN, "starting"))
         if is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id):
             return self._view(JobState.RUNNING, "", begin)
-        if end := self._load(End, END):  # it ended while we looked
+        if end := self._load(End, END):  # it ended while we read
             return self._view(end.state, end.reason, end=end)
         return self._view(JobState.RUNNING, ADOPTED, begin)
 
-    def _unkept(self, fd: int) -> JobView | None:
-        """Nobody keeps it, and while we hold its lock nobody can begin to."""
-        if end := self._load(End, END):  # it ended between the first look and the lock
+    def _without_keeper(self, fd: int) -> JobView | None:
+        """Return a job without a keeper; while we hold its lock no keeper can start."""
+        if end := self._load(End, END):  # it ended between the first read and the lock
             return self._view(end.state, end.reason, end=end)
         if self._has(BEGIN):
             return self._begun(fd)
@@ -111,11 +111,11 @@ class _Look:
         if self._has(CANCEL):
             self.adopt(self.directory, fd)
             return self._view(JobState.PENDING, "being cancelled")
-        view = self._view(JobState.PENDING, self._last_words())
+        view = self._view(JobState.PENDING, self._keeper_error())
         return replace(view, nodes=(), restartable=True) if spec else None
 
     def _begun(self, fd: int) -> JobView:
-        """It began, and its keeper was killed; where a new one can learn anything it is started."""
+        """Return a job that began and whose keeper was killed; start a new keeper if it can learn anything."""
         begin = self._load(Begin, BEGIN)
         if begin is None:
             alive = bool(marked(self.directory))
@@ -127,14 +127,10 @@ class _Look:
             self.adopt(self.directory, fd)
         if alive:
             return self._view(JobState.RUNNING, ADOPTED, begin)
-        reason = (
-            "; ".join(self.problems.values()) or "its keeper was killed; what is left is being looked for"
-        )
+        reason = "; ".join(self.problems.values()) or "its keeper was killed; its processes are being looked for"
         return self._view(JobState.UNKNOWN, reason, begin)
 
-    def _view(
-        self, state: JobState, reason: str, begin: Begin | None = None, end: End | None = None
-    ) -> JobView:
+    def _view(self, state: JobState, reason: str, begin: Begin | None = None, end: End | None = None) -> JobView:
         spec = self._load(Spec, SPEC)
         key = spec.key if spec else key_of(os.path.basename(self.directory))
         return JobView(
@@ -162,14 +158,14 @@ class _Look:
     def _has(self, name: str) -> bool:
         return os.path.exists(os.path.join(self.directory, name))
 
-    def _last_words(self) -> str:
+    def _keeper_error(self) -> str:
         with suppress(OSError), open(os.path.join(self.directory, PROBLEM), errors="replace") as file:
             return f"its keeper could not begin: {file.read(500)}"
         return ""
 
 
-class _Glance(_Look):
-    """A look that leaves no trace: even to hold the lock for a moment would turn away who starts the job."""
+class _ReadOnlyJobReader(_JobReader):
+    """Reads without a trace: holding the lock even for a moment could turn away the process that starts the job."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, lambda _directory, _fd: None)
@@ -180,19 +176,17 @@ class _Glance(_Look):
         if not os.path.isdir(self.directory):
             return None
         begin = self._load(Begin, BEGIN)
-        kept = (
-            is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id) if begin else _has_keeper(self.directory)
-        )
-        return self._kept() if kept else self._unkept(-1)
+        keeps = is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id) if begin else _has_keeper(self.directory)
+        return self._with_keeper() if keeps else self._without_keeper(-1)
 
 
 def _has_keeper(directory: str) -> bool:
-    """Whether a process was started to keep this job; O(processes)."""
-    return os.path.basename(directory) in kept(Path(directory).parent)
+    """Return whether a process was started to keep this job. O(processes)."""
+    return os.path.basename(directory) in kept_jobs(Path(directory).parent)
 
 
-def kept(jobs: Path) -> set[str]:
-    """The names of the directories in `jobs`, there or not, that a process was started to keep. O(processes)."""
+def kept_jobs(jobs: Path) -> set[str]:
+    """Return the names of the directories in `jobs`, existing or not, for which a keeper was started. O(processes)."""
     names = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:

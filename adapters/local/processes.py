@@ -1,7 +1,7 @@
-"""Processes: who is alive, who descends from whom, who belongs to a job.
+"""Processes: which are alive, which descend from another, which belong to a job.
 
-Rule: a process is known by its id together with its start time and boot, never by its id alone. Standard
-library only: the keeper uses it too. Formats: proc(5).
+Rule: a process is identified by its id, its start time and the boot, never by its id alone. Standard library only,
+because the keeper imports this. Source: proc(5).
 """
 
 from __future__ import annotations
@@ -10,31 +10,29 @@ import contextlib
 import functools
 import os
 
-MARK = (
-    "PILOTFISH_JOB_DIR"  #: in each job's environment; by it the processes of an orphaned job are found again
-)
+MARK = "PILOTFISH_JOB_DIR"  #: in each job's environment; identifies the processes of an orphaned job
 
 
 @functools.cache
 def boot_id() -> str:
-    """Return the kernel's name of this boot: process ids mean nothing in another one."""
+    """Return the kernel's id of this boot; process ids mean nothing in another one."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when process `pid` started, in clock ticks since boot (field 22 of stat); None if it ended."""
+    """Return when process `pid` started, in clock ticks since boot (field 22 of stat); None if it has ended."""
     fields = _stat(pid)
     return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def is_alive(pid: int, ticks: int, boot: str) -> bool:
-    """Return whether the process that had `pid`, and started at `ticks` of that boot, still runs."""
+    """Return whether the process that had `pid` and started at `ticks` of that boot still runs."""
     return pid > 0 and start_ticks(pid) == ticks and boot == boot_id()
 
 
 def descendants(root: int) -> set[int]:
-    """Return the processes below `root`. O(descendants) where the kernel lists children, else O(all)."""
+    """Return the processes below `root`. O(descendants) if the kernel lists children, otherwise O(all)."""
     found: set[int] = set()
     todo = [root]
     while todo:
@@ -54,7 +52,7 @@ def descendants(root: int) -> set[int]:
 
 
 def marked(directory: str) -> set[int]:
-    """Return the live processes whose environment says that they belong to the job in `directory`. O(all)."""
+    """Return the live processes whose environment assigns them to the job in `directory`. O(all)."""
     mark = os.fsencode(f"{MARK}={directory}")
     found = set()
     for pid in _all():
@@ -69,7 +67,7 @@ def _all() -> list[int]:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """The fields of stat from the third on: the second, a name in parentheses, may hold anything."""
+    """Return the fields of stat from the third on; the second, a name in parentheses, may hold anything."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split() or None

@@ -1,28 +1,106 @@
-"""The sampler: what a job's processes use while they run.
+"""The sampler: what a job's processes use while they run, within one CPU allowance per node.
 
-Rule: all samplers of a node share one allowance (see `pace`). Sums of time come from schedstat, in nanoseconds: time
-on a core, and time waiting for one; a task's sums are banked when it has ended. Standard library only: the keeper
-uses it.
+Rule: all samplers of a node share an allowance in a file. A sample that took c seconds of CPU costs c / SHARE seconds
+of rest for whichever sampler is next; up to CREDIT_S of unused rest are kept, so that jobs of a moment are sampled too.
+Each sampler pays for its next sample in advance, so that none waits for another, and returns what it did not use.
+Without the file, or while it is locked, each keeps to its own rest. Times come from schedstat, in nanoseconds on a core
+and waiting for one; a task's sums are kept when it has ended. Standard library only, because the keeper imports this.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
 from collections.abc import Iterable
 
-from .pace import Pace
+from .processes import boot_id
+
+#: Share of one core for sampling all jobs of a node; the rest of a node's 0.5 % is for hardware counters.
+SHARE = 0.003
+#: Assumed cost of the first sample, CPU seconds.
+FIRST_COST_S = 0.0005
+#: Seconds of unused rest that are kept, worth CREDIT_S * SHARE seconds of samples at once.
+CREDIT_S = 10.0
+#: What killed keepers paid and did not use is forgotten after so many seconds.
+LONGEST_CREDIT_S = 60.0
+
+
+class Pace:
+    """One keeper's part of the allowance.
+
+    Args:
+        path: The shared file; created if missing.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._paid_s, self._spent_s = 0.0, time.process_time()
+
+    def begin(self) -> float:
+        """Pay for the first sample; return when it may be taken, monotonic seconds."""
+        self._spent_s = time.process_time()
+        return self._pay(FIRST_COST_S)
+
+    def next(self) -> float:
+        """Settle the last payment by the CPU time really used, and pay the same again.
+
+        Return when the next sample may be taken, monotonic seconds.
+        """
+        spent_s = time.process_time()
+        cost_s, self._spent_s = spent_s - self._spent_s, spent_s
+        return self._pay(cost_s - self._paid_s + cost_s, cost_s)
+
+    def end(self) -> None:
+        """Return what was paid for a sample that will not be taken."""
+        if self._paid_s:
+            self._pay(-self._paid_s, 0.0)
+
+    def _pay(self, cost_s: float, paid_s: float | None = None) -> float:
+        self._paid_s = cost_s if paid_s is None else paid_s
+        now = time.monotonic()
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return now + max(0.0, cost_s) / SHARE
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            due = paid_from(os.pread(fd, 200, 0), cost_s, now)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{boot_id()} {due}\n".encode(), 0)
+        except OSError:
+            due = now + max(0.0, cost_s) / SHARE
+        finally:
+            os.close(fd)
+        return max(now, due)
+
+
+def paid_from(content: bytes, cost_s: float, now: float) -> float:
+    """Return the time from which the next sample is paid for; if that is past, the rest since then is unused.
+
+    Args:
+        content: Content of the file: boot id and that time, as of before; another boot or unreadable: ignored.
+        cost_s: CPU seconds to pay for; < 0: to return.
+        now: Monotonic seconds.
+    """
+    before = now - CREDIT_S
+    words = content.decode(errors="replace").split()
+    if len(words) == 2 and words[0] == boot_id():
+        with contextlib.suppress(ValueError):
+            before = min(max(float(words[1]), before), now + LONGEST_CREDIT_S)
+    return max(now - CREDIT_S, before + cost_s / SHARE)
+
 
 FIRST_S, LONGEST_S = 0.05, 1.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples of one job; `due` is when the next one should be taken (monotonic seconds).
+    """Samples one job; `due` is when the next sample should be taken, monotonic seconds.
 
     Args:
-        pace: the node's.
+        pace: The node's allowance.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -35,7 +113,7 @@ class Sampler:
 
     @property
     def started(self) -> bool:
-        """Whether the job's own program runs, so that samples mean something."""
+        """Whether the job's own program runs, so that samples are meaningful."""
         return self.due != float("inf")
 
     def start(self) -> None:
@@ -43,7 +121,7 @@ class Sampler:
         self.due = max(time.monotonic() + FIRST_S, self._pace.begin())
 
     def end(self) -> None:
-        """Leave what is left of the allowance to others."""
+        """Return the rest of the allowance to the other samplers."""
         self._pace.end()
 
     def sample(self, pids: Iterable[int]) -> None:
@@ -61,22 +139,23 @@ class Sampler:
         self.threads, self.tasks = max(self.threads, ran), max(self.tasks, len(now))
         self.memory_bytes = max(self.memory_bytes, pages * PAGE_BYTES)
         for key, sums in last.items():
-            if key not in now or now[key][0] < sums[0]:  # it has ended, or its number was given to another
+            if key not in now or now[key][0] < sums[0]:  # it has ended, or its number belongs to another task
                 self._banked[0] += sums[0]
                 self._banked[1] += sums[1]
         self._last = now
         self._interval = min(self._interval * 1.5, LONGEST_S)
         self.due = max(time.monotonic() + self._interval, self._pace.next())
 
-    def last_words(self, pid: int) -> None:
-        """Read a process that has ended but was not waited for: its main thread's sums are still there."""
+    def sample_ended(self, pid: int) -> None:
+        """Sample a process that has ended but is not reaped yet: its main thread's sums are still there."""
         self._read(self._last, pid, pid)
 
     def usage(self) -> dict[str, float]:
-        """Return what was seen; names that nothing was seen for are absent.
+        """Return what was observed; quantities without an observation are absent.
 
-        on_core_seconds and waiting_seconds are sums over tasks; threads: most tasks that ran between two
-        samples; tasks: most that there were; memory_bytes: most that was resident, all processes together.
+        on_core_seconds and waiting_seconds are sums over tasks; threads is the largest number of tasks that ran between
+        two samples, tasks the largest number of tasks, memory_bytes the largest resident size of all processes
+        together.
         """
         on, waiting = (self._banked[i] + sum(sums[i] for sums in self._last.values()) for i in (0, 1))
         seen = {"on_core_seconds": on / 1e9, "waiting_seconds": waiting / 1e9} if on else {}

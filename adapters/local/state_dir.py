@@ -1,6 +1,6 @@
-"""The state directory: private, and one adapter's at a time.
+"""The state directory: private, and used by one adapter at a time.
 
-Rule: nobody else can write where commands are kept that are run; who comes second is told who was first.
+Rule: no other user may write where commands are stored; a second adapter is refused with the first one's process id.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..base import AdapterError
-from .records import BEGIN, END, LOCK
+from .job_files import BEGIN, END, LOCK
 
 LOCK_NAME = "adapter.lock"
-PATIENCE_S = 1.0  #: how long a killed predecessor may take to be gone
+PATIENCE_S = 1.0  #: how long a killed predecessor may take to release the lock
 
 
 class StateDir:
-    """An open state directory: `jobs`, one directory for each job, and `forgotten`, what is being removed.
+    """An open state directory: `jobs` holds one directory per job, `forgotten` what is being removed.
 
     Args:
-        read_only: make, lock and remove nothing; what is missing stays missing.
+        path: The directory; created if missing.
+        read_only: Create, lock and remove nothing.
 
     Raises:
-        AdapterError: it is another user's, others can write to it, it cannot be made, or it is in use.
+        AdapterError: It belongs to another user, others can write to it, it cannot be created, or it is in use.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -48,11 +49,11 @@ class StateDir:
         except OSError as error:
             why = f"{self.path}: cannot be used as state directory: {error.strerror}"
             raise AdapterError(why, kind="refused") from error
-        self._take(self._lock)
+        self._acquire(self._lock)
         for leftover in self.forgotten.iterdir():
             shutil.rmtree(leftover, ignore_errors=True)
 
-    def _take(self, fd: int) -> None:
+    def _acquire(self, fd: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not lock(fd):
             if time.monotonic() > deadline:
@@ -65,19 +66,19 @@ class StateDir:
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
     def forget(self, name: str) -> None:
-        """Remove the directory of a job; it is gone at once, or not at all."""
+        """Remove the directory of a job, at once or not at all."""
         grave = self.forgotten / f"{time.time_ns()}"
         (self.jobs / name).rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
 
     def close(self) -> None:
-        """Let another adapter have it."""
+        """Release the directory for another adapter."""
         if self._lock is not None:
             os.close(self._lock)
 
 
 def lock(fd: int) -> bool:
-    """Take the lock of an open file without waiting; False where another has it."""
+    """Take the lock of an open file without waiting; return False if another process holds it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -86,7 +87,7 @@ def lock(fd: int) -> bool:
 
 
 def remove_ended(path: str | os.PathLike[str]) -> bool:
-    """Remove a directory that nobody uses and whose jobs have all ended; False where it stays. O(jobs)."""
+    """Remove an unused directory whose jobs have all ended; return False if it stays. O(jobs)."""
     root = Path(path)
     try:
         with _lock_of(root) as free:
@@ -99,7 +100,7 @@ def remove_ended(path: str | os.PathLike[str]) -> bool:
 
 
 def _has_ended(job: Path) -> bool:
-    """Whether a job's directory says how it ended, or that it never began and nobody is about to begin it."""
+    """Return whether a job has an end on record, or never began and has no keeper."""
     if (job / END).exists():
         return True
     if (job / BEGIN).exists():
@@ -110,7 +111,7 @@ def _has_ended(job: Path) -> bool:
 
 @contextmanager
 def _lock_of(directory: Path, name: str = LOCK_NAME) -> Iterator[bool]:
-    """Hold the lock in a directory, if it is free."""
+    """Hold the lock in a directory if it is free."""
     fd = os.open(directory / name, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield lock(fd)

@@ -1,7 +1,7 @@
 """What the local adapter refuses before it touches anything.
 
-Rule: only what no operating system could start is refused; what a shell would refuse (no such command, no
-such directory) is the job's own failure, with the exit code that a shell would give.
+Rule: only what no operating system could start is refused. What a shell would refuse (no such command, no such
+directory) is the job's own failure, with a shell's exit code.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 
 from ...simulate.errors import ConfigError
-from ...simulate.plan import Start
-from ...simulate.platform import Cluster
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.plan import Start
 from ..base import AdapterError
 
 SOURCE = "local adapter"
 
 
 def check_options(paths: dict[str, object], grace_s: object, **switches: object) -> None:
-    """Raise ConfigError for an option of the wrong kind; they come from a configuration file."""
+    """Raise ConfigError for an option of the wrong type; options come from a configuration file."""
     for option, path in paths.items():
         if not isinstance(path, str | os.PathLike) and not (option == "output_dir" and path is None):
             raise ConfigError(SOURCE, option, f"found {path!r}", "a directory")
@@ -29,33 +29,25 @@ def check_options(paths: dict[str, object], grace_s: object, **switches: object)
 
 
 def check_cluster(cluster: Cluster) -> None:
-    """Raise ConfigError where a node has no CPUs, or CPUs that this process may not use."""
+    """Raise ConfigError if a node has no CPUs, or CPUs that this process may not use."""
     here = os.sched_getaffinity(0)
     for node in cluster.nodes:
+        source, key = cluster.source or cluster.name, f"nodes.{node.name}.cpus"
         if not node.cpus:
-            raise ConfigError(
-                cluster.source or cluster.name, f"nodes.{node.name}.cpus", "missing", 'such as "0-3"'
-            )
+            raise ConfigError(source, key, "missing", 'such as "0-3"')
         if missing := sorted(set(node.cpus) - here):
-            found = f"this process may not use CPU {missing[0]}"
-            raise ConfigError(
-                cluster.source or cluster.name,
-                f"nodes.{node.name}.cpus",
-                found,
-                ", ".join(map(str, sorted(here))),
-            )
+            allowed = ", ".join(map(str, sorted(here)))
+            raise ConfigError(source, key, f"this process may not use CPU {missing[0]}", allowed)
 
 
 def shared_cpus(cluster: Cluster) -> tuple[str, ...]:
-    """One sentence where nodes share a CPU: it is allowed, for trials on a small machine, but hardly meant."""
+    """Return a sentence if nodes share a CPU: allowed, for trials on a small machine, but rarely intended."""
     owner: dict[int, str] = {}
     for node in cluster.nodes:
         for cpu in node.cpus:
             if (other := owner.setdefault(cpu, node.name)) != node.name:
-                return (
-                    f"nodes {other!r} and {node.name!r} share CPU {cpu}: jobs on them slow each other down,"
-                    " and no forecast knows it",
-                )
+                shared = f"nodes {other!r} and {node.name!r} share CPU {cpu}"
+                return (f"{shared}: jobs on them slow each other down, and forecasts do not model it",)
     return ()
 
 
@@ -80,6 +72,4 @@ def check_start(start: Start, cluster: Cluster) -> None:
             except UnicodeEncodeError:
                 problem = f"{text!r:.60} cannot be encoded"
     if problem:
-        raise AdapterError(
-            f"job {start.key!r} cannot be started: {problem}", kind="refused", argv=job.command or ()
-        )
+        raise AdapterError(f"job {start.key!r} cannot be started: {problem}", kind="refused", argv=job.command or ())

@@ -1,4 +1,4 @@
-"""The engine behind the adapter protocol, with a virtual clock: the whole daemon at full speed."""
+"""A simulated cluster with a virtual clock, to run the whole daemon at full speed."""
 
 from __future__ import annotations
 

@@ -1,35 +1,40 @@
-"""The engine as a resource manager: jobs run in simulation, time passes only in `wait` and `advance`.
+"""The engine as a resource manager: jobs run in simulation, and time passes only in `wait` and `advance`.
 
-Rule: it behaves as a real one would as far as a caller can see; `truth` may give jobs other demands than
-their profiles say, so that forecasts can be wrong as they are in life.
+Rule: a caller cannot distinguish it from a real one. `truth` may give jobs other demands than their profiles, so that
+forecasts can be wrong, as they are in production.
 """
 
 from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...simulate.engine import Simulation, Underway
 from ...simulate.errors import ConfigError, InvariantError, PilotfishError
-from ...simulate.job import Job, Profile, Workflow
-from ...simulate.plan import Action, Cancel, Start
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, JobView, NodeState, Snapshot
-from ..base import AdapterError, Capabilities
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Profile, Workflow
+from ...simulate.model.plan import Action, Cancel, RunningJob, Start
+from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ...simulate.planning.simulation import Simulation
+from ..base import Adapter, AdapterError, Capabilities
 
 
-class SimulatedAdapter:
-    """A virtual world.
+class SimulatedAdapter(Adapter):
+    """A simulated cluster.
 
     Args:
-        start_time: where its clock begins, epoch seconds.
-        truth: what a job really needs; None = what its profile says.
-        exit_code: what a job that runs to its end exits with; None = always 0.
+        cluster: Its nodes.
+        start_time: Start of its clock, epoch seconds.
+        truth: Returns what a job really needs; None: what its profile says.
+        exit_code: Returns the exit code of a job that runs to its end; None: always 0.
     """
+
+    name = "simulated"
+    capabilities = Capabilities(virtual_time=True)
+    notes = ("jobs are simulated, nothing runs",)
 
     def __init__(
         self,
@@ -46,24 +51,9 @@ class SimulatedAdapter:
         self._exit_code = exit_code or (lambda job: 0)
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
-        self._limits: dict[str, float] = {}  # running jobs with a walltime -> when it is over, by our clock
+        self._limits: dict[str, float] = {}  # key -> end of its walltime, by our clock
         self._engine: Simulation | None = None
-        self._stale = False  # jobs were cancelled that the engine still has
-
-    @property
-    def name(self) -> str:
-        """Short name, used as the metrics label."""
-        return "simulated"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """It starts jobs, knows what they used, and its time is virtual."""
-        return Capabilities(starts=True, usage=True, virtual_time=True)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What a person should know of it."""
-        return ("jobs are simulated, nothing runs",)
+        self._stale = False  # the engine still has cancelled jobs
 
     @property
     def time(self) -> float:
@@ -71,22 +61,9 @@ class SimulatedAdapter:
         return self._epoch + self._clock
 
     def snapshot(self) -> Snapshot:
-        """The virtual world at the virtual time."""
+        """Return all nodes and jobs at the virtual time."""
         self._version += 1
         return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
-
-    def look_again(self, keys: Collection[str]) -> Snapshot:
-        """The same: time stands still between."""
-        return self.snapshot()
-
-    def recall(self, since: Mapping[str, float]) -> None:
-        """Nothing is on record beside what a snapshot shows."""
-
-    def books(self, since: Mapping[str, float]) -> None:
-        """None are kept: a snapshot tells what jobs used."""
-
-    def load(self) -> None:
-        """Nobody is asked."""
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""
@@ -99,16 +76,17 @@ class SimulatedAdapter:
         elif isinstance(action, Start) and action.key not in self._jobs:
             self._start(action)
 
-    def preview(self, action: Action) -> tuple[str, ...]:
-        """Nothing that a person would type."""
-        return ()
-
     def wait(self, timeout_s: float) -> bool:
-        """Let virtual time pass until a job ends, at most `timeout_s`; True if one did."""
+        """Let virtual time pass until a job ends, at most `timeout_s` seconds; return True if one did."""
         return self.advance(timeout_s, stop_at_event=True)
 
     def advance(self, seconds: float, *, stop_at_event: bool = False) -> bool:
-        """Let virtual time pass, or until a job ends; True if one did."""
+        """Let virtual time pass; return True if a job ended.
+
+        Args:
+            seconds: Virtual seconds.
+            stop_at_event: Stop when a job ends.
+        """
         target, ended = self._clock + seconds, False
         while not (ended and stop_at_event):
             until = min(target, self._next_event())
@@ -120,7 +98,7 @@ class SimulatedAdapter:
         return ended
 
     def progress(self, key: str) -> float | None:
-        """Share of a job's work that is done, [0, 1]; None for a job that is not known here."""
+        """Return the share of a job's work that is done, [0, 1]; None for an unknown job."""
         view = self._jobs.get(key)
         self._refresh()
         if view is None or self._engine is None:
@@ -128,12 +106,15 @@ class SimulatedAdapter:
         return self._engine.progress(key) if view.state is JobState.RUNNING else 1.0
 
     def start_in_turn(self, starts: Sequence[tuple[float, Start]]) -> set[str]:
-        """Start jobs without a walltime, each at its time by the virtual clock; the last is the new present.
+        """Start jobs without a walltime, each at its time; the virtual clock ends at the last one.
 
-        It is as if each were applied at its time, but costs one new engine for all. O(jobs + starts * nodes).
+        The result is the same as applying each at its time, with one new engine for all. O(jobs + starts * nodes).
+
+        Args:
+            starts: Times, epoch seconds and ascending, and starts.
 
         Returns:
-            The keys of those that cannot be: unknown nodes, or not as many as the job asks for.
+            The keys of starts that are refused: unknown nodes, or another number of them than the job asks for.
         """
         good = [(time, start) for time, start in starts if not self._misplaced(start) and start.key not in self._jobs]
         refused = {start.key for _, start in starts} - {start.key for _, start in good}
@@ -148,21 +129,12 @@ class SimulatedAdapter:
                 self._engine.start(start.key, start.nodes)
         return refused
 
-    def fileno(self) -> None:
-        """There is nothing to poll: virtual time passes in `wait`."""
-
     def forget(self, key: str) -> None:
-        """Drop an ended job that the caller has noted."""
+        """Drop an ended job."""
         view = self._jobs.get(key)
         if view is not None and not view.state.ended:
             raise AdapterError(f"{key} has not ended", kind="refused")
         self._jobs.pop(key, None)
-
-    def output(self, key: str) -> None:
-        """None: simulated jobs say nothing."""
-
-    def close(self) -> None:
-        """Nothing to let go of."""
 
     def _start(self, action: Start) -> None:
         key = action.key
@@ -186,13 +158,13 @@ class SimulatedAdapter:
         return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now)
 
     def _next_event(self) -> float:
-        """When something ends or reaches its walltime next, by our clock; inf if nothing runs."""
+        """Return when a job ends or reaches its walltime next, by our clock; inf if none runs."""
         self._refresh()
         nearest = self._engine.next_event if self._engine else math.inf
         return max(self._clock, min(nearest, *self._limits.values(), math.inf))
 
     def _move(self, until: float) -> bool:
-        """Set the clock; True if a job ended."""
+        """Set the clock; return True if a job ended."""
         self._refresh()
         self._clock = until
         if self._engine is None:
@@ -207,7 +179,7 @@ class SimulatedAdapter:
         return ended or bool(late)
 
     def _collect(self, engine: Simulation) -> bool:
-        """Note the jobs that have run to their end; True if there are any."""
+        """End the jobs that have run to their end; return True if there are any."""
         ended, finish = False, engine.world.jobs["finish"]
         for i in np.flatnonzero(~np.isnan(finish)).tolist():
             view = self._jobs.get(engine.workflow.jobs[i].id)
@@ -218,7 +190,7 @@ class SimulatedAdapter:
         return ended
 
     def _end(self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None) -> None:
-        """Write down how a job ended: `code` is its own, `number` the signal that ended it instead."""
+        """Record how a job ended: `code` is its own, `number` the signal that ended it instead."""
         usage: tuple[tuple[str, float], ...] = ()
         if number is None:
             groups, nodes = self._truth(view.job).groups, view.job.nodes
@@ -237,12 +209,12 @@ class SimulatedAdapter:
         )
 
     def _refresh(self) -> None:
-        """See that the engine has no cancelled jobs, before time passes or something is asked."""
+        """Remove cancelled jobs from the engine before time passes or it is read."""
         if self._stale:
             self._rebuild()
 
     def _rebuild(self, coming: Sequence[Start] = ()) -> None:
-        """A new engine with what runs now, as far along as it was, and with jobs that are about to be started."""
+        """Create an engine with the running jobs at their progress, and with jobs that are about to start."""
         self._stale = False
         running = [view for view in self._jobs.values() if view.state is JobState.RUNNING]
         if not running and not coming:
@@ -252,7 +224,7 @@ class SimulatedAdapter:
         engine = Simulation(
             Workflow("running", tuple(self._as_simulated(key, job) for key, job in jobs)),
             self.cluster,
-            underway=[Underway(view.key, view.nodes) for view in running],
+            underway=[RunningJob(view.key, view.nodes) for view in running],
             by_hand=[start.key for start in coming],
         )
         if self._engine is not None:
@@ -268,7 +240,7 @@ class SimulatedAdapter:
 
 
 def create(cluster: Cluster, start_time: float = 0.0) -> SimulatedAdapter:
-    """Return a virtual world whose clock begins at `start_time`, epoch seconds. Raises ConfigError."""
+    """Return a simulated cluster whose clock begins at `start_time`, epoch seconds. Raises ConfigError."""
     if type(start_time) not in (int, float) or not math.isfinite(start_time):
         raise ConfigError("simulated adapter", "start_time", f"found {start_time!r}", "epoch seconds")
     return SimulatedAdapter(cluster, start_time=float(start_time))

@@ -1,23 +1,27 @@
-"""Slurm: jobs that its users handed over are placed, and everything else there is a neighbour.
+"""Slurm: jobs that their users hand over are placed; all other jobs are only simulated.
 
 Rule: Slurm stays in charge. A job is bound to nodes only when it can start there now, by fields that an operator may
-write; without us every job starts by itself.
+write. Without pilotfish every job starts by itself.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from ...simulate.errors import ConfigError
-from ...simulate.platform import Cluster
+from ...simulate.model.cluster import Cluster, Node, NodeType
 
 if TYPE_CHECKING:
     from ..findings import Finding, Service
     from .adapter import SlurmAdapter
-    from .transport import Transport
+    from .records import SlurmNode
+    from .transport.command_transport import Transport
+
+#: Assumed memory bandwidth, bytes/s per core: two channels of DDR4 for sixteen cores.
+BANDWIDTH_PER_CORE = 2.5e9
 
 
 def create(
@@ -40,35 +44,38 @@ def create(
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
 ) -> SlurmAdapter:
-    """Return the adapter of the Slurm that the commands of this machine speak to.
+    """Return the adapter of the Slurm that the commands on this machine reach.
 
     Args:
-        cluster: its nodes; others of Slurm's are left alone.
-        partitions, qos, accounts: jobs of these are handed over; features: those that ask for one of these.
-        comment: so are jobs with the word `pilotfish` in their comment.
-        timeout_s: seconds after which a command is given up.
-        requests_per_minute: what Slurm is asked at most; a cycle needs three or four, placing a job one.
-        submit_options: more options for the `sbatch` of our own jobs, such as `--partition=shared`.
-        output_dir: where our own jobs write stdout and stderr; None = where Slurm does.
-        max_defer_s: seconds after its submission for which a job is kept at most, whatever its user allows.
-        wide_nodes: jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None = of more than a
-            quarter of their partition, and at least 2.
-        rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "" = none.
-        rest_user: whose token it is; "" = the user that runs us.
-        rest_token_file: a file that holds the token and that the site renews; or
-        rest_token_command: a command that prints a token; "" = `scontrol token`.
-        rest_token_lifespan_s: seconds for which `scontrol token` is to make a token good.
+        cluster: Nodes on which jobs may be placed; Slurm's other nodes are left alone.
+        partitions: Jobs of these partitions are handed over.
+        qos: Jobs of these QOS are handed over.
+        accounts: Jobs of these accounts are handed over.
+        features: Jobs that ask for one of these features are handed over.
+        comment: Jobs with the word `pilotfish` in their comment are handed over.
+        timeout_s: Time limit of a command, seconds.
+        requests_per_minute: Most requests to Slurm; a cycle needs three or four, placing a job one.
+        submit_options: Options added to the `sbatch` of our own jobs, such as `--partition=shared`.
+        output_dir: Directory for stdout and stderr of our own jobs; None: Slurm's default.
+        max_defer_s: Longest time that a job is kept after its submission, seconds, whatever its user allows.
+        wide_nodes: Jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None: jobs of more
+            than a quarter of their partition and of at least 2 nodes.
+        rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "": none.
+        rest_user: User of the token; "": the user that runs pilotfish.
+        rest_token_file: File with the token, renewed by the site.
+        rest_token_command: Command that prints a token; "": `scontrol token`.
+        rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
 
     Raises:
-        ConfigError: an option cannot be right.
+        ConfigError: An option is invalid.
     """
     from .adapter import SlurmAdapter
-    from .guarded import Guarded
-    from .handover import Selection
-    from .judge import Deferral
     from .options import check
-    from .runner import Commands
-    from .transport import BOOKS_S, ByCommands
+    from .ownership import Selection
+    from .placement.eligibility import Deferral
+    from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
+    from .transport.guard import GuardedTransport
+    from .transport.runner import CommandRunner
 
     check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
@@ -76,26 +83,26 @@ def create(
         max_defer_s=max_defer_s, wide_nodes=wide_nodes,
     )  # fmt: skip
     selection = Selection.of(partitions, qos, accounts, features, comment=comment)
-    commands = ByCommands(Commands(timeout_s), run_books=Commands(min(BOOKS_S, timeout_s)))
-    way: Transport = commands
+    commands = CommandTransport(CommandRunner(timeout_s), run_usage=CommandRunner(min(USAGE_TIMEOUT_S, timeout_s)))
+    transport: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
         given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
         raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
     if rest_url:
-        from .fallback import Preferred
-        from .rest.transport import by_rest
+        from .rest.transport import rest_transport
+        from .transport.failover import FailoverTransport
 
-        rest = by_rest(rest_url, rest_user, rest_token_file, rest_token_command, rest_token_lifespan_s, timeout_s)
-        way = Preferred(rest, commands)
-    transport = Guarded(way, requests_per_minute)
+        token = (rest_token_file, rest_token_command, rest_token_lifespan_s)
+        transport = FailoverTransport(rest_transport(rest_url, rest_user, *token, timeout_s), commands)
+    guarded = GuardedTransport(transport, requests_per_minute)
     return SlurmAdapter(
         cluster,
-        transport,
+        guarded,
         selection,
         submit_options=submit_options,
         output_dir=output_dir,
         deferral=Deferral(max_defer_s, wide_nodes),
-        load=transport.load,
+        load=guarded.load,
     )
 
 
@@ -114,48 +121,77 @@ def examine(
     submit_options: Sequence[str] = (),
     **others: object,
 ) -> list[Finding]:
-    """Return what was found of this Slurm, and of the daemon's account `user`; options as in `create`.
+    """Return the findings about this Slurm and the daemon's account.
 
     Args:
-        service: what is known of the daemon.
-        trial: also try what whoever runs us may do, with a job of their own that never starts.
+        cluster: Nodes that the daemon is configured with; None: Slurm's.
+        user: Account of the daemon.
+        service: State of the daemon.
+        trial: Also try the rights of the current user, with a job of their own that never starts.
+        partitions: As in `create`.
+        qos: As in `create`.
+        accounts: As in `create`.
+        features: As in `create`.
+        comment: As in `create`.
+        timeout_s: Time limit of a command, seconds.
+        submit_options: Options added to the `sbatch` of the job of `trial`.
+        **others: Further options of `create`, such as `rest_url`.
 
     Raises:
-        ConfigError: an option cannot be right.
+        ConfigError: An option is invalid.
     """
-    from ..findings import PROBLEM, WARNING
-    from .doctor import examine as look_over
-    from .doctor import rest
-    from .doctor import trial as tried
-    from .handover import Selection
+    from .doctor import check_rest, run_checks
+    from .doctor import trial as rights_trial
     from .options import check
-    from .runner import Commands
+    from .ownership import Selection
+    from .transport.runner import CommandRunner
 
     check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
         submit_options=submit_options,
         **{name: value for name, value in others.items() if not name.startswith("rest_")},
     )  # fmt: skip
-    run = Commands(timeout_s)
+    run = CommandRunner(timeout_s)
     selection = Selection.of(partitions, qos, accounts, features, comment=comment)
-    found = [*look_over(run, user, selection, cluster, service), *rest.findings(others, time.time())]
-    if others.get("rest_url") and not any(each.topic == "rest" and each.level in (WARNING, PROBLEM) for each in found):
-        from .rest import check as asked
-        from .rest.transport import of_options
-        from .transport import ByCommands
-
-        found += asked.findings(lambda: of_options(others, user, timeout_s), ByCommands(run))
-    return [*found, *tried.findings(run, submit_options)] if trial else found
+    found = [*run_checks(run, user, selection, cluster, service)]
+    found += check_rest.findings(others, user, timeout_s, run, time.time())
+    return [*found, *rights_trial.findings(run, submit_options)] if trial else found
 
 
 def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:
-    """Return the nodes that Slurm knows as a cluster, and what had to be assumed of them. Raises AdapterError.
+    """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError.
 
     Args:
-        timeout_s: as in `create`.
+        timeout_s: Time limit of a command, seconds.
     """
-    from .discover import cluster_of
-    from .runner import Commands
-    from .transport import ByCommands
+    from .transport.command_transport import CommandTransport
+    from .transport.runner import CommandRunner
 
-    return cluster_of(ByCommands(Commands(timeout_s)).nodes())
+    return cluster_of(CommandTransport(CommandRunner(timeout_s)).nodes())
+
+
+def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster, tuple[str, ...]]:
+    """Return a cluster of nodes in Slurm's order, and a sentence for each number that had to be assumed. O(nodes).
+
+    Nodes of the same number of CPUs and the same memory share a type. A Slurm CPU counts as a core, because Slurm
+    allocates CPUs. Nodes without CPUs or memory (state FUTURE) are left out.
+
+    Args:
+        nodes: Nodes as Slurm reports them.
+        name: Name of the cluster.
+    """
+    types: dict[tuple[int, float], NodeType] = {}
+    found = []
+    for node in nodes:
+        if node.cpus < 1 or node.memory <= 0:
+            continue
+        shape = (node.cpus, node.memory)
+        if shape not in types:
+            label = f"c{node.cpus}-{node.memory / 2**30:.4g}GiB"
+            types[shape] = NodeType(label, node.cpus, node.memory, node.cpus * BANDWIDTH_PER_CORE)
+        found.append(Node(node.name, types[shape]))
+    notes = tuple(
+        f"memory bandwidth of nodes like {kind.name} is unknown to Slurm: {kind.memory_bandwidth / 1e9:g} GB/s assumed"
+        for kind in types.values()
+    )
+    return Cluster(name, tuple(found), source="Slurm"), notes

@@ -1,8 +1,8 @@
-"""Jobs that have left the queue, as accounting knows them: how they ended, and what they used.
+"""Look up in accounting jobs that have left the queue: how they ended and what they used.
 
-Rule: accounting is believed about ends only. A job that it has as waiting or running, and that the queue does not
-show, is UNKNOWN; one that has the name of ours is ours only if our account submitted it, and not before it was decided
-on.
+Rule: accounting is trusted only about ends. A job that it lists as waiting or running, and that the queue does not
+show, is UNKNOWN. A job with the name of one of ours is ours only if our account submitted it, and not before we decided
+to.
 """
 
 from __future__ import annotations
@@ -10,39 +10,41 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
-from ...simulate.booked import Booked
-from ...simulate.job import Job
-from ...simulate.snapshot import JobState, JobView
+from ...simulate.model.accounting_record import AccountingRecord
+from ...simulate.model.job import Job
+from ...simulate.model.snapshot import JobState, JobView
 from ..base import AdapterError
-from . import sacct
-from .books import Entry
+from .job_views import id_in, job_of, progress_view
 from .records import SlurmJob
 from .submission import name_for
-from .transport import Transport
-from .world import id_in, job_of, seen
+from .transport import sacct
+from .transport.command_transport import Transport
+from .transport.sacct_usage import Entry
 
-#: seconds by which a job may seem to have been submitted before it was decided on
+#: Seconds by which a job may seem to have been submitted before we decided to submit it.
 SLACK_S = 60.0
 Record = TypeVar("Record", SlurmJob, Entry)
 
 
-def recall(
+def ended_jobs(
     transport: Transport, since: Mapping[str, float], uid: int, known: Mapping[str, Job]
 ) -> dict[str, JobView] | None:
-    """See `Adapter.recall`: one request for jobs of Slurm's users, by id, and one for our own, by name.
+    """Look up ended jobs; see `Adapter.recall`. One request for users' jobs, by id, and one for our own, by name.
 
     Args:
-        uid: whose jobs ours are.
-        known: what was asked for of the jobs that we submitted, by key.
+        transport: Transport to Slurm.
+        since: Key -> time before which the job cannot have started, epoch seconds.
+        uid: User id of our own jobs.
+        known: Key -> job as we submitted it.
     """
-    records = _by_key(since, uid, transport.ended, lambda names, first: transport.ended_as(names, uid, first))
+    records = _by_key(since, uid, transport.ended, lambda names, first: transport.ended_by_name(names, uid, first))
     if records is None:
         return None
     return {key: _view(key, job, known.get(key) or job_of(job)) for key, job in records.items()}
 
 
-def books(transport: Transport, since: Mapping[str, float], uid: int) -> dict[str, Booked] | None:
-    """See `Adapter.books`: requests as for `recall`."""
+def ended_usage(transport: Transport, since: Mapping[str, float], uid: int) -> dict[str, AccountingRecord] | None:
+    """Look up what ended jobs used; see `Adapter.books`. Requests and arguments as for `ended_jobs`."""
     records = _by_key(
         since,
         uid,
@@ -58,7 +60,7 @@ def _by_key(
     of_ids: Callable[[Collection[int]], list[Record]],
     of_names: Callable[[Collection[str], float], list[Record]],
 ) -> dict[str, Record] | None:
-    """The records of these jobs; None where accounting keeps none. Raises AdapterError."""
+    """Return the records of these jobs; None if accounting keeps none. Raises AdapterError."""
     ids = {number: key for key in since if (number := id_in(key)) is not None}
     names = {name_for(key): key for key in since if id_in(key) is None}
     try:
@@ -78,6 +80,6 @@ def _by_key(
 
 def _view(key: str, job: SlurmJob, asked: Job) -> JobView:
     if job.state.ended:
-        return seen(key, job, asked)
+        return progress_view(key, job, asked)
     why = f"the queue does not show it, and accounting has it as {job.state}"
     return JobView(key, asked, JobState.UNKNOWN, job.placed, job.submit, job.start if job.placed else None, reason=why)

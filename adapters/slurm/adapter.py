@@ -1,7 +1,9 @@
 """The Slurm adapter: reads the queue, places jobs that were handed over, and submits our own.
 
-Rule: three requests show the world at most; before a job is touched it is read again, alone; whatever is written is one
-command. An answer that did not come is not taken for a refusal: the next look at the queue tells.
+Rule: a snapshot costs at most three requests; a job is read again, alone, before it is changed; each change is one
+command. A missing answer is not a refusal: the next read of the queue decides. Every time that decides about a job is
+the controller's; its offset is read rarely and carried on by a monotonic clock, so stepping this machine's clock
+changes nothing.
 """
 
 from __future__ import annotations
@@ -16,33 +18,63 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...simulate.booked import Booked
-from ...simulate.job import Job
-from ...simulate.plan import Action, Cancel, PowerOff, Release, Start
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, JobView, Snapshot
-from ..base import AdapterError, Capabilities
-from ..load import Load
-from . import places, recall, submission, update, world
-from .clock import ControllerClock
-from .handover import Selection, Standing, is_held
-from .judge import Deferral, Judge, Memory
-from .outlook import START_S
-from .partitions import Partition
-from .rarely import Rarely
+from ...simulate.model.accounting_record import AccountingRecord
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job
+from ...simulate.model.plan import Action, Cancel, PowerOff, Release, Start
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ..base import Adapter, AdapterError, Capabilities, Load
+from . import accounting_lookup, job_update, job_views, submission
+from .ownership import Ownership, Selection, is_held
+from .placement import node_constraints
+from .placement.eligibility import Deferral, Eligibility, EligibilityCache
+from .placement.future_occupancy import START_S
+from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
-from .transport import Told, Transport
+from .site_state import SiteReader
+from .transport.command_transport import DryRunTransport, Transport
+
+#: Seconds between two requests for the controller's time.
+CLOCK_EVERY_S = 300.0
+
+
+class ControllerClock:
+    """The controller's clock.
+
+    Args:
+        ask: Sends one request for the controller's time; returns epoch seconds.
+        clock: Monotonic clock, seconds.
+    """
+
+    def __init__(self, ask: Callable[[], float], clock: Callable[[], float]) -> None:
+        self._ask, self._clock = ask, clock
+        self._offset, self._asked = 0.0, float("-inf")
+
+    @property
+    def due(self) -> bool:
+        """Whether `now` will send a request."""
+        return self._clock() - self._asked > CLOCK_EVERY_S
+
+    def now(self) -> float:
+        """Return the time, epoch seconds. Raises AdapterError if it was never known and cannot be read."""
+        if self.due:
+            began = self._clock()
+            answer = self._ask()
+            self._asked = self._clock()
+            self._offset = answer + 0.5 - (began + self._asked) / 2  # Slurm answers in whole seconds
+        return self._clock() + self._offset
+
 
 log = logging.getLogger("pilotfish.slurm")
-#: Seconds for which what was read of a job is taken for true when it is to be changed.
+#: Seconds for which a job that was read counts as fresh when it is to be changed.
 FRESH_S = 2.0
-#: And of nodes, when something else has to be asked in their place.
-MOMENT_S = 10.0
-#: what Slurm says to those who may not
+#: The same for nodes, if another request takes the place of theirs.
+NODES_FRESH_S = 10.0
+#: Slurm's refusal for lack of rights.
 DENIED = "Access/permission denied"
-#: what it says to a user of jobs of others, and seconds for which it is then not asked to change any
+#: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
-#: what Slurm says of a change that came too late
+#: Slurm's refusals of a change that came too late.
 BEGUN = (
     "Job is no longer pending execution",
     "Job has already finished",
@@ -51,10 +83,11 @@ BEGUN = (
 )
 
 
-class SlurmAdapter:
-    """Slurm as a resource manager; `create` says the arguments."""
+class SlurmAdapter(Adapter):
+    """Slurm as a resource manager; see `create` for the arguments."""
 
     name = "slurm"
+    notes: Sequence[str] = ()
 
     def __init__(
         self,
@@ -74,125 +107,123 @@ class SlurmAdapter:
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
-        self._mark_in = update.Place.ADMIN_COMMENT
-        self._known: dict[str, Job] = {}
+        self._mark_field = job_update.MarkField.ADMIN_COMMENT
+        self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
-        self._deferral, self._rarely = deferral, Rarely(clock)
-        self._judge: Judge | None = None
+        self._deferral, self._site_reader = deferral, SiteReader(clock)
+        self._eligibility: Eligibility | None = None
         self._nodes_read_at = -math.inf
-        self._memory = Memory(cluster, selection)
-        self._views: dict[int, world.Kept] = {}
-        self._apart_by: Mapping[str, Partition] = {}  # by these, jobs of the views keep apart
-        self._shown: tuple[Judge, Snapshot] | None = None  # what was made of a judge's picture
-        self._seen: dict[int, SlurmJob] = {}
+        self._cache = EligibilityCache(cluster, selection)
+        self._views: dict[int, job_views.CachedView] = {}
+        self._views_partitions: Mapping[str, Partition] = {}  # partitions by which `Job.apart` of the views was set
+        self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
+        self._jobs: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
         self._foreign_until = -math.inf
-        self._touched: set[str] = set()  # keys of jobs that were submitted or cancelled since
+        self._changed_keys: set[str] = set()  # keys of jobs submitted or cancelled since the whole queue was read
         self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
-        self.notes: Sequence[str] = transport.notes
+        self.notes = transport.notes
 
     @property
     def capabilities(self) -> Capabilities:
-        """What Slurm can do. Behind jobs that come first, its backfill alone starts what was placed."""
-        begins = self._rarely.site.settings.backfill_s + START_S
-        return Capabilities(
-            starts=True, books=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
-        )
+        """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
+        begins = self._site_reader.site.settings.backfill_s + START_S
+        return Capabilities(books=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True)
 
     def snapshot(self) -> Snapshot:
-        """Read the world: jobs, nodes, and, where jobs wait for us, one thing more of what changes rarely.
+        """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
 
-        When the time has to be asked for, once in minutes, something of these is as it was a moment ago.
+        When the time is due to be read, once in minutes, one of the other requests is skipped.
         """
         timing, now = self._clock.due, self._clock.now()
-        self._note(self.transport.jobs(), whole=True)
+        self._store_jobs(self.transport.jobs(), whole=True)
         spare = not timing
-        if not timing or self._time() - self._nodes_read_at > MOMENT_S:
-            self._note_nodes(self.transport.nodes())
+        if not timing or self._time() - self._nodes_read_at > NODES_FRESH_S:
+            self._store_nodes(self.transport.nodes())
         else:
             spare = True
-        pending = [job for job in self._seen.values() if job.state is JobState.PENDING]
-        ours = self._memory.see(pending, now)
-        if spare or self._rarely.site.missing:
-            self._rarely.refresh(self.transport, ours, [job.id for job in pending])
-        return self._picture(now)
+        pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]
+        ours = self._cache.update(pending, now)
+        if spare or self._site_reader.site.missing:
+            self._site_reader.refresh(self.transport, ours, [job.id for job in pending])
+        return self._build_snapshot(now)
 
-    def _note_nodes(self, nodes: list[SlurmNode]) -> None:
-        """Keep what was just read; lists of nodes serve as long as these have the same partitions and features."""
+    def _store_nodes(self, nodes: list[SlurmNode]) -> None:
+        """Store nodes; node lists stay valid while the nodes have the same partitions and features."""
         if _layout(nodes) != _layout(self._nodes):
-            self._memory.lists.drop()
+            self._cache.node_lists.clear()
         self._nodes, self._nodes_read_at = nodes, self._time()
 
-    def look_again(self, keys: Collection[str]) -> Snapshot:
-        """One request for the jobs that are to be touched; nodes, and mostly neighbours, are as they were."""
-        numbers = [number for number in map(world.id_in, keys) if number is not None]
-        if len(numbers) < len(keys):  # a job of our own may be under any id
-            self._note(self.transport.jobs(), whole=True)
-            return self._picture(self._clock.now())
+    def refresh(self, keys: Collection[str]) -> Snapshot:
+        """Read the jobs that are to be changed, in one request; nodes and most other jobs stay as they were."""
+        numbers = [number for number in map(job_views.id_in, keys) if number is not None]
+        if len(numbers) < len(keys):  # a job of our own may have any id
+            self._store_jobs(self.transport.jobs(), whole=True)
+            return self._build_snapshot(self._clock.now())
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
-            self._seen.pop(number, None)
-            self._judge = None
-        self._note(found, whole=False)
-        return self._picture(self._clock.now())
+            self._jobs.pop(number, None)
+            self._eligibility = None
+        self._store_jobs(found, whole=False)
+        return self._build_snapshot(self._clock.now())
 
-    def _note(self, jobs: list[SlurmJob], *, whole: bool) -> None:
-        """Keep what was just read; it serves until something is changed, or for FRESH_S."""
+    def _store_jobs(self, jobs: list[SlurmJob], *, whole: bool) -> None:
+        """Store jobs; they count as fresh for FRESH_S, or until they are changed."""
         new, now = {job.id: job for job in jobs}, self._time()
-        if whole or any(self._seen.get(job.id) != job for job in jobs):
-            self._judge = None
-        self._seen = new if whole else self._seen | new
+        if whole or any(self._jobs.get(job.id) != job for job in jobs):
+            self._eligibility = None
+        self._jobs = new if whole else self._jobs | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
-            self._memory.standings.keep(new.keys())
-            self._touched.clear()
+            self._cache.standings.retain(new.keys())
+            self._changed_keys.clear()
 
-    def _picture(self, now: float) -> Snapshot:
+    def _build_snapshot(self, now: float) -> Snapshot:
         self._version += 1
-        judge = self._judged(now)
-        if self._shown is not None and self._shown[0] is judge:
-            return replace(self._shown[1], time=now, version=self._version)
-        if self._rarely.site.partitions != self._apart_by:
+        judge = self._current_eligibility(now)
+        if self._last_snapshot is not None and self._last_snapshot[0] is judge:
+            return replace(self._last_snapshot[1], time=now, version=self._version)
+        if self._site_reader.site.partitions != self._views_partitions:
             self._views.clear()
-            self._apart_by = self._rarely.site.partitions
-        jobs, standings, verdicts = self._seen.values(), self._memory.standings, judge.verdicts()
-        views = world.views(jobs, standings, now, self._uid, self._known, verdicts, judge.kind, self._views)
-        views += world.unseen_views(judge.unseen())
-        states = world.node_states(self.cluster, self._nodes)
-        self._shown = judge, Snapshot(now, self._version, self.cluster, states, views)
-        return self._shown[1]
+            self._views_partitions = self._site_reader.site.partitions
+        jobs, standings, verdicts = self._jobs.values(), self._cache.standings, judge.verdicts()
+        views = job_views.views(jobs, standings, now, self._uid, self._submitted, verdicts, judge.kind, self._views)
+        views += job_views.unseen_views(judge.unseen())
+        states = job_views.node_states(self.cluster, self._nodes)
+        self._last_snapshot = judge, Snapshot(now, self._version, self.cluster, states, views)
+        return self._last_snapshot[1]
 
-    def _judged(self, now: float) -> Judge:
-        """A judge on all that was read, and on what was placed since, at a moment that is not long ago."""
-        if self._judge is None or abs(now - self._judge.now) > START_S:
-            site, jobs = self._rarely.site, list(self._seen.values())
-            self._judge = Judge(self.cluster, self._nodes, jobs, self._memory, site, now, self._deferral)
-        return self._judge
+    def _current_eligibility(self, now: float) -> Eligibility:
+        """Return the eligibility of all jobs as read and placed, at a recent moment."""
+        if self._eligibility is None or abs(now - self._eligibility.now) > START_S:
+            site, jobs = self._site_reader.site, list(self._jobs.values())
+            self._eligibility = Eligibility(self.cluster, self._nodes, jobs, self._cache, site, now, self._deferral)
+        return self._eligibility
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
-        """What accounting knows: one request for jobs of Slurm's users, by id, and one for our own, by name."""
-        return recall.recall(self.transport, since, self._uid, self._known)
+        """Look up ended jobs in accounting: one request for users' jobs, by id, and one for our own, by name."""
+        return accounting_lookup.ended_jobs(self.transport, since, self._uid, self._submitted)
 
-    def books(self, since: Mapping[str, float]) -> dict[str, Booked] | None:
-        """What accounting has of what they used, by the same number of requests."""
-        return recall.books(self.transport, since, self._uid)
+    def books(self, since: Mapping[str, float]) -> dict[str, AccountingRecord] | None:
+        """Look up in accounting what ended jobs used, with as many requests."""
+        return accounting_lookup.ended_usage(self.transport, since, self._uid)
 
     def load(self) -> Load | None:
-        """What its transport counts, where it does."""
+        """Return the request counts of the transport, if it keeps any."""
         return self._load()
 
     def apply(self, action: Action) -> None:
         """Place, release, start or end a job; see `Adapter.apply`.
 
         Raises:
-            AdapterError: `refused`: it must not be done or Slurm refuses it; transient: it is not certain.
+            AdapterError: kind `refused`: it must not be done or Slurm refuses it; transient: the outcome is unknown.
         """
         if isinstance(action, Start):
-            number = world.id_in(action.key)
+            number = job_views.id_in(action.key)
             if number is None:
                 self._submit(action)
             else:
@@ -205,20 +236,20 @@ class SlurmAdapter:
             self._cancel(action)
 
     def preview(self, action: Action) -> list[str]:
-        """What `apply` would run: it is applied, over a transport that only tells."""
-        transport, told = self.transport, Told(self.transport)
-        known, touched = self._known.copy(), self._touched.copy()
-        self.transport = told
+        """Return the commands of `apply`, recorded by a transport that changes nothing."""
+        transport, dry = self.transport, DryRunTransport(self.transport)
+        submitted, changed = self._submitted.copy(), self._changed_keys.copy()
+        self.transport = dry
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._known, self._touched = transport, known, touched
-        return [shlex.join(argv) for argv in told.argvs]
+            self.transport, self._submitted, self._changed_keys = transport, submitted, changed
+        return [shlex.join(argv) for argv in dry.argvs]
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep until `wake`; Slurm tells nobody what happens."""
+        """Sleep until `wake`: Slurm sends no events."""
         woken = self._awake.wait(max(0.0, timeout_s))
         self._awake.clear()
         return woken
@@ -227,88 +258,85 @@ class SlurmAdapter:
         """Make `wait` return."""
         self._awake.set()
 
-    def fileno(self) -> None:
-        """There is nothing to poll."""
-
     def forget(self, key: str) -> None:
-        """Slurm forgets by itself."""
-        if self._known.pop(key, None):
-            self._shown = None
+        """Drop what we know of a job; Slurm forgets by itself."""
+        if self._submitted.pop(key, None):
+            self._last_snapshot = None
 
     def output(self, key: str) -> tuple[Path, Path] | None:
-        """Files of a job of our own, where a folder for them was given."""
-        if self._output is None or world.id_in(key) is not None:
+        """Return the files of a job of our own if `output_dir` was given."""
+        if self._output is None or job_views.id_in(key) is not None:
             return None
         name = submission.file_name(key)
         return self._output / f"{name}.out", self._output / f"{name}.err"
 
     def close(self) -> None:
-        """Let go of connections; jobs go on."""
+        """Close connections; jobs go on."""
         self.transport.close()
 
     def _place(self, number: int, start: Start) -> None:
-        """Pin a job and, if a begin time of ours holds it, let it start: one command, on a fresh read of the job."""
-        job = self._fresh(number)
+        """Pin a job and end our hold on it: one command, after a fresh read of the job."""
+        job = self._read_fresh(number)
         if job.state is not JobState.PENDING:
-            return  # it started, or ended, in between: nothing is left to do
+            return  # it started or ended in between
         now = self._clock.now()
-        what, why = self._memory.standings.of(job, now)
-        if what not in (Standing.HELD, Standing.FREE):
+        what, why = self._cache.standings.of(job, now)
+        if what not in (Ownership.HELD, Ownership.FREE):
             raise _refused(start, why or "it was not handed over")
-        if update.pin_of(job) and set(job.wanted) == set(start.nodes):
-            return  # it is on its way
-        judge = self._judged(now)
+        if job_update.pin_of(job) and set(job.wanted) == set(start.nodes):
+            return  # it is already pinned there
+        judge = self._current_eligibility(now)
         verdict = judge.verdict(job, start.nodes)
-        if problem := verdict.waits or places.obstacle(job, verdict.allowed, start.nodes):
+        if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        self._write(job, lambda place: update.pin(job, start.nodes, now, held=what is Standing.HELD, place=place))
-        # Until it is read again it counts as placed: no other is put where it goes.
-        mark = str(update.Pin(int(now), job.id, job.uid, job.wanted))
-        self._seen[number] = replace(job, wanted=start.nodes, admin_comment=mark)
-        judge.place(self._seen[number])
-        self._shown = None
+        self._write(job, lambda place: job_update.pin(job, start.nodes, now, held=what is Ownership.HELD, place=place))
+        # Until it is read again it counts as placed, so that no other job is put on its cores.
+        mark = str(job_update.Pin(int(now), job.id, job.uid, job.wanted))
+        self._jobs[number] = replace(job, wanted=start.nodes, admin_comment=mark)
+        judge.place(self._jobs[number])
+        self._last_snapshot = None
 
-    def _write(self, job: SlurmJob, fields: Callable[[update.Place], Mapping[str, str]]) -> None:
-        """Write fields with a mark in this place; who may not write AdminComment marks in Comment from then on."""
+    def _write(self, job: SlurmJob, fields: Callable[[job_update.MarkField], Mapping[str, str]]) -> None:
+        """Write fields with a mark; if AdminComment may not be written, use Comment from then on."""
         try:
-            self._change(job, fields(self._mark_in))
+            self._change(job, fields(self._mark_field))
         except AdapterError as error:
-            if self._mark_in is update.Place.COMMENT or DENIED not in error.stderr_tail:
+            if self._mark_field is job_update.MarkField.COMMENT or DENIED not in error.stderr_tail:
                 raise
-            self._change(job, fields(update.Place.COMMENT))
-            self._mark_in = update.Place.COMMENT
+            self._change(job, fields(job_update.MarkField.COMMENT))
+            self._mark_field = job_update.MarkField.COMMENT
             log.info("an operator may not write AdminComment: pins are marked in Comment")
 
     def _release(self, key: str) -> None:
-        """Take back a pin of ours that has not become a start, or let go what waits for us; else a no-op."""
-        number = world.id_in(key)
-        job = self._fresh(number) if number is not None else None
+        """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""
+        number = job_views.id_in(key)
+        job = self._read_fresh(number) if number is not None else None
         if job is None or job.state is not JobState.PENDING:
             return
         now = self._clock.now()
-        if fields := update.unpin(job):
+        if fields := job_update.unpin(job):
             self._change(job, fields)
-        elif is_held(job, now) and self._memory.standings.of(job, now)[0] is not Standing.NEIGHBOUR:
-            self._write(job, lambda place: update.let_go(job, now, place=place))
+        elif is_held(job, now) and self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
+            self._write(job, lambda place: job_update.let_go(job, now, place=place))
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
-        """Write; what was read of the job is not true any more."""
+        """Write fields of a job; what was read of it is no longer valid."""
         self._read_at.pop(job.id, None)
         if job.uid != self._uid and self._time() < self._foreign_until:
-            raise self._is_foreign()
+            raise self._foreign_error()
         try:
             self.transport.update(job.id, fields)
         except AdapterError as error:
             if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
                 self._foreign_until = self._time() + FOREIGN_S
-                raise self._is_foreign() from error
+                raise self._foreign_error() from error
             if any(words in error.stderr_tail for words in BEGUN):
-                return  # it started, or ended, in between
+                return  # it started or ended in between
             raise
 
-    def _is_foreign(self) -> AdapterError:
-        why = f"Slurm lets the user {self._uid} change only jobs of their own; pilotfish must be an operator of Slurm's"
-        return AdapterError(f"{why} (`pilotfish doctor` says how)", kind="refused")
+    def _foreign_error(self) -> AdapterError:
+        why = f"Slurm lets user {self._uid} change only its own jobs; pilotfish must be an operator of Slurm"
+        return AdapterError(f"{why} (see `pilotfish doctor`)", kind="refused")
 
     def _submit(self, start: Start) -> None:
         job = start.job
@@ -318,8 +346,8 @@ class SlurmAdapter:
         if self._find(start.key) is not None:
             return
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._known[start.key] = job
-        self._touched.add(start.key)
+        self._submitted[start.key] = job
+        self._changed_keys.add(start.key)
         self.transport.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -327,8 +355,8 @@ class SlurmAdapter:
         if job is None or job.state.ended:
             return
         if job.uid != self._uid:
-            raise AdapterError(f"{cancel.key}: jobs of users are theirs to cancel (scancel {job.id})", kind="refused")
-        self._touched.add(cancel.key)
+            raise AdapterError(f"{cancel.key}: only its user may cancel it (scancel {job.id})", kind="refused")
+        self._changed_keys.add(cancel.key)
         self.transport.cancel(job.id)
 
     def _power_off(self, action: PowerOff) -> None:
@@ -336,20 +364,20 @@ class SlurmAdapter:
             raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
         self.transport.power_off(action.nodes)
 
-    def _fresh(self, number: int) -> SlurmJob:
-        """A job as it was read a moment ago, or as it is read now."""
+    def _read_fresh(self, number: int) -> SlurmJob:
+        """Return a job as read within FRESH_S, or read it now."""
         if self._time() - self._read_at.get(number, -math.inf) > FRESH_S:
             found = self.transport.jobs([number])
             if not found:
-                raise AdapterError(f"job {number} is not in the queue any more", kind="gone")
-            self._note(found, whole=False)
-        return self._seen[number]
+                raise AdapterError(f"job {number} is no longer in the queue", kind="gone")
+            self._store_jobs(found, whole=False)
+        return self._jobs[number]
 
     def _find(self, key: str) -> SlurmJob | None:
-        """The last job of ours that was submitted under this key."""
-        if key in self._touched or self._time() - self._all_read_at > FRESH_S:
-            self._note(self.transport.jobs(), whole=True)
-        found = [job for job in self._seen.values() if world.key_of(job, self._uid) == key]
+        """Return the last job of ours that was submitted under this key."""
+        if key in self._changed_keys or self._time() - self._all_read_at > FRESH_S:
+            self._store_jobs(self.transport.jobs(), whole=True)
+        found = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 
 
@@ -359,5 +387,3 @@ def _layout(nodes: list[SlurmNode]) -> list[tuple[str, frozenset[str], frozenset
 
 def _refused(start: Start, why: str) -> AdapterError:
     return AdapterError(f"{start.key}: {why}", kind="refused")
-
-

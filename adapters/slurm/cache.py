@@ -1,6 +1,6 @@
-"""What was made once and is kept for as long as it is asked for.
+"""Two-generation cache.
 
-Rule: what is not asked for from one `age` to the next is forgotten, so that a memory is as large as what is of use.
+Rule: a value that is not requested between one `age` and the next is dropped, so the cache holds only what is in use.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Lasting(Generic[Key, Value]):
-    """Values, none of them None, by what they were made of."""
+class TwoGenerationCache(Generic[Key, Value]):
+    """Values, none of them None, by key."""
 
     def __init__(self) -> None:
         self._now: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of this key, which `make` gives where there is none."""
+        """Return the value of `key`; create it with `make` if it is missing."""
         found = self._now.get(key)
         if found is None:
             found = self._before.get(key)
@@ -28,5 +28,5 @@ class Lasting(Generic[Key, Value]):
         return found
 
     def age(self) -> None:
-        """Forget what was not asked for since the last time."""
+        """Drop the values that were not requested since the last call."""
         self._before, self._now = self._now, {}

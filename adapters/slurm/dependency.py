@@ -1,9 +1,8 @@
-"""What a job waits for, in Slurm's words: written for our own jobs, read of everybody's.
+"""Job dependencies in Slurm's syntax: written for our own jobs, read for all.
 
-Rule: pure. Only what is surely understood is planned ahead: a job that starts once certain jobs have ended. Everything
-else (alternatives, the start or the failure of another, `singleton`, arrays) is Slurm's to resolve, and the job is
-planned from then on.
-Source: sbatch(1) `--dependency` and squeue(1) `Dependency` of Slurm 22.05, which leaves out what is fulfilled.
+Rule: pure. Only a job that starts once certain jobs have ended is planned ahead. Every other dependency (alternatives,
+start or failure of another job, `singleton`, arrays) is left to Slurm, and the job is planned once it is resolved.
+Source: sbatch(1) `--dependency` and squeue(1) `Dependency` of Slurm 22.05, which omits fulfilled ones.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ _JOB = re.compile(r":(\d+)(\(fulfilled\))?")
 
 
 def options(ids: Iterable[int]) -> list[str]:
-    """Options of `sbatch`: start once these jobs have completed, and be cancelled once one of them cannot."""
+    """Return options of `sbatch`: start when these jobs have completed, be cancelled when one of them cannot."""
     listed = ":".join(map(str, ids))
     return [f"--dependency=afterok:{listed}", "--kill-on-invalid-dep=yes"] if listed else []
 
 
 def followed(text: str) -> tuple[int, ...] | None:
-    """Ids of the jobs whose ends the job still waits for, all of them; None where it waits for anything else.
+    """Return the ids of all jobs whose ends the job still waits for; None if it waits for anything else.
 
     Args:
-        text: such as `afterok:12(unfulfilled),afterany:13(unfulfilled)`; "" is ().
+        text: Such as `afterok:12(unfulfilled),afterany:13(unfulfilled)`; "" gives ().
     """
     ids: list[int] = []
     for clause in filter(None, text.split(",")):

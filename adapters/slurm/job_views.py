@@ -1,7 +1,7 @@
-"""From Slurm's records to a snapshot.
+"""Convert Slurm's records to a snapshot.
 
-Rule: pure; every job that holds nodes is seen, ours or not, because it takes part in the contention; only those that
-were handed over are offered.
+Rule: pure. Every job that holds nodes is shown, ours or not, because it takes part in the contention. Only jobs that
+are handed over are offered.
 """
 
 from __future__ import annotations
@@ -11,92 +11,98 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...simulate.job import Job, Profile, Provenance, ThreadGroup
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState, JobView, NodeState
-from .handover import Selection, Standing, Standings, precursors, ready
-from .judge import Verdict
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
+from ...simulate.model.snapshot import JobState, JobView, NodeState
+from .job_update import pin_of
+from .ownership import Ownership, OwnershipCache, Selection, precursors, ready
+from .placement.eligibility import Verdict
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, name_for, profile_in
-from .update import pin_of
 
 PREFIX = "slurm/"
-#: run time that is assumed of a job without a time limit, seconds
+#: Assumed run time of a job without a time limit, seconds.
 NO_LIMIT_S = 3600.0
 
 
 def key_of(job: SlurmJob, uid: int) -> str:
-    """The key of a job: that of its comment if we submitted it (`uid`), else `slurm/ID`. Users cannot forge ours.
+    """Return the key in a job's comment if `uid`, our user, submitted it, otherwise `slurm/ID`.
 
-    Jobs of ours are called by their keys; those of a workflow that our own account submitted over Slurm as any user
-    does, `pilotfish submit --adapter slurm`, are called what they are in the workflow.
+    Users cannot forge ours. Jobs that our account submitted as an ordinary user, by `pilotfish submit --adapter slurm`,
+    keep the names of their workflow and are `slurm/ID`.
     """
     ours = key_in(job.comment) if job.uid == uid else None
     return ours if ours and job.name == name_for(ours) else f"{PREFIX}{job.id}"
 
 
 def id_in(key: str) -> int | None:
-    """Slurm's id in `slurm/ID`."""
+    """Return Slurm's id in `slurm/ID`, None for any other key."""
     number = key.removeprefix(PREFIX)
     return int(number) if key.startswith(PREFIX) and number.isdigit() else None
 
 
 def job_of(job: SlurmJob, cores: int = 0) -> Job:
-    """What a job asks for, as far as Slurm knows: its cores (0 = those that it asks for) are taken as busy until its
-    time limit."""
+    """Return what a job asks for: its cores, busy until its time limit.
+
+    Args:
+        job: Slurm's record.
+        cores: Cores on each node; 0: those that it asks for.
+    """
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
-    return Job(
-        str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind
-    )
+    return Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind)
 
 
 @lru_cache(4096)
 def _assumed(threads: int, demand: float, name: str) -> Profile:
-    """One for all jobs that are alike: the simulation tells profiles apart by identity."""
+    """Return one profile for all equal jobs: the simulation distinguishes profiles by identity."""
     note = f"from Slurm: {threads} cores busy for the time limit"
     return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
-class Kept(NamedTuple):
-    """A view, and all that it was made of; of a waiting job its standing is another one when its begin time has passed.
+class CachedView(NamedTuple):
+    """A view and what it was made of; a waiting job's `standing` changes when its begin time has passed.
 
     Args:
-        asked: what was asked for of a job that we submitted.
+        asked: The job as we submitted it.
     """
 
     record: SlurmJob
     asked: Job | None
-    standing: tuple[Standing, str]
+    standing: tuple[Ownership, str]
     verdict: Verdict | None
     view: JobView
 
 
 def views(
     jobs: Iterable[SlurmJob],
-    standings: Standings,
+    standings: OwnershipCache,
     now: float,
     uid: int,
     known: Mapping[str, Job],
     verdicts: Mapping[int, Verdict],
     kind: Callable[[SlurmJob], str] = lambda job: "",
-    kept: dict[int, Kept] | None = None,
+    kept: dict[int, CachedView] | None = None,
 ) -> tuple[JobView, ...]:
-    """A view of every job but those of others that have ended, in Slurm's order of starting. O(jobs log jobs).
+    """Return a view of every job except other users' ended ones, in Slurm's order of starting. O(jobs log jobs).
 
     Args:
-        known: what was asked for of the jobs that we submitted, by key.
-        verdicts: on the waiting jobs of ours, by id.
-        kind: what a job keeps apart from others by, see `Job.apart`.
-        kept: views that stay as they are while what they are made of does, by Slurm's id; it is brought up to date.
+        jobs: Slurm's records.
+        standings: Ownership of the jobs.
+        now: Controller's clock, epoch seconds.
+        uid: User id of our own jobs.
+        known: Key -> job as we submitted it.
+        verdicts: Id -> verdict on a waiting job that is handed over.
+        kind: Returns what a job must be kept apart by; see `Job.apart`.
+        kept: Id -> view that is reused while what it was made of is unchanged; brought up to date.
     """
     last: dict[str, SlurmJob] = {}
-    for job in sorted(jobs, key=_number):  # of several under one key the last counts
+    for job in sorted(jobs, key=lambda job: job.id):  # of several jobs under one key the last counts
         key = key_of(job, uid)
         if not job.state.ended or standings.selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    before, after = kept or {}, dict[int, Kept]()
+    before, after = kept or {}, dict[int, CachedView]()
     for key, job in ordered:
         asked, what, verdict = known.get(key), standings.of(job, now), verdicts.get(job.id)
         old = before.get(job.id)
@@ -104,7 +110,7 @@ def views(
         if old is None or not same or old.verdict != verdict:
             view = _view(key, job, standings.selection, now, asked, what, verdict)
             view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
-            old = Kept(job, asked, what, verdict, view)
+            old = CachedView(job, asked, what, verdict, view)
         after[job.id] = old
     if kept is not None:
         kept.clear()
@@ -112,12 +118,8 @@ def views(
     return tuple(each.view for each in after.values())
 
 
-def _number(job: SlurmJob) -> int:
-    return job.id
-
-
-def seen(key: str, job: SlurmJob, asked: Job) -> JobView:
-    """How far a job has come, as Slurm says."""
+def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
+    """Return the progress of a job as Slurm reports it."""
     begun = job.state is not JobState.PENDING
     return JobView(
         key=key,
@@ -139,17 +141,17 @@ def _view(
     selection: Selection,
     now: float,
     asked: Job | None,
-    standing: tuple[Standing, str],
+    standing: tuple[Ownership, str],
     verdict: Verdict | None,
 ) -> JobView:
-    begun, view = job.state is not JobState.PENDING, seen(key, job, asked or job_of(job))
+    begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
     mark, (what, why) = pin_of(job), standing
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
-    if what is Standing.NEIGHBOUR or verdict is None:
+    if what is Ownership.NEIGHBOUR or verdict is None:
         later = job.begin is not None and job.begin > now
         return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
     after = tuple(map(str, precursors(job, selection, now)))
@@ -165,7 +167,7 @@ def _view(
 
 
 def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...]:
-    """Cores that are taken on a node by no job that we see, each time as a job that runs there (see `Judge.unseen`)."""
+    """Return cores that are allocated on a node to no visible job as jobs that run there; see `Eligibility.unseen`."""
     found = []
     for name, cores, span in unseen:
         note = f"from Slurm: {cores} cores of {name} are taken"
@@ -175,7 +177,6 @@ def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:
-    """The states of the cluster's nodes in its order; one that Slurm does not have is down."""
+    """Return the states of the cluster's nodes in its order; a node that Slurm does not have is down."""
     states = {node.name: node.state for node in nodes}
     return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
-

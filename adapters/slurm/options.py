@@ -1,7 +1,6 @@
-"""What the adapter's options must be, before any of them is used.
+"""Validation of the Slurm adapter's options.
 
-Rule: pure; an option that cannot be right is one ConfigError that names it. Those of REST are judged where they are
-used.
+Rule: pure; an invalid option is one ConfigError that names it. Options of REST are validated where they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 
-#: With fewer requests a minute a look at the queue would take too long.
+#: With fewer requests a minute, reading the queue would take too long.
 LEAST_REQUESTS = 60
 
 
@@ -47,7 +46,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check(**options: Any) -> None:
-    """Raises ConfigError for the first that cannot be right."""
+    """Raise ConfigError for the first invalid option."""
     for name, value in options.items():
         fits, allowed = _KINDS[name]
         if not fits(value):

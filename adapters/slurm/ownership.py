@@ -1,9 +1,9 @@
-"""Which jobs were handed over to pilotfish, and what may be done with each now.
+"""Which jobs are handed over to pilotfish, and what may be done with each now.
 
-Rule: only what a site's configuration names, and only within what the user asked for. A begin time is ours to move
-only if the job says that it was set for us (`pilotfish:hold=SECONDS` in its comment, and the begin time is that long
-after its submission); every other begin time is the user's, or Slurm's: it lets a requeued job wait until the
-credential of its first run has expired.
+Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
+change only if the job's comment says so (`pilotfish:hold=SECONDS`, and the begin time is that long after submission).
+Every other begin time is the user's or Slurm's; Slurm sets one when it requeues a job, until the credential of the
+first run has expired.
 """
 
 from __future__ import annotations
@@ -13,35 +13,34 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ...simulate.snapshot import JobState
+from ...simulate.model.snapshot import JobState
 from . import dependency
+from .job_update import was_let_go
 from .records import SlurmJob
-from .update import was_let_go
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
 _WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
-_SLACK_S = 5.0  #: between a submission and the begin time that was counted from it
-#: reasons for which Slurm would start the job if it had the nodes
+_SLACK_S = 5.0  #: between a submission and the begin time computed from it
+#: Reasons with which Slurm would start the job if it had the nodes.
 _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "BeginTime", "Cleaning"))
 
 
-class Standing(StrEnum):
-    """What a job of Slurm's is to us."""
+class Ownership(StrEnum):
+    """What a job is to pilotfish."""
 
-    NEIGHBOUR = "neighbour"  #: not ours; it is simulated, never touched
-    WAITING = "waiting"  #: ours, and not free to start yet
-    FREE = "free"  #: ours, and may be placed; Slurm may start it at any moment, too
-    HELD = "held"  #: ours, and waits for us until its begin time
+    NEIGHBOUR = "neighbour"  #: not ours: simulated, never changed
+    WAITING = "waiting"  #: ours, and may not start yet
+    FREE = "free"  #: ours, may be placed; Slurm may start it at any moment, too
+    HELD = "held"  #: ours, held for us until its begin time
 
 
-_RUNS = (Standing.NEIGHBOUR, "")
+_RUNS = (Ownership.NEIGHBOUR, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which jobs a site hands over: those of a partition, QOS or account, those that ask for a feature, and those with
-    `pilotfish` in their comment."""
+    """The jobs that a site hands over, by partition, QOS, account, feature, or `pilotfish` in the comment."""
 
     partitions: frozenset[str] = frozenset()
     qos: frozenset[str] = frozenset()
@@ -54,11 +53,11 @@ class Selection:
         cls, partitions: Iterable[str], qos: Iterable[str], accounts: Iterable[str], features: Iterable[str],
         *, comment: bool,
     ) -> Selection:  # fmt: skip
-        """Of these lists."""
+        """Return the selection of these lists."""
         return cls(frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment)
 
     def takes(self, job: SlurmJob) -> bool:
-        """Whether the job is one of them."""
+        """Return whether the job is handed over."""
         return (
             job.partition in self.partitions
             or job.qos in self.qos
@@ -69,80 +68,79 @@ class Selection:
 
 
 def hold_seconds(comment: str) -> int | None:
-    """For how long the job's begin time was set for us, seconds after its submission; None if it was not."""
+    """Return for how many seconds after submission the job is held for us; None if it is not."""
     tag = _TAG.search(comment)
     hold = _HOLD.search(tag["rest"] or "") if tag else None
     return int(hold[1]) if hold else None
 
 
 def ready(job: SlurmJob) -> bool:
-    """Whether nodes, or the begin time, are all that the job waits for."""
+    """Return whether the job waits for nothing but nodes or its begin time."""
     return job.reason.split(",")[0] in _READY
 
 
 def is_held(job: SlurmJob, now: float) -> bool:
-    """Whether a begin time that was set for us, and none of the user's, keeps the job from starting."""
+    """Return whether only a begin time that was set for us keeps the job from starting."""
     hold = hold_seconds(job.comment)
     if hold is None or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
         return False
     return job.submit <= job.begin <= job.submit + hold + _SLACK_S
 
 
-def standing(job: SlurmJob, selection: Selection, now: float) -> tuple[Standing, str]:
-    """What the job is to us at `now` (the controller's clock), and why it is left alone, if it is."""
+def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:
+    """Return what the job is to us at `now` (controller's clock), and why it is left alone, if it is."""
     if job.state is not JobState.PENDING or not selection.takes(job):
-        return Standing.NEIGHBOUR, ""
+        return Ownership.NEIGHBOUR, ""
     if job.part:
-        return Standing.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
+        return Ownership.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
     if was_let_go(job):
-        return Standing.NEIGHBOUR, "pilotfish has let it go: its start is Slurm's to choose"
+        return Ownership.NEIGHBOUR, "pilotfish has let it go: Slurm chooses its start"
     if job.reservation:
-        return Standing.NEIGHBOUR, f"it has the reservation {job.reservation}"
+        return Ownership.NEIGHBOUR, f"it has the reservation {job.reservation}"
     if job.special:
-        return Standing.WAITING, f"it asks for {job.special}, which is left to Slurm"
+        return Ownership.WAITING, f"it asks for {job.special}, which is left to Slurm"
     if job.dependency:
-        return Standing.WAITING, f"it depends on {job.dependency}"
+        return Ownership.WAITING, f"it depends on {job.dependency}"
     if not ready(job):
-        return Standing.WAITING, f"Slurm says {job.reason}"
+        return Ownership.WAITING, f"Slurm says {job.reason}"
     if is_held(job, now):
-        return Standing.HELD, ""
+        return Ownership.HELD, ""
     if job.begin is not None and job.begin > now:
         requeued = "Slurm lets it wait after a requeue"
-        return Standing.WAITING, requeued if job.restarts else "its user wants it to begin later"
+        return Ownership.WAITING, requeued if job.restarts else "its user wants it to begin later"
     if job.priority == 0:
-        return Standing.WAITING, "it is held"
-    return Standing.FREE, ""
+        return Ownership.WAITING, "it is held"
+    return Ownership.FREE, ""
 
 
-class Standings:
-    """What each job of a queue that is read again and again is to us: told anew where a record is a new one, or the
-    clock has passed its begin time, either way."""
+class OwnershipCache:
+    """Ownership of each job, computed again only for a new record or when the clock has passed the begin time."""
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
-        self._known: dict[int, tuple[SlurmJob, bool, tuple[Standing, str]]] = {}
+        self._known: dict[int, tuple[SlurmJob, bool, tuple[Ownership, str]]] = {}
 
-    def of(self, job: SlurmJob, now: float) -> tuple[Standing, str]:
-        """See `standing`; the very same pair while nothing has changed. O(1) for a record that is known."""
+    def of(self, job: SlurmJob, now: float) -> tuple[Ownership, str]:
+        """Return `ownership_of` a job; the very same pair while nothing has changed. O(1) for a known record."""
         if job.state is not JobState.PENDING:
             return _RUNS
         known, early = self._known.get(job.id), job.begin is not None and job.begin > now
         if known is not None and known[0] is job and known[1] is early:
             return known[2]
-        found = standing(job, self.selection, now)
+        found = ownership_of(job, self.selection, now)
         self._known[job.id] = job, early, found
         return found
 
-    def keep(self, ids: Collection[int]) -> None:
-        """Forget all jobs but these."""
+    def retain(self, ids: Collection[int]) -> None:
+        """Drop all jobs but these."""
         for gone in self._known.keys() - ids:
             del self._known[gone]
 
 
 def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:
-    """Ids of the jobs after whose ends this one may start, if nothing but them keeps it; else none."""
+    """Return the ids of the jobs whose ends alone keep this one from starting; () if there is another obstacle."""
     after = dependency.followed(job.dependency)
     if not after or job.priority == 0:  # held by its user or an operator
         return ()
     free = replace(job, dependency="", reason="None")
-    return after if standing(free, selection, now)[0] in (Standing.HELD, Standing.FREE) else ()
+    return after if ownership_of(free, selection, now)[0] in (Ownership.HELD, Ownership.FREE) else ()

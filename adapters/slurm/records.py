@@ -1,30 +1,35 @@
-"""What Slurm says of a job or a node, as frozen values, whichever way it was asked.
+"""Slurm's jobs and nodes as frozen values, independent of the transport.
 
-Rule: numbers are in our units (seconds, epoch seconds, bytes), node lists are expanded, and what Slurm does not know
-is None; nothing here decides.
+Rule: numbers are in our units (seconds, epoch seconds, bytes), node lists are expanded, and what Slurm does not report
+is None. Nothing here decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...simulate.snapshot import JobState, NodeState
+from ...simulate.model.snapshot import JobState, NodeState
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """A job of Slurm's queue.
+    """A job in Slurm's queue.
 
     Args:
-        id: Slurm's job id; `part` marks members of arrays and heterogeneous jobs.
-        nodes, cpus: how many it asks for, or has, in all; `threads`: cores on each node, 0 = an even share.
-        memory: bytes on each node.
-        tres: what it is charged with, by resource, in Slurm's units (memory in MiB).
-        planned: nodes on which Slurm means to start it at `start`.
-        special: what it asks for that only Slurm understands, in words; "" = nothing.
-        begin: when it becomes eligible, or became so.
-        wanted, unwanted: nodes that it must run on (`ReqNodeList`) and must not (`ExcNodeList`).
-        dependency: what it still waits for, in Slurm's own words.
+        id: Slurm's job id.
+        part: Whether it is a member of an array or of a heterogeneous job.
+        nodes: Number of nodes that it asks for, or has.
+        cpus: Number of CPUs that it asks for, or has, in all.
+        threads: Cores on each node; 0: an even share.
+        memory: Bytes on each node.
+        tres: What it is charged with, by resource, in Slurm's units (memory in MiB).
+        begin: When it becomes eligible, or became so.
+        placed: Nodes that it has.
+        wanted: Nodes that it must run on (`ReqNodeList`).
+        unwanted: Nodes that it must not run on (`ExcNodeList`).
+        planned: Nodes on which Slurm plans to start it at `start`.
+        special: A resource that it asks for and that only Slurm understands, in words; "": none.
+        dependency: What it still waits for, in Slurm's syntax.
         shares: `OverSubscribe`.
     """
 
@@ -72,7 +77,7 @@ class SlurmJob:
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """A node as Slurm sees it; `idle` cores and `free` bytes are what it has not given to jobs (None: not told)."""
+    """A node as Slurm reports it; `idle` cores and `free` bytes are not allocated to jobs (None: not reported)."""
 
     name: str
     state: NodeState

@@ -1,8 +1,8 @@
-"""What changes rarely in Slurm, read in turns.
+"""Slowly changing state of Slurm, read in turns.
 
-Rule: one request at most each time, so that a cycle makes three in all: jobs, nodes, and one of these. Each has its
-own longest age; what has grown oldest by that measure is read. Only the first time all are read at once, so that jobs
-need not wait for them. What Slurm does not let us read is said once, and done without.
+Rule: at most one request each time, so that a cycle makes three in all: jobs, nodes, and one of these. Each kind has a
+longest age, and the one that is oldest relative to it is read. Only the first time all are read at once, so that jobs
+need not wait. What Slurm refuses is reported once and done without.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..base import AdapterError
-from .limits import Limits
-from .partitions import Partition
+from .placement.limits import Limits
+from .placement.partitions import Partition, Reservation
 from .records import SlurmJob
-from .reservations import Reservation
-from .settings import Settings
-from .transport import Transport
+from .transport.command_transport import Transport
+from .transport.scontrol import Settings
 
 log = logging.getLogger("pilotfish.slurm")
 
 #: Longest ages, seconds.
 AGES = {"partitions": 30.0, "reservations": 15.0, "limits": 20.0, "settings": 600.0, "excluded": 10.0}
-#: Nothing is read more often than that, seconds.
+#: No kind is read more often than this, seconds.
 LEAST_S = 0.4
-#: After a refusal it is tried again when it is so many times as old.
+#: A refused kind is read again when it is this many times older than its longest age.
 PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is known of it. `covered`: ids of the jobs that waited when `excluded` was read; `missing`: what was never
-    read."""
+    """What is known of the site.
+
+    Args:
+        covered: Ids of the jobs that waited when `excluded` was read.
+        missing: Kinds that were never read.
+    """
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     reservations: Collection[Reservation] = ()
@@ -44,11 +47,11 @@ class Site:
     missing: frozenset[str] = frozenset()
 
 
-class Rarely:
-    """Keeps `site`.
+class SiteReader:
+    """Keeps `site` up to date.
 
     Args:
-        clock: seconds, monotonic.
+        clock: Monotonic clock, seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -58,17 +61,18 @@ class Rarely:
         self.site = Site(missing=frozenset(AGES))
 
     def refresh(self, transport: Transport, ours: Collection[SlurmJob], pending: Collection[int]) -> None:
-        """Read one thing, if one is due; all of them the first time.
+        """Read one kind if one is due; all of them the first time.
 
         Args:
-            ours: waiting jobs that were handed over.
-            pending: ids of all that wait.
+            transport: Transport to Slurm.
+            ours: Waiting jobs that are handed over.
+            pending: Ids of all waiting jobs.
 
         Raises:
-            AdapterError: it cannot be read now; it is due again.
+            AdapterError: It cannot be read now, and is due again.
         """
         if not ours:
-            return  # there is nothing to place
+            return  # no job could be placed
         oldest = max(AGES, key=lambda kind: self._age(kind, ours))
         for due in sorted(self.site.missing) or [oldest] * (self._age(oldest, ours) >= 1.0):
             self._refresh(due, transport, pending)
@@ -82,7 +86,7 @@ class Rarely:
             value = None
             if due not in self._refused:
                 self._refused.add(due)
-                log.warning("Slurm does not tell its %s (%s); jobs are placed without them", due, error)
+                log.warning("Slurm does not show its %s (%s); jobs are placed without them", due, error)
         else:
             self._refused.discard(due)
         self._read[due] = self._clock()
@@ -92,7 +96,7 @@ class Rarely:
         self.site = Site(**kept, covered=covered, missing=self.site.missing - {due})
 
     def _age(self, kind: str, ours: Collection[SlurmJob]) -> float:
-        """How old it is in units of its longest age; it is due from 1 on."""
+        """Return the age of a kind in units of its longest age; it is due from 1 on."""
         age = (self._clock() - self._read[kind]) / AGES[kind]
         if kind in self._refused:
             return age / PATIENCE

@@ -1,7 +1,8 @@
-"""Handing Slurm a job: the `sbatch` of one of our own on chosen nodes, and of a user's that waits for us.
+"""Submission to Slurm: the `sbatch` of our own jobs on chosen nodes, and of users' jobs that wait for us.
 
-Rule: pure. The key is in the comment, quoted so that any text comes back; a job is found by it before it is submitted,
-so that nothing is submitted twice. Its name says the key, too: by that accounting finds it when it has left the queue.
+Rule: pure. The key is in the comment, quoted so that any text comes back. A job is searched by it before it is
+submitted, so no job is submitted twice. The job's name contains the key, too, by which accounting finds a job that has
+left the queue.
 Source: sbatch(1) of Slurm 22.05.
 """
 
@@ -15,27 +16,26 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from urllib.parse import quote, unquote
 
-from ...simulate.fits import memory_need
-from ...simulate.formats.hostlist import fold
-from ...simulate.job import Job
+from ...formats.hostlist import fold
+from ...simulate.model.capacity import memory_need
+from ...simulate.model.job import Job
 from . import dependency
 
 _KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
-#: characters of a job's name; Slurm's database keeps 255 bytes of it
+#: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
 _PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
-
-
-#: Slurm refuses a longer comment (22.05).
+#: Slurm refuses a comment of this many bytes or more (22.05).
 LONGEST_COMMENT = 1024
 
 
 def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
-    """The comment of a job that is known as `key`.
+    """Return the comment of a job with this key.
 
     Args:
-        hold: seconds from its submission to a begin time that is set for us; 0: there is none.
-        profile: the name under which the site knows what it needs.
+        key: The job's key.
+        hold: Seconds from its submission to a begin time that is set for us; 0: none.
+        profile: Name of its profile at the site; "": none.
     """
     words = [f"hold={hold}"] if hold else []
     words += [f"key={quote(key, safe='/')}"] + ([f"profile={quote(profile, safe='')}"] if profile else [])
@@ -43,30 +43,35 @@ def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
 
 
 def key_in(comment: str) -> str | None:
-    """The key in a comment, if there is one."""
+    """Return the key in a comment, or None."""
     found = _KEY.search(comment.partition("pilotfish:")[2])
     return unquote(found[1]) if found else None
 
 
 def profile_in(comment: str) -> str:
-    """The name of the profile in a comment, or ""."""
+    """Return the name of the profile in a comment, or ""."""
     found = _PROFILE.search(comment.partition("pilotfish:")[2])
     return unquote(found[1]) if found else ""
 
 
 def name_for(key: str) -> str:
-    """The name of a job that is known as `key`, without commas: accounting has it from the start, and the comment only
-    later, if ever."""
+    """Return the job name for a key, without commas.
+
+    Accounting has the name from the start, the comment later or never.
+    """
     plain = quote(key, safe="/")
     return plain if len(plain) <= LONGEST_NAME else file_name(key)
 
 
 def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
-    """The argv that submits a job to run on exactly these nodes as soon as they take it; prints the job id.
+    """Return the argv that submits a job to exactly these nodes, to start as soon as they are free; prints the job id.
 
     Args:
-        options: what the site adds (partition, account).
-        output: folder of stdout and stderr; None = Slurm's own default.
+        key: The job's key.
+        job: The job.
+        nodes: Node names.
+        options: The site's options (partition, account).
+        output: Directory of stdout and stderr; None: Slurm's default.
     """
     name = file_name(key)
     files = [f"--output={output / name}.out", f"--error={output / name}.err"] if output else []
@@ -82,13 +87,15 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
 def users_command(
     job: Job, comment: str, begin_s: int, after: Iterable[int], files: tuple[Path, Path], options: Sequence[str]
 ) -> list[str]:
-    """The argv by which a user hands over a job of a workflow, wherever it may run; prints the job id.
+    """Return the argv by which a user hands over a job of a workflow, on any nodes; prints the job id.
 
     Args:
-        begin_s: seconds from now until it may begin; 0: at once.
-        after: ids of the jobs that must have completed.
-        files: of stdout and stderr.
-        options: what the site or the user adds (partition, account).
+        job: The job.
+        comment: Comment with its key; see `comment_for`.
+        begin_s: Seconds from now until it may begin; 0: at once.
+        after: Ids of the jobs that must have completed.
+        files: Files of stdout and stderr.
+        options: Options of the site or the user (partition, account).
     """
     return [
         *("sbatch", "--parsable", f"--comment={comment}"),
@@ -117,12 +124,12 @@ def _work(job: Job, name: str) -> list[str]:
 
 
 def _literal(path: Path) -> str:
-    """A file name in which Slurm replaces nothing."""
+    """Return a file name in which Slurm replaces nothing."""
     return str(path).replace("%", "%%")
 
 
 def script(job: Job) -> str:
-    """The shell line that runs the job's command, on every node of it."""
+    """Return the shell line that runs the job's command on each of its nodes."""
     if not job.command:
         raise ValueError(f"job {job.id!r} has no command")
     line = shlex.join(job.command)
@@ -131,17 +138,17 @@ def script(job: Job) -> str:
 
 
 def file_name(key: str) -> str:
-    """The name of a job's files, without an ending. Slurm replaces %x and the like, so there is no % in it."""
+    """Return the base name of a job's files, without "%", because Slurm replaces %x and the like."""
     plain = re.sub(r"[^\w.-]", "_", key)[:100]
     return f"{plain}-{sha256(key.encode()).hexdigest()[:12]}"
 
 
 def plain_name(job: str) -> str:
-    """The name of a job's files in a folder of its workflow's, without an ending: the job's own where that is plain."""
+    """Return the base name of a job's files in its workflow's directory: the job's own name if that is plain."""
     plain = re.sub(r"[^\w.-]", "_", job).lstrip(".")[:100]
     return plain if plain == job else f"{plain}-{sha256(job.encode()).hexdigest()[:12]}"
 
 
 def job_id(printed: str) -> int:
-    """The id in `1234` or `1234;cluster`. Raises ValueError."""
+    """Return the id in `1234` or `1234;cluster`. Raises ValueError."""
     return int(printed.strip().splitlines()[-1].split(";")[0])

@@ -1,7 +1,7 @@
-"""What a user may do with jobs of their own: see, submit, move their begin, cancel, each by one command.
+"""What users may do with their own jobs: list, submit, move the begin time, cancel, each by one command.
 
-Rule: it asks as the user who runs it, for that user's jobs alone, so that a site's PrivateData holds here too.
-Submitting takes the user's own surroundings along; an answer that did not come is never taken for a refusal.
+Rule: it runs as the user and asks for that user's jobs alone, so a site's PrivateData holds here too. Submission keeps
+the user's environment. A missing answer is never a refusal.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..base import AdapterError
 from .records import SlurmJob
-from .runner import Commands, Runner
-from .squeue import command_of, parse
 from .submission import LONGEST_COMMENT, key_in
-from .table import draw_mark
-from .transport import ByCommands
+from .transport.command_transport import CommandTransport
+from .transport.parsing import draw_mark
+from .transport.runner import CommandRunner, Runner
+from .transport.squeue import command_of, parse
 
-#: Job ids in one command.
+#: Job ids per command.
 _AT_ONCE = 500
 
 
@@ -25,21 +25,23 @@ class OwnJobs:
     """Slurm as one user sees it. Every call raises AdapterError.
 
     Args:
-        run, submit: what runs commands; `submit` in the user's own surroundings.
+        run: Runs commands.
+        submit: Runs commands in the user's own environment.
+        uid: User id; None: the current user.
     """
 
     def __init__(self, run: Runner, submit: Runner, uid: int | None = None) -> None:
-        self._run, self._commands, self._submitting = run, ByCommands(run), ByCommands(submit)
+        self._run, self._commands, self._submitting = run, CommandTransport(run), CommandTransport(submit)
         self.uid = os.getuid() if uid is None else uid
 
     def jobs(self) -> list[SlurmJob]:
-        """Those in the queue, also those that have ended and are still shown; one `squeue`."""
+        """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
         mark = draw_mark()
         found = parse(self._run(command_of(mark, self.uid)), mark)
         return [job for job in found if job.uid == self.uid]
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
-        """How those of `ids` ended, as far as accounting can be asked; one `sacct`. Raises nothing."""
+        """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""
         try:
             found = self._commands.ended(ids)
         except AdapterError:
@@ -47,38 +49,38 @@ class OwnJobs:
         return [job for job in found if job.uid == self.uid and job.state.ended]
 
     def time(self) -> float:
-        """The controller's clock, epoch seconds; one `sdiag`."""
+        """Return the controller's clock, epoch seconds; one `sdiag`."""
         return self._commands.time()
 
     def submit(self, argv: Sequence[str]) -> int:
-        """One `sbatch`; returns the job's id."""
+        """Submit a job and return its id; one `sbatch`."""
         return self._submitting.submit(argv)
 
     def begin(self, ids: Iterable[int], in_s: int) -> None:
-        """Let waiting jobs begin in so many seconds, 0: now; one `scontrol` for some hundreds of them."""
+        """Let waiting jobs begin in `in_s` seconds, 0: now; one `scontrol` per 500 jobs."""
         for some in _portions(ids):
             self._run(["scontrol", "update", f"JobId={some}", f"StartTime=now{f'+{in_s}' if in_s > 0 else ''}"])
 
     def cancel(self, ids: Iterable[int], *, waiting: bool = False) -> None:
-        """End jobs, or only those that have not begun; one `scancel` for some hundreds of them."""
+        """Cancel jobs, or only those that have not begun; one `scancel` per 500 jobs."""
         which = ["--state=PENDING"] if waiting else []
         for some in _portions(ids):
             self._run(["scancel", *which, *some.split(",")])
 
 
 def own_jobs(timeout_s: float) -> OwnJobs:
-    """The jobs of whoever runs this process, by Slurm's commands on this machine."""
-    return OwnJobs(Commands(timeout_s), Commands(timeout_s, as_user=True))
+    """Return the jobs of the current user, by the Slurm commands of this machine."""
+    return OwnJobs(CommandRunner(timeout_s), CommandRunner(timeout_s, as_user=True))
 
 
 def by_key(jobs: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
-    """Jobs by the key in their comment; of several under one key the last."""
+    """Return jobs by the key in their comment; of several under one key the last."""
     keyed = ((key_in(job.comment), job) for job in sorted(jobs, key=lambda job: job.id))
     return {key: job for key, job in keyed if key}
 
 
 def too_long(comment: str) -> bool:
-    """Whether Slurm would refuse a comment for its length."""
+    """Return whether Slurm would refuse a comment for its length."""
     return len(comment.encode()) >= LONGEST_COMMENT
 
 

@@ -1,43 +1,43 @@
-"""Is this Slurm, and this account, fit for pilotfish? Every question that the adapter depends on, asked and answered.
+"""The doctor for Slurm: answers every question on which the adapter depends.
 
-Rule: it only reads. `asked` holds every question, the other modules judge the answers and are pure; what could not be
-asked is a finding itself. Only `trial` writes, a job of its own, and only if asked for.
+Rule: it only reads. `questions` sends the requests; the `check_` modules derive findings and are pure, except for
+`check_rest`. A failed request is a finding itself. Only `trial` writes, a job of its own, and only on demand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....simulate.platform import Cluster
+from ....simulate.model.cluster import Cluster
 from ...findings import Finding, Level, Service
-from ..handover import Selection
-from ..runner import Runner
-from . import accounts, nodes, partitions, queue, reach, submit_plugin, waiting
-from .asked import Asked, ask
+from ..ownership import Selection
+from ..transport.runner import Runner
+from . import check_accounts, check_connection, check_nodes, check_partitions, check_queue
+from .questions import Answers, ask
 
 
-def examine(
+def run_checks(
     run: Runner, user: str, selection: Selection, cluster: Cluster | None, service: Service
 ) -> Iterator[Finding]:
-    """Ask, and say what was found, the most basic things first.
+    """Send all requests and yield the findings, the most basic ones first.
 
     Args:
-        user: the account that the daemon runs as.
-        cluster: the nodes that the daemon is configured with; None: it takes Slurm's.
-        service: what is known of the daemon.
+        run: Runs a command and returns what it printed.
+        user: Account of the daemon.
+        selection: Jobs that are handed over.
+        cluster: Nodes that the daemon is configured with; None: Slurm's.
+        service: State of the daemon.
     """
-    yield from judge(ask(run, user), selection, cluster, service)
+    yield from findings_of(ask(run, user), selection, cluster, service)
 
 
-def judge(asked: Asked, selection: Selection, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
-    """The findings of what was asked; pure."""
-    found = list(reach.findings(asked))
+def findings_of(answers: Answers, selection: Selection, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
+    """Yield the findings from Slurm's answers; pure."""
+    found = list(check_connection.findings(answers))
     yield from found
     if any(finding.level is Level.PROBLEM for finding in found):
-        return  # all else would only say the same again
-    yield from accounts.findings(asked, selection, service)
-    yield from waiting.findings(asked, selection)
-    yield from queue.findings(asked, selection, service)
-    yield from submit_plugin.findings(asked, service)
-    yield from partitions.findings(asked, selection)
-    yield from nodes.findings(asked, cluster, service)
+        return  # every other check would only fail for the same reason
+    yield from check_accounts.findings(answers, selection, service)
+    yield from check_partitions.findings(answers, selection)
+    yield from check_queue.findings(answers, selection, service)
+    yield from check_nodes.findings(answers, cluster, service)

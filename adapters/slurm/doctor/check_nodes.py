@@ -1,8 +1,8 @@
-"""What keeps jobs apart on their nodes, who puts nodes to sleep, and whether the cluster file tells the truth.
+"""What keeps jobs apart on their nodes, power saving, and whether the cluster file agrees with Slurm.
 
 Rule: pure.
 Source: slurm.conf(5): SelectTypeParameters, TaskPlugin, JobAcctGatherParams, SuspendProgram; cgroup.conf(5), which
-`scontrol show config` repeats where a cgroup plugin is in use.
+`scontrol show config` repeats if a cgroup plugin is in use.
 """
 
 from __future__ import annotations
@@ -10,65 +10,65 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ....simulate.formats.hostlist import fold
-from ....simulate.platform import Cluster
+from ....formats.hostlist import fold
+from ....simulate.model.cluster import Cluster
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from ..records import SlurmNode
-from .asked import Asked
+from .questions import Answers
 
-#: share by which the memory of a cluster file may differ from Slurm's
+#: Share by which the memory of a cluster file may differ from Slurm's.
 NEAR = 0.1
 
 
-def findings(asked: Asked, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
-    """Memory, power, and the cluster file."""
-    yield _memory(asked)
-    yield from _power(asked, service)
+def findings(answers: Answers, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
+    """Yield memory, power, and the cluster file."""
+    yield _memory(answers)
+    yield from _power(answers, service)
     if cluster is not None:
-        yield from _cluster(asked.nodes, cluster)
+        yield from _cluster(answers.nodes, cluster)
 
 
-def _memory(asked: Asked) -> Finding:
-    chosen = asked.setting("SelectTypeParameters")
+def _memory(answers: Answers) -> Finding:
+    chosen = answers.setting("SelectTypeParameters")
     if "MEMORY" not in chosen.upper():
         return Finding(NOTE, "memory", f"SelectTypeParameters={chosen or '(none)'}: Slurm does not count memory; "
                        "pilotfish counts what jobs ask for")  # fmt: skip
-    if "OverMemoryKill" in asked.words("JobAcctGatherParams"):
+    if "OverMemoryKill" in answers.words("JobAcctGatherParams"):
         return Finding(OK, "memory", "it is counted, and a job that takes more is ended (OverMemoryKill)")
-    if "task/cgroup" not in asked.words("TaskPlugin"):
-        return Finding(NOTE, "memory", "it is counted, and not enforced (TaskPlugin has no task/cgroup): a job may "
+    if "task/cgroup" not in answers.words("TaskPlugin"):
+        return Finding(NOTE, "memory", "it is counted, but not enforced (TaskPlugin has no task/cgroup): a job may "
                        "take its neighbours' memory")  # fmt: skip
-    enforced = constrains(asked)
+    enforced = constrains(answers)
     if enforced is None:
         says = "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot be seen from here"
         return Finding(NOTE, "memory", says)
     if not enforced:
-        return Finding(NOTE, "memory", "it is counted, and not enforced: a job may take its neighbours' memory",
+        return Finding(NOTE, "memory", "it is counted, but not enforced: a job may take its neighbours' memory",
                        ("ConstrainRAMSpace=yes   # in cgroup.conf",))  # fmt: skip
     return Finding(OK, "memory", "it is counted, and enforced by cgroups (ConstrainRAMSpace)")
 
 
-def constrains(asked: Asked) -> bool | None:
-    """Whether cgroups keep jobs to their memory; None: it cannot be told."""
-    said = asked.setting("ConstrainRAMSpace")
-    if not said:
-        text = asked.files.get("cgroup.conf")
+def constrains(answers: Answers) -> bool | None:
+    """Return whether cgroups keep jobs to their memory; None: unknown."""
+    value = answers.setting("ConstrainRAMSpace")
+    if not value:
+        text = answers.files.get("cgroup.conf")
         if text is None:
-            return False if asked.at_controller and "cgroup.conf" not in asked.unread else None
+            return False if answers.at_controller and "cgroup.conf" not in answers.unread else None
         found = re.findall(r"^\s*ConstrainRAMSpace\s*=\s*(\w+)", text, re.MULTILINE | re.IGNORECASE)
-        said = found[-1] if found else "no"
-    return said.lower() in ("yes", "true", "1", "on")
+        value = found[-1] if found else "no"
+    return value.lower() in ("yes", "true", "1", "on")
 
 
-def _power(asked: Asked, service: Service) -> Iterator[Finding]:
-    sleeps = asked.setting("SuspendProgram") and asked.setting("ResumeProgram")
+def _power(answers: Answers, service: Service) -> Iterator[Finding]:
+    sleeps = answers.setting("SuspendProgram") and answers.setting("ResumeProgram")
     if sleeps and not service.power_save:
-        says = "Slurm can put nodes to sleep and wakes them for a job; power.save would use that, as an administrator"
+        says = "Slurm can power nodes down and wake them for a job; power.save would use that, as an administrator"
         yield Finding(NOTE, "power", says)
     elif sleeps:
-        yield Finding(OK, "power", "power.save: Slurm can put nodes to sleep, and wakes them for a job")
+        yield Finding(OK, "power", "power.save: Slurm can power nodes down and wake them for a job")
     elif service.power_save:
-        says = "power.save is set, and Slurm has no SuspendProgram and ResumeProgram: nothing would wake a node again"
+        says = "power.save is set, but Slurm has no SuspendProgram and ResumeProgram: no node would ever wake again"
         yield Finding(PROBLEM, "power", says, ("power: {save: false}   # in pilotfish.yaml",))
 
 

@@ -1,7 +1,7 @@
-"""What the account may really do, tried out on a job of its own that never starts.
+"""Tests the account's rights on a job of its own that never starts.
 
-Rule: the job begins a month from now and is cancelled in the end, whatever happened; nobody else's job is touched. That
-Slurm lets us lower its `nice` value tells an operator from a user: only an operator may.
+Rule: the job begins a month from now and is always cancelled; no other job is touched. Only an operator may lower a
+job's `nice` value, so that shows whether Slurm treats the account as one.
 Source: behaviour of Slurm 22.05; sbatch(1), --nice.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .. import submission
-from ..runner import Runner
+from ..transport.runner import Runner
 
-COMMENT = "pilotfish-doctor"  #: not a word that hands a job over
+COMMENT = "pilotfish-doctor"  #: does not hand the job over
 SUBMIT = (
     *("sbatch", "--parsable", "--begin=now+30days", "--output=/dev/null", "--chdir=/tmp"),
     *(f"--job-name={COMMENT}", f"--comment={COMMENT}"),
@@ -22,21 +22,22 @@ SUBMIT = (
 
 
 def findings(run: Runner, submit_options: Sequence[str] = ()) -> Iterator[Finding]:
-    """Submit, change and cancel; what is tried is what the daemon writes.
+    """Submit, change and cancel a job, with the changes that the daemon makes.
 
     Args:
-        submit_options: as for jobs of the daemon's own.
+        run: Runs a command and returns what it printed.
+        submit_options: As for the daemon's own jobs.
     """
     try:
         job = submission.job_id(run([*SUBMIT, *submit_options, "--wrap=true"]))
     except (AdapterError, ValueError) as error:
-        says = f"no job could be submitted, so no right was tried: {error}"
+        says = f"no job could be submitted, so no right was tested: {error}"
         yield Finding(WARNING, "trial", says, ("sacctmgr add user NAME account=ACCOUNT",))
         return
     try:
         yield from _changes(run, job)
     except AdapterError as error:
-        yield Finding(WARNING, "trial", f"job {job} was submitted, and then not all could be tried: {error}")
+        yield Finding(WARNING, "trial", f"job {job} was submitted, but not all rights could be tested: {error}")
     finally:
         cancelled = _cancel(run, job)
     yield from cancelled
@@ -61,12 +62,12 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
     partition = run(["squeue", "--noheader", "--all", f"--jobs={job}", "--format=%P"]).strip().split(",")[0]
     node = run(["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%N"]).split()[:1]
     if why := refused(*(f"ReqNodeList={name}" for name in node), "StartTime=now+31days", f"Comment={COMMENT}"):
-        yield Finding(PROBLEM, "trial", f"job {job} was submitted, and could not be placed: {why}")
+        yield Finding(PROBLEM, "trial", f"job {job} was submitted, but could not be placed: {why}")
     else:
-        yield Finding(OK, "trial", f"job {job} was submitted, placed, marked in Comment, and is cancelled now")
+        yield Finding(OK, "trial", f"job {job} was submitted, placed, marked in Comment, and cancelled")
     if why := refused("Nice=-1"):
-        yield Finding(PROBLEM, "trial", f"Slurm takes whoever runs this for a user, no operator: {why}")
+        yield Finding(PROBLEM, "trial", f"Slurm treats the current user as no operator: {why}")
     else:
-        yield Finding(OK, "trial", "Slurm takes whoever runs this for an operator: it lets them raise a priority")
+        yield Finding(OK, "trial", "Slurm treats the current user as an operator: it may raise a priority")
     if not refused(f"AdminComment={COMMENT}"):
-        yield Finding(NOTE, "trial", "AdminComment may be written, too: an administrator's rights, not needed")
+        yield Finding(NOTE, "trial", "AdminComment may be written, too: an administrator's right, not needed")

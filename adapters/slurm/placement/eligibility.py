@@ -1,7 +1,8 @@
-"""Where each job that was handed over may start now, and until when pilotfish may keep it.
+"""Eligibility: where each job that was handed over may start now, and until when pilotfish may keep it.
 
-Rule: pure. What Slurm would refuse, or what would delay a job that Slurm puts first, is no place; who has no place
-waits, with the reason; what only Slurm understands, and what waits too long, is to be let go.
+Rule: pure. A node where Slurm would refuse the job, or where it would delay a job that Slurm puts first, is not
+allowed. A job without an allowed node waits, with the reason. A job that only Slurm understands, or that waits too
+long, is to be let go.
 """
 
 from __future__ import annotations
@@ -11,30 +12,43 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState
-from . import places, room
-from .handover import Selection, Standing, Standings, is_held
-from .limits import Limits
-from .outlook import START_S, Ask, First, Hold, Order, Outlook, Planned, Window
+from ....simulate.model.cluster import Cluster
+from ....simulate.model.snapshot import JobState
+from ..job_update import pin_of
+from ..ownership import Ownership, OwnershipCache, Selection, is_held
+from ..records import SlurmJob, SlurmNode
+from ..site_state import Site
+from . import node_capacity, node_constraints
+from .future_occupancy import (
+    START_S,
+    FutureOccupancy,
+    Occupation,
+    Order,
+    PlannedStart,
+    QueuedAhead,
+    ReservedWindow,
+    StartRequest,
+)  # fmt: skip
+from .limits import Limits, Quota
+from .node_capacity import NodeCapacity
+from .node_constraints import NodeLists
 from .partitions import Partition
-from .places import Lists
-from .quota import Quota
-from .rarely import Site
-from .records import SlurmJob, SlurmNode
-from .rooms import Rooms
-from .update import pin_of
 
-#: reasons for which Slurm leaves a job waiting that it would otherwise start
+#: Reasons with which Slurm leaves a job waiting that it would otherwise start.
 STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
-#: seconds for which cores are taken that no job which we see explains
+#: Seconds for which cores stay taken that no visible job explains.
 UNSEEN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """For how long pilotfish keeps jobs: at most `max_defer_s` after submission, and one pass of Slurm's backfill those
-    that need `wide_nodes` or more (None: more than a quarter of their partition, and at least 2)."""
+    """For how long pilotfish keeps jobs.
+
+    Args:
+        max_defer_s: Longest time after submission, seconds.
+        wide_nodes: Jobs of so many nodes or more are kept for one pass of Slurm's backfill; None: jobs of more than a
+            quarter of their partition and of at least 2 nodes.
+    """
 
     max_defer_s: float = 3600.0
     wide_nodes: int | None = None
@@ -42,14 +56,14 @@ class Deferral:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On a waiting job.
+    """The verdict on a waiting job.
 
     Args:
-        allowed: names of the nodes on which it may start.
-        waits: why it must not start now, or "".
-        cores: cores that it takes on each node.
-        due: until when it is kept at most (epoch seconds), None: it is not pilotfish that keeps it.
-        why: the reason to let it go then.
+        allowed: Names of the nodes on which it may start.
+        waits: Why it must not start now, or "".
+        cores: Cores that it takes on each node.
+        due: Until when it is kept at most, epoch seconds; None: it is not pilotfish that keeps it.
+        why: The reason to let it go then.
     """
 
     allowed: frozenset[str]
@@ -59,55 +73,61 @@ class Verdict:
     why: str = ""
 
 
-class Memory:
-    """What is kept from one picture of the queue to the next, so that only what has changed is judged anew.
+class EligibilityCache:
+    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again.
 
     Args:
-        since: when a job that waits for us alone was first seen to do so, epoch seconds, by its id.
+        cluster: Nodes on which pilotfish may place jobs.
+        selection: Jobs that are handed over.
     """
 
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
-        self.standings, self.rooms, self.lists = Standings(selection), Rooms(cluster), Lists()
-        self.since: dict[int, float] = {}
+        self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()
+        self.since: dict[int, float] = {}  # job id -> when the job was first seen to wait for us alone, epoch seconds
         self._none = Limits()
         self._quota = Quota(self._none, {})
 
     def quota(self, limits: Limits | None, partition_qos: Mapping[str, str]) -> Quota:
-        """By these limits, with nothing counted."""
+        """Return an empty count against these limits."""
         known, wanted = self._quota, self._none if limits is None else limits
         if known.limits is not wanted or known.partition_qos != partition_qos:
             self._quota = Quota(wanted, partition_qos)
         return self._quota.empty()
 
-    def see(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
-        """Look at all jobs that wait, before another picture; returns those of ours."""
-        for each in (self.lists, self.rooms, self._quota):
+    def update(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
+        """Take all waiting jobs before the next snapshot; return those that are handed over."""
+        for each in (self.node_lists, self.capacity, self._quota):
             each.age()
         found = [(job, self.standings.of(job, now)[0]) for job in jobs]
-        self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Standing.HELD}
-        return [job for job, what in found if what is not Standing.NEIGHBOUR]
+        self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Ownership.HELD}
+        return [job for job, what in found if what is not Ownership.NEIGHBOUR]
 
 
-class Chosen(tuple[Partition, ...]):
-    """Partitions that a job may start in, with what is often asked of them together."""
+class JobPartitions(tuple[Partition, ...]):
+    """Partitions in which a job may start, with cached properties of all of them."""
 
     @cached_property
     def tier(self) -> int:
-        """The highest."""
+        """The highest tier."""
         return max((partition.tier for partition in self), default=1)
 
     @cached_property
     def size(self) -> int:
-        """Nodes in all."""
+        """Number of nodes in all."""
         return len(frozenset[str]().union(*(partition.nodes for partition in self)))
 
 
-class Judge:
-    """Judges on one picture of the queue.
+class Eligibility:
+    """Evaluates all jobs of one snapshot of the queue.
 
     Args:
-        cluster: the nodes on which pilotfish may place jobs.
-        memory: of the pictures before; of two judges that share one only the later may be asked.
+        cluster: Nodes on which pilotfish may place jobs.
+        nodes: All nodes in Slurm.
+        jobs: All jobs in Slurm's queue.
+        cache: Of earlier snapshots; of two instances that share one only the later may be used.
+        site: Partitions, reservations, limits and settings.
+        now: Controller's clock, epoch seconds.
+        deferral: For how long jobs are kept.
     """
 
     def __init__(
@@ -115,108 +135,111 @@ class Judge:
         cluster: Cluster,
         nodes: Collection[SlurmNode],
         jobs: Collection[SlurmJob],
-        memory: Memory,
+        cache: EligibilityCache,
         site: Site,
         now: float,
         deferral: Deferral,
     ) -> None:
         self._cluster, self._jobs, self._site, self.now, self._deferral = cluster, jobs, site, now, deferral
-        self._memory, self._rooms, self._lists = memory, memory.rooms, memory.lists
+        self._cache, self._capacity, self._node_lists = cache, cache.capacity, cache.node_lists
         self._nodes = {node.name: node for node in nodes}
         self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._rooms.see(self._nodes, {each[0].id: each for each in self._placed}, site.partitions)
-        self._chosen: dict[str, Chosen] = {}
-        self._roomy_for: dict[object, frozenset[str]] = {}
-        self._least: dict[frozenset[str], int] = {}
+        self._capacity.update(self._nodes, {each[0].id: each for each in self._placed}, site.partitions)
+        self._partitions_by_name: dict[str, JobPartitions] = {}
+        self._with_room: dict[object, frozenset[str]] = {}
+        self._least_cores_of: dict[frozenset[str], int] = {}
         self._unseen: list[tuple[str, int, float]] | None = None
-        self._taken: Quota | None = None
-        self._found: dict[int, Verdict] | None = None
-        self._outlook = self._look_ahead()
+        self._counted_quota: Quota | None = None
+        self._verdicts: dict[int, Verdict] | None = None
+        self._future = self._future_occupancy()
 
     def verdicts(self) -> dict[int, Verdict]:
-        """On every waiting job of ours, by id. Limits are given out in Slurm's order. O(jobs x nodes) at worst."""
-        if self._found is not None:
-            return self._found
+        """Return the verdict on every waiting job of ours, by id. Limits are granted in Slurm's order.
+
+        O(jobs x nodes) at worst.
+        """
+        if self._verdicts is not None:
+            return self._verdicts
         quota, found = self._quota().copy(), dict[int, Verdict]()
         waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
         for job in sorted(waiting, key=self.order):
-            what, why = self._memory.standings.of(job, self.now)
-            if what is not Standing.NEIGHBOUR:
+            what, why = self._cache.standings.of(job, self.now)
+            if what is not Ownership.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
-            ours = job.id in found and not found[job.id].waits and what is Standing.HELD
-            if ours or (self._startable(job, what) and not self._later(job)):
+            ours = job.id in found and not found[job.id].waits and what is Ownership.HELD
+            if ours or (self._startable(job, what) and not self._planned_later(job)):
                 quota.count(job, job.time_limit or math.inf)
-        self._found = found
+        self._verdicts = found
         return found
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
-        """On one job on no other nodes than these, beside all that runs and was placed."""
-        what, why = self._memory.standings.of(job, self.now)
+        """Return the verdict on one job on these nodes only, in addition to all that runs and was placed."""
+        what, why = self._cache.standings.of(job, self.now)
         return self._verdict(job, what, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
-        """Count a job that was pinned since."""
+        """Count a job that was pinned after the snapshot."""
         where, quota = holds(job), self._quota()
         self._jobs = [job if other.id == job.id else other for other in self._jobs]
         self._placed.append((job, where))
-        self._rooms.place(job, where)
+        self._capacity.place(job, where)
         quota.count(job, job.time_limit or math.inf)
-        self._outlook.place(job.id, Hold(where, job.cores, job.memory, self._end(job)))
-        self._found = self._unseen = None
-        self._roomy_for.clear()
+        self._future.place(job.id, Occupation(where, job.cores, job.memory, self._end(job)))
+        self._verdicts = self._unseen = None
+        self._with_room.clear()
 
     def kind(self, job: SlurmJob) -> str:
-        """By what it keeps apart from others: see `Job.apart`."""
+        """Return what the job must be kept apart by; see `Job.apart`."""
         if self._whole(job):
             return f"alone {job.id}"
-        return "sharing cores" if room.shares_cores(job, self._partitions(job)) else "with cores of their own"
+        return "sharing cores" if node_capacity.shares_cores(job, self._partitions(job)) else "with cores of their own"
 
     def order(self, job: SlurmJob) -> Order:
-        """Its place in Slurm's queue."""
+        """Return the job's place in Slurm's queue."""
         return -self._partitions(job).tier, -job.priority, job.id
 
     def unseen(self) -> list[tuple[str, int, float]]:
-        """Nodes with cores that are taken, but by no job that we see on them: name, cores, for how many seconds."""
+        """Return cores that are taken by no visible job: node, cores, for how many seconds."""
         if self._unseen is not None:
             return self._unseen
         found = self._unseen = []
         uneven = {name: job for job, where in self._placed if job.cpus % max(1, job.nodes) for name in where}
-        for name, cores in self._rooms.unseen():
+        for name, cores in self._capacity.unseen():
             end = uneven[name].end if name in uneven else None
             found.append((name, cores, max(1.0, (end or self.now + UNSEEN_S) - self.now)))
         return found
 
     def _verdict(
-        self, job: SlurmJob, what: Standing, why: str, quota: Quota, only: frozenset[str] | None = None
+        self, job: SlurmJob, what: Ownership, why: str, quota: Quota, only: frozenset[str] | None = None
     ) -> Verdict:
-        """`only`: judge on these nodes, not on all that the job may use."""
-        base, never = self._base(job)
+        """Return the verdict on a job; `only`: consider these nodes, not all that it may use."""
+        usable, never = self._usable_nodes(job)
         whole = self._whole(job)
-        cores = max(job.cores, self._least_cores(base)) if whole else job.cores
+        cores = max(job.cores, self._least_cores(usable)) if whole else job.cores
         due, reason = self._due(job, what, never)
-        if what is Standing.WAITING:
-            return Verdict(base, why, cores, due, reason)
-        waits = never or self._unknown(job) or quota.obstacle(job, job.time_limit or math.inf)
-        if not waits and what is Standing.FREE and self._later(job):
+        if what is Ownership.WAITING:
+            return Verdict(usable, why, cores, due, reason)
+        waits = never or self._unread(job) or quota.obstacle(job, job.time_limit or math.inf)
+        if not waits and what is Ownership.FREE and self._planned_later(job):
             waits = "Slurm has planned its start"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
-        ask = Ask(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
-        roomy = self._roomy(job, base) if only is None else self._rooms.fit(job, base & only)
-        left, blocked = self._outlook.open(ask, roomy)
-        if len(left) < job.nodes and len(base) >= job.nodes:
+        request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
+        roomy = self._nodes_with_room(job, usable) if only is None else self._capacity.fitting_among(job, usable & only)
+        left, blocked = self._future.open_nodes(request, roomy)
+        if len(left) < job.nodes and len(usable) >= job.nodes:
             waits = blocked or f"{len(roomy)} of the nodes that it may use have room for it, it needs {job.nodes}"
         return Verdict(left, waits, cores, due, reason)
 
-    def _least_cores(self, base: frozenset[str]) -> int:
-        """Of the smallest of these nodes."""
-        if base not in self._least:
-            sizes = [node.type.cores for node in self._cluster.nodes if node.name in base]
-            self._least[base] = min(sizes, default=1)
-        return self._least[base]
+    def _least_cores(self, usable: frozenset[str]) -> int:
+        """Return the number of cores of the smallest of these nodes."""
+        if usable not in self._least_cores_of:
+            sizes = [node.type.cores for node in self._cluster.nodes if node.name in usable]
+            self._least_cores_of[usable] = min(sizes, default=1)
+        return self._least_cores_of[usable]
 
-    def _base(self, job: SlurmJob) -> tuple[frozenset[str], str]:
-        """The nodes that it may ever use, and why there are none."""
+    def _usable_nodes(self, job: SlurmJob) -> tuple[frozenset[str], str]:
+        """Return the nodes that the job may ever use, and why there are too few."""
         chosen = self._partitions(job)
         refusals = [reason for partition in chosen if (reason := partition.obstacle(job))]
         if refusals and len(refusals) == len(chosen):
@@ -226,10 +249,11 @@ class Judge:
         unwanted = self._site.excluded.get(job.id, ())
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         known = self._cluster.index
-        found = self._lists.of(shape, lambda: places.allowed(job, self._nodes.values(), unwanted).intersection(known))
+        names = self._nodes.values()
+        found = self._node_lists.of(shape, lambda: node_constraints.allowed(job, names, unwanted).intersection(known))
         return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
 
-    def _unknown(self, job: SlurmJob) -> str:
+    def _unread(self, job: SlurmJob) -> str:
         site = self._site
         if site.missing:
             return f"Slurm's {min(site.missing)} are not read yet"
@@ -237,97 +261,98 @@ class Judge:
             return "the nodes that it excludes are not read yet"
         return "its limits are not read yet" if site.settings.limits and not site.limits.knows(job) else ""
 
-    def _roomy(self, job: SlurmJob, base: frozenset[str]) -> frozenset[str]:
-        """Those of its nodes that have room for it by Slurm's rules of sharing."""
-        shape = (job.partition, job.cores, job.memory, job.shares, base)
-        if shape not in self._roomy_for:
-            self._roomy_for[shape] = self._lists.one(self._rooms.fitting(job, base))
-        return self._roomy_for[shape]
+    def _nodes_with_room(self, job: SlurmJob, usable: frozenset[str]) -> frozenset[str]:
+        """Return those of the nodes that have room for the job by Slurm's rules of sharing."""
+        shape = (job.partition, job.cores, job.memory, job.shares, usable)
+        if shape not in self._with_room:
+            self._with_room[shape] = self._node_lists.canonical(self._capacity.fitting(job, usable))
+        return self._with_room[shape]
 
     def _whole(self, job: SlurmJob) -> bool:
-        return room.alone(job, self._partitions(job))
+        return node_capacity.alone(job, self._partitions(job))
 
-    def _partitions(self, job: SlurmJob) -> Chosen:
-        found = self._chosen.get(job.partition)
+    def _partitions(self, job: SlurmJob) -> JobPartitions:
+        found = self._partitions_by_name.get(job.partition)
         if found is None:
             known = self._site.partitions
-            found = Chosen(known[name] for name in job.partition.split(",") if name in known)
-            self._chosen[job.partition] = found
+            found = JobPartitions(known[name] for name in job.partition.split(",") if name in known)
+            self._partitions_by_name[job.partition] = found
         return found
 
-    def _due(self, job: SlurmJob, what: Standing, never: str) -> tuple[float | None, str]:
-        if job.submit is None or not (what is Standing.HELD or is_held(job, self.now)):
+    def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
+        if job.submit is None or not (what is Ownership.HELD or is_held(job, self.now)):
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
-        if job.special or (never and not self._site.missing and not self._unknown(job)):
+        if job.special or (never and not self._site.missing and not self._unread(job)):
             return job.submit, never or f"it asks for {job.special}, which is left to Slurm"
-        if what is Standing.HELD and self.is_wide(job):
+        if what is Ownership.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
             why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"
-            return min(found, (self._memory.since.get(job.id, job.submit) + pause, why))
+            return min(found, (self._cache.since.get(job.id, self.now) + pause, why))
         return found
 
     def is_wide(self, job: SlurmJob) -> bool:
-        """Whether the job needs so many nodes that only a reservation of Slurm's brings them together."""
+        """Return whether the job needs so many nodes that only a Slurm reservation frees them together."""
         if self._deferral.wide_nodes is not None:
             return job.nodes >= self._deferral.wide_nodes
         return job.nodes >= 2 and 4 * job.nodes > self._partitions(job).size > 0
 
-    def _startable(self, job: SlurmJob, what: Standing) -> bool:
-        """Whether Slurm itself starts the job as soon as there is room for it."""
-        if job.priority <= 0 or job.dependency or what is Standing.HELD or (job.begin or 0.0) > self.now:
+    def _startable(self, job: SlurmJob, what: Ownership) -> bool:
+        """Return whether Slurm itself starts the job as soon as there is room for it."""
+        if job.priority <= 0 or job.dependency or what is Ownership.HELD or (job.begin or 0.0) > self.now:
             return False
         reason = job.reason.split(",")[0]
         return reason in STARTABLE or job.start is not None
 
-    def _later(self, job: SlurmJob) -> bool:
+    def _planned_later(self, job: SlurmJob) -> bool:
         return (job.start or 0.0) > self.now + START_S
 
     def _quota(self) -> Quota:
-        """What runs, and was placed, counted; kept up to date by `place`."""
-        if self._taken is None:
+        """Return the quota with all running and placed jobs counted; kept up to date by `place`."""
+        if self._counted_quota is None:
             site = self._site
-            self._taken = self._memory.quota(site.limits if site.settings.limits else None, _qos_of(site))
+            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, _qos_of(site))
             for job, _ in self._placed:
                 left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
-                self._taken.count(job, max(0.0, left))
-        return self._taken
+                self._counted_quota.count(job, max(0.0, left))
+        return self._counted_quota
 
-    def _look_ahead(self) -> Outlook:
+    def _future_occupancy(self) -> FutureOccupancy:
         sizes = {node.name: (node.cpus, node.memory) for node in self._nodes.values()}
-        holds_, planned, first = list[Hold](), list[Planned](), list[First]()
+        occupied, planned, ahead = list[Occupation](), list[PlannedStart](), list[QueuedAhead]()
         for job, where in self._placed:
-            holds_.append(Hold(where, job.cores, job.memory, self._end(job)))
+            occupied.append(Occupation(where, job.cores, job.memory, self._end(job)))
         for name, cores, span in self.unseen():
-            holds_.append(Hold((name,), cores, 0.0, self.now + span))
+            occupied.append(Occupation((name,), cores, 0.0, self.now + span))
         for job in self._jobs:
             if job.state is not JobState.PENDING or holds(job):
                 continue
-            if not self._startable(job, self._memory.standings.of(job, self.now)[0]):
+            if not self._startable(job, self._cache.standings.of(job, self.now)[0]):
                 continue
             order = self.order(job)
-            if job.start is not None:  # where it is not told on which nodes, it may be on any
+            if job.start is not None:  # a start that Slurm planned without naming nodes may be on any
                 whole, where = self._whole(job) or not job.planned, job.planned or tuple(self._possible(job))
-                planned.append(Planned(job.id, order, where, job.start, job.cores, job.memory, whole))
+                planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole))
             else:
-                first.append(First(job.id, order, self._possible(job)))
-        windows = [Window(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
-        return Outlook(self.now, sizes, holds_, planned, first, windows, one=self._lists.one)
+                ahead.append(QueuedAhead(job.id, order, self._possible(job)))
+        windows = [ReservedWindow(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
+        canonical = self._node_lists.canonical
+        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, windows, canonical=canonical)
 
     def _end(self, job: SlurmJob) -> float:
-        """When a job that runs, or was placed, ends at the latest, epoch seconds."""
+        """Return the latest end of a job that runs or was placed, epoch seconds."""
         limit = self.now + START_S + (job.time_limit or math.inf)
         return job.end if job.end is not None and job.state is not JobState.PENDING else limit
 
     def _possible(self, job: SlurmJob) -> frozenset[str]:
         unwanted = self._site.excluded.get(job.id, ())
         shape = ("possible", job.partition, job.features, job.wanted, job.nodes, unwanted)
-        return self._lists.of(shape, lambda: places.possible(job, self._nodes.values(), unwanted))
+        return self._node_lists.of(shape, lambda: node_constraints.possible(job, self._nodes.values(), unwanted))
 
 
 def holds(job: SlurmJob) -> tuple[str, ...]:
-    """The nodes that a job has, or is pinned to by us and about to start on."""
+    """Return the nodes that a job has, or to which we pinned it for an imminent start."""
     if job.state is JobState.PENDING:
         return job.wanted if job.wanted and pin_of(job) else ()
     return () if job.state.ended else job.placed

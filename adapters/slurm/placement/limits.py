@@ -1,26 +1,29 @@
-"""Limits of QOS and associations: what may run at once, and how large one job may be.
+"""Limits of QOS and associations, and the quota that is left within them.
 
-Rule: pure. Of a limit only its cap is taken from here, because it changes rarely; what counts against it is counted
-anew from the queue (see `quota`), but for minutes used in the past, which Slurm alone knows.
+Rule: pure. Only the caps are read from Slurm, because they change rarely; usage is counted from the queue, except for
+minutes used in the past, which only Slurm knows. Running and placed jobs count first, then jobs that could start, in
+Slurm's order; a job that does not fit behind them waits. A limit is never exceeded; it may be left unused for a moment.
 Source: scontrol(1) of Slurm 22.05, `show assoc_mgr`: `NAME=CAP(USED)`, `N` for no cap; memory in MiB, times in minutes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from ..base import ParseError
-from .records import SlurmJob
+from ...base import ParseError
+from ..cache import TwoGenerationCache
+from ..records import SlurmJob
 
 _CAP = re.compile(r"(N|\d+(?:\.\d+)?)(?:\((\d+(?:\.\d+)?)\))?")
 _PARTS = re.compile(r" (Account|User) Limits=")
 _MEMBER = re.compile(r"([^\s={}]+)=\{([^}]*)\}")
 _ID = re.compile(r"\((\d+)\)$")
-#: key of Slurm's -> what is counted; `{}` is the resource
+#: Slurm's key -> what is counted; `{}` is the resource.
 _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins": "{} minutes",
           "GrpTRESRunMins": "{} minutes left"}  # fmt: skip
 _EACH = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
@@ -31,7 +34,7 @@ Member = TypeVar("Member", int, str)
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """At most `most`; `used`: as Slurm counted when it was read."""
+    """A cap: at most `most`; `used`: as Slurm counted when it was read."""
 
     most: float
     used: float = 0.0
@@ -42,7 +45,7 @@ Caps = Mapping[str, Cap]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose jobs are counted together, in words, and the caps on them by what is counted."""
+    """A group of jobs that are counted together, in words, and the caps on them by what is counted."""
 
     name: str
     caps: Caps
@@ -50,7 +53,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """A QOS: caps on all its jobs, on each, and on those of a user (by number) or account, alike for each."""
+    """A QOS: caps on all its jobs, on each job, and on the jobs of each user (by uid) or account."""
 
     group: Caps
     each: Caps
@@ -60,7 +63,7 @@ class Qos:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """An association: its number, that of the account above it, and its caps."""
+    """An association: its id, the id of the account above it, and its caps."""
 
     id: int
     above: int | None
@@ -70,18 +73,18 @@ class Association:
 
 @dataclass(frozen=True)
 class Limits:
-    """All that was read; associations by account, user number (None: the account's own) and partition ("": all)."""
+    """All limits; associations by account, user id (None: the account's own) and partition ("": all)."""
 
     qos: Mapping[str, Qos] = field(default_factory=dict)
     associations: Mapping[tuple[str, int | None, str], Association] = field(default_factory=dict)
 
     def knows(self, job: SlurmJob) -> bool:
-        """Whether what binds the job's user was read: Slurm tells it only of those who have jobs."""
+        """Return whether the limits of the job's user were read: Slurm shows them only for users with jobs."""
         qos = self.qos.get(job.qos)
         return qos is None or job.uid in qos.users
 
     def scopes(self, job: SlurmJob, partition_qos: str = "") -> Iterator[Scope]:
-        """Whom the job is counted with."""
+        """Yield the groups in which the job is counted."""
         for name in filter(None, dict.fromkeys((job.qos, partition_qos))):
             if qos := self.qos.get(name):
                 yield Scope(f"QOS {name}", qos.group)
@@ -91,7 +94,7 @@ class Limits:
             yield Scope(f"association {association.id}", association.group)
 
     def of_one(self, job: SlurmJob, partition_qos: str = "") -> Iterator[Scope]:
-        """Caps on the job by itself."""
+        """Yield the caps on the job by itself."""
         for name in filter(None, dict.fromkeys((job.qos, partition_qos))):
             if qos := self.qos.get(name):
                 yield Scope(f"QOS {name}", qos.each)
@@ -117,19 +120,19 @@ class Limits:
 
 
 def _of(member: Member, caps: Mapping[Member, Caps]) -> Caps:
-    """The caps on one member; they are the same for all, so that anybody's serve where those are not told."""
+    """Return the caps on one member; they are equal for all, so another member's serve if this one's are missing."""
     return caps.get(member) or next(iter(caps.values()), {})
 
 
 def command() -> list[str]:
-    """The argv that shows them."""
+    """Return the argv that shows the limits."""
     return ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]
 
 
 def parse(text: str) -> Limits:
-    """The limits. Raises ParseError."""
+    """Return the limits. Raises ParseError."""
     if "Association Manager" not in text:
-        raise ParseError("scontrol: these are no limits", argv=("scontrol",), stderr_tail=text[:200])
+        raise ParseError("scontrol: the answer shows no limits", argv=("scontrol",), stderr_tail=text[:200])
     qos, associations = dict[str, Qos](), dict[tuple[str, int | None, str], Association]()
     try:
         for line in text.splitlines():
@@ -163,7 +166,7 @@ def _association(words: dict[str, str]) -> Association:
 
 
 def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, Cap]:
-    """The caps that are set, by what is counted; of two on the same thing the smaller. Raises ValueError."""
+    """Return the caps that are set, by what is counted; the smaller of two on the same. Raises ValueError."""
     found: dict[str, Cap] = {}
     for key, what in meaning.items():
         pairs = words.get(key, "").split(",") if "{}" in what else [words.get(key, "")]
@@ -185,3 +188,90 @@ def _words(line: str) -> dict[str, str]:
 def _number(text: str) -> int | None:
     found = _ID.search(text)
     return int(found[1]) if found else None
+
+
+_SLACK = 1e-9
+
+
+def charge(job: SlurmJob, span_s: float) -> dict[str, float]:
+    """Return what a job counts for if it runs for `span_s` more seconds, by what is counted."""
+    used = {**dict(job.tres), "node": float(job.nodes)}
+    used["cpu"] = max(used.get("cpu", 0.0), float(job.cpus), float(job.threads * job.nodes))
+    minutes = span_s / 60
+    found = {"jobs": 1.0, "minutes": minutes, **used}
+    for name, amount in used.items():
+        if not amount:
+            continue
+        found |= {f"{name} minutes": amount * minutes, f"{name} minutes left": amount * minutes}
+        found[f"{name} on a node"] = amount / max(1, job.nodes)
+    return found
+
+
+class Quota:
+    """Counts jobs in each scope.
+
+    Args:
+        limits: The caps.
+        partition_qos: Partition -> its own QOS.
+    """
+
+    def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
+        self.limits, self.partition_qos = limits, partition_qos
+        self._counted: dict[tuple[str, str], float] = defaultdict(float)
+        self._known = TwoGenerationCache[object, tuple[list[Scope], list[Scope]]]()
+
+    def empty(self) -> Quota:
+        """Return a new quota with nothing counted that shares what was looked up."""
+        twin = Quota(self.limits, self.partition_qos)
+        twin._known = self._known
+        return twin
+
+    def age(self) -> None:
+        """Drop look-ups that were not used since the last call."""
+        self._known.age()
+
+    def copy(self) -> Quota:
+        """Return a copy that goes on counting from here."""
+        twin = self.empty()
+        twin._counted = self._counted.copy()
+        return twin
+
+    def obstacle(self, job: SlurmJob, span_s: float) -> str:
+        """Return why the job would exceed a limit, or ""; `span_s`: seconds that it may run."""
+        scopes, alone = self._scopes(job)
+        amounts = charge(job, span_s) if scopes or alone else {}
+        for scope in alone:
+            for what, cap in scope.caps.items():
+                if amounts.get(what, 0.0) > cap.most * (1 + _SLACK):
+                    return f"{scope.name} allows a job {cap.most:g} {what}, it asks for {amounts[what]:g}"
+        for scope in scopes:
+            for what, cap in scope.caps.items():
+                past = cap.used if what.endswith("minutes") else 0.0
+                taken = self._counted[(scope.name, what)] + past
+                if taken + amounts.get(what, 0.0) > cap.most * (1 + _SLACK) and amounts.get(what, 0.0) > 0:
+                    return f"{scope.name} may have {cap.most:g} {what}, and {taken:g} are taken"
+        return ""
+
+    def count(self, job: SlurmJob, span_s: float) -> None:
+        """Count a job that runs, or is about to; `span_s`: seconds that it may still run."""
+        scopes, _ = self._scopes(job)
+        amounts = charge(job, span_s) if scopes else {}
+        for scope in scopes:
+            for what in scope.caps:
+                self._counted[(scope.name, what)] += amounts.get(what, 0.0)
+
+    def _scopes(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
+        """Return the scopes in which the job counts together with others, and those that cap it alone."""
+        who = job.qos, job.partition, job.account, job.uid
+        return self._known.get(who, lambda: self._look_up(job))
+
+    def _look_up(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
+        qos = self._qos(job)
+        return _capped(self.limits.scopes(job, qos)), _capped(self.limits.of_one(job, qos))
+
+    def _qos(self, job: SlurmJob) -> str:
+        return next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
+
+
+def _capped(scopes: Iterable[Scope]) -> list[Scope]:
+    return [scope for scope in scopes if scope.caps]

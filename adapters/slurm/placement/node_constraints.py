@@ -1,7 +1,7 @@
-"""On which nodes Slurm would let a job run, as far as can be told.
+"""Node constraints: on which nodes Slurm would let a job run.
 
-Rule: pure, and on the safe side: what is not understood (a feature expression with brackets, say) leaves no node, and
-the job is left to Slurm.
+Rule: pure, and conservative: a request that is not understood (a feature expression with brackets, say) allows no node,
+and the job is left to Slurm.
 """
 
 from __future__ import annotations
@@ -10,40 +10,43 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from .lasting import Lasting
-from .records import SlurmJob, SlurmNode
+from ..cache import TwoGenerationCache
+from ..records import SlurmJob, SlurmNode
 
 _PLAIN = re.compile(r"[\w.-]+(?:[&|][\w.-]+)*")
 
 
-class Lists:
-    """Lists of nodes by what decides them, made once; of equal lists there is one, so that comparing them is quick."""
+class NodeLists:
+    """Node lists by what decides them; equal lists are one object, so that comparing them is fast."""
 
     def __init__(self) -> None:
-        self._made, self._one = Lasting[object, frozenset[str]](), Lasting[frozenset[str], frozenset[str]]()
+        self._made, self._canonical = (
+            TwoGenerationCache[object, frozenset[str]](),
+            TwoGenerationCache[frozenset[str], frozenset[str]](),
+        )
 
     def of(self, shape: object, make: Callable[[], frozenset[str]]) -> frozenset[str]:
-        """The list that `make` gives for this shape."""
-        return self.one(self._made.get(shape, lambda: self.one(make())))
+        """Return the list for this shape; create it with `make` if it is missing."""
+        return self.canonical(self._made.get(shape, lambda: self.canonical(make())))
 
-    def one(self, names: frozenset[str]) -> frozenset[str]:
-        """The one list that equals this."""
-        return self._one.get(names, lambda: names)
+    def canonical(self, names: frozenset[str]) -> frozenset[str]:
+        """Return the one object that equals this list."""
+        return self._canonical.get(names, lambda: names)
 
     def age(self) -> None:
-        """Forget what was not asked for since the last time."""
+        """Drop what was not requested since the last call."""
         self._made.age()
-        self._one.age()
+        self._canonical.age()
 
-    def drop(self) -> None:
-        """Lists are made anew, from other nodes; those that come out as they were are the ones that were there."""
-        self._made = Lasting()
+    def clear(self) -> None:
+        """Drop all shapes, because the nodes changed; lists that come out equal are the same objects as before."""
+        self._made = TwoGenerationCache()
 
 
 def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
-    """Names of the nodes that may take the job: of its partition, with its features, and none that its user excludes.
+    """Return the nodes that may take the job: in its partition, with its features, not excluded by its user.
 
-    A node list of the user's is kept: with as many names as nodes asked for it is the only place.
+    A user's node list is kept: with as many names as nodes asked for, it is the only allowed set.
     """
     fitting = eligible(job, nodes, unwanted)
     if len(job.wanted) == job.nodes:
@@ -52,7 +55,7 @@ def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] =
 
 
 def eligible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
-    """As `allowed`, whatever node list the user gives."""
+    """Return what `allowed` returns, regardless of a node list of the user's."""
     partitions, forbidden = set(job.partition.split(",")), set(unwanted)
     return frozenset(
         node.name
@@ -62,7 +65,7 @@ def eligible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] 
 
 
 def possible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:
-    """Names of all nodes that Slurm might give the job: what is not understood leaves all of its partition."""
+    """Return all nodes that Slurm might give the job; features that are not understood exclude none."""
     if job.wanted and len(job.wanted) >= job.nodes:
         return frozenset(job.wanted)
     plain = replace(job, features="") if not _understood(job.features) else job
@@ -70,7 +73,7 @@ def possible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] 
 
 
 def has_features(node: SlurmNode, expression: str) -> bool:
-    """Whether a node has what `a`, `a&b` or `a|b` asks for; False for what is not of this form."""
+    """Return whether a node has the features of `a`, `a&b` or `a|b`; False for any other form."""
     if not expression:
         return True
     if not _understood(expression):
@@ -86,7 +89,7 @@ def _understood(expression: str) -> bool:
 
 
 def obstacle(job: SlurmJob, places: frozenset[str], nodes: tuple[str, ...]) -> str:
-    """Why the job must not be pinned to `nodes`, or ""."""
+    """Return why the job must not be pinned to `nodes`, or ""."""
     if len(set(nodes)) != job.nodes or len(nodes) != job.nodes:
         return f"it asks for {job.nodes} nodes, not {len(nodes)}"
     outside = sorted(set(nodes) - places)

@@ -1,9 +1,10 @@
-"""Partitions: what each lets in, and how its jobs share nodes.
+"""Partitions, which limit jobs and how they share nodes, and reservations, which keep nodes for others.
 
-Rule: pure; what keeps a job out is a clause for a person. What cannot be told from outside (a user's groups) was judged
-by Slurm when the job was submitted.
-Source: scontrol(1) of Slurm 22.05, `show partition`; slurm.conf(5), OverSubscribe, and Exclusive, which 26.11 has in
-its place.
+Rule: pure. The reason that keeps a job out of a partition is a clause for a person. What cannot be seen from outside (a
+user's groups) was checked by Slurm at submission. A job without a reservation stays off the nodes of every reservation
+that begins before the job's time limit, whatever its flags and users.
+Source: scontrol(1) of Slurm 22.05, `show partition` and `show reservation`; slurm.conf(5), OverSubscribe, and
+Exclusive, which replaces it in 26.11.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from . import scontrol
-from .records import SlurmJob
-from .squeue import nodes as node_names
-from .values import count, span
+from ..records import SlurmJob
+from ..transport import scontrol
+from ..transport.parsing import count, moment, span, word
+from ..transport.squeue import nodes as node_names
 
 _SHARING = re.compile(r"(NO|YES|FORCE|EXCLUSIVE)(?::(\d+))?")
 
 
 class Sharing(StrEnum):
-    """How jobs of a partition share cores: not at all, if they ask for it, always, or not even nodes."""
+    """How jobs of a partition share cores: never, on request, always; EXCLUSIVE: not even nodes are shared."""
 
     NO = "NO"
     YES = "YES"
@@ -32,12 +33,12 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition of Slurm's; None = no limit, or everybody.
+    """A Slurm partition; None: no limit.
 
     Args:
-        rows: jobs that may share a core.
-        tier: `PriorityTier`: jobs of a higher one come first, whatever their priority.
-        qos: the QOS whose limits hold for all its jobs.
+        rows: Jobs that may share a core.
+        tier: `PriorityTier`: jobs of a higher tier come first, whatever their priority.
+        qos: QOS whose limits hold for all its jobs.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Partition:
     qos: str = ""
 
     def obstacle(self, job: SlurmJob) -> str:
-        """Why the job may not run in this partition, or ""."""
+        """Return why the job may not run in this partition, or ""."""
         if not self.up:
             return f"partition {self.name} is not up"
         if self.reserved:
@@ -75,7 +76,7 @@ class Partition:
 
 
 def parse(text: str) -> dict[str, Partition]:
-    """The partitions by name. Raises ParseError."""
+    """Return the partitions by name. Raises ParseError."""
     return {words["PartitionName"]: _partition(words) for words in scontrol.lines(text, "PartitionName")}
 
 
@@ -102,3 +103,24 @@ def _partition(words: dict[str, str]) -> Partition:
         tier=count(words.get("PriorityTier", "1")) or 0,
         qos="" if qos == "N/A" else qos,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that are reserved from `start` to `end`, epoch seconds."""
+
+    name: str
+    start: float
+    end: float
+    nodes: frozenset[str]
+
+
+def parse_reservations(text: str) -> list[Reservation]:
+    """Return the reservations that keep nodes. Raises ParseError; ValueError for an unreadable time."""
+    found = []
+    for words in scontrol.lines(text, "ReservationName"):
+        names = frozenset(node_names(word(words.get("Nodes", ""))))
+        start, end = (moment(words.get(key, "")) for key in ("StartTime", "EndTime"))
+        if names:
+            found.append(Reservation(words["ReservationName"], start or 0.0, end or math.inf, names))
+    return found

@@ -1,5 +1,5 @@
-"""Slurm over slurmrestd: the same records and the same protocol as by its commands, without a process for each look.
+"""Slurm over slurmrestd: the same records as by commands, without a process for each request.
 
-Rule: what slurmrestd offers is found out, never assumed; an answer is read whole or it is an error; whatever REST
-cannot do is said before anything is sent, so that a command can do it.
+Rule: what slurmrestd offers is detected, never assumed. An answer is read whole or it is an error. What REST cannot do
+is reported before anything is sent, so that a command can do it.
 """

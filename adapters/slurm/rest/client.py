@@ -1,7 +1,7 @@
-"""Requests to slurmrestd: over TCP or a unix socket, each as a named user with a token, never longer than a limit.
+"""HTTP client of slurmrestd: over TCP or a unix socket, as a named user with a token, within a time limit.
 
-Rule: a reading request may be asked twice, a writing one is sent once, on a fresh connection, so that nobody listening
-means that nothing was sent. Neither proxies nor redirections see the token.
+Rule: a read may be sent twice. A write is sent once, on a fresh connection, so that a refused connection means that
+nothing was sent. The token is shown neither to proxies nor to redirections.
 Source: slurmrestd(8); requests' and urllib3's documentation of transport adapters.
 """
 
@@ -27,13 +27,13 @@ from . import errors
 from .token import TokenSource
 
 CONNECT_S = 3.0
-#: an answer that took longer than this is not about the token
+#: An answer that took longer than this was not delayed by the token, seconds.
 FAST_S = 2.0
 CHUNK = 1 << 16
 
 
 class _UnixConnection(HTTPConnection):
-    """A connection to a socket of this machine."""
+    """A connection to a unix socket."""
 
     def __init__(self, path: str, **options: Any) -> None:
         super().__init__("localhost", **options)
@@ -60,20 +60,20 @@ class _UnixPool(HTTPConnectionPool):
 
 
 class UnixAdapter(HTTPAdapter):
-    """Lets a requests session speak to a unix socket."""
+    """Connects a requests session to a unix socket."""
 
     def __init__(self, path: str) -> None:
         self._pool = _UnixPool(path)
         super().__init__()
 
     def get_connection_with_tls_context(self, *_args: Any, **_options: Any) -> HTTPConnectionPool:
-        """The pool of the socket, whatever the URL says."""
+        """Return the pool of the socket, whatever the URL."""
         return self._pool
 
     get_connection = get_connection_with_tls_context  # requests before 2.32
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         super().close()
         self._pool.close()
         self._pool = _UnixPool(self._pool._path)
@@ -84,11 +84,13 @@ class Client:
 
     Args:
         url: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH`.
-        user: whom the token is for.
-        timeout_s: seconds after which an answer is given up; a controller that is down answers after 9 to 10.
+        user: User of the token.
+        token: Source of tokens.
+        timeout_s: Time limit of an answer, seconds; a controller that is down answers after 9 to 10.
+        clock: Monotonic clock, seconds.
 
     Raises:
-        ConfigError: the URL is none of these.
+        ConfigError: The URL is none of these.
     """
 
     def __init__(
@@ -112,20 +114,20 @@ class Client:
         self.exposed = scheme == "http" and not _is_here(host)
 
     def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
-        """Ask; `what` names the question for errors. Raises as `errors.read` does, `NotDone` where nobody listens."""
+        """Read; `what` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
         return self._patiently(lambda: self._send("GET", path, what, params=query))
 
     def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Change something, once. Raises as `get`; only `NotDone` and refusals mean that nothing was changed."""
-        self._session.close()  # a connection that was kept may be dead, and then nobody knows what was sent
+        self._session.close()  # a kept connection may be dead, and then it is unknown whether the request was sent
         return self._send("POST", path, what, json=body)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._session.close()
 
     def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Ask once more where the token may be what is wrong, or where a connection was kept for too long."""
+        """Send a read again if the token may be at fault, or if a connection was kept for too long."""
         began = self._clock()
         try:
             return ask()
@@ -161,7 +163,7 @@ class Client:
             raise _problem(what, self.url, error) from None
 
     def _whole(self, answer: requests.Response, deadline: float, what: str) -> bytes:
-        """The body; an answer that trickles is given up, too, so that it is read as it comes."""
+        """Return the body; it is read as it arrives, so that a slow answer is given up too."""
         parts = []
         while part := answer.raw.read1(CHUNK, decode_content=True):
             parts.append(part)
@@ -172,7 +174,7 @@ class Client:
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """`http` or `https` and a host, or `unix` and a path. Raises ConfigError."""
+    """Return `http` or `https` and a host, or `unix` and a path. Raises ConfigError."""
     path = url.removeprefix("unix:")
     if url.startswith("unix:") and path.startswith("/"):
         return "unix", path
@@ -184,9 +186,9 @@ def _parts(url: str) -> tuple[str, str]:
 
 
 def _problem(what: str, url: str, error: Exception) -> AdapterError:
-    """What went wrong on the way; the request's headers, with the token in them, stay out of it."""
+    """Return the error of a failed request, without its headers, which contain the token."""
     if _never_connected(error):
-        return errors.NotDone(f"{what}: nobody listens at {url}", kind="unreachable")
+        return errors.NotDone(f"{what}: no server listens at {url}", kind="unreachable")
     if isinstance(error, requests.Timeout):
         return AdapterError(f"{what}: slurmrestd did not answer in time", transient=True, kind="timeout")
     why = "slurmrestd closed the connection without a whole answer"

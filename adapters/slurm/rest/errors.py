@@ -1,8 +1,8 @@
-"""What an answer of slurmrestd says of itself: whether there is one, and what went wrong if not.
+"""Answers of slurmrestd: whether one is usable, and what went wrong if not.
 
-Rule: the HTTP status decides nothing that the body can tell; an answer with an error in it is an error, however many
-jobs are in it. Only `NotDone` means that nothing was changed: every other error of a write leaves that open.
-Source: slurmrestd of Slurm 22.05, seen; rest_api.html of 23.02 to 25.11; numbers from slurm_errno.h.
+Rule: the HTTP status decides nothing that the body can decide. An answer with an error in it is an error, however many
+jobs it lists. Only `NotDone` means that nothing was changed: every other error of a write leaves that open.
+Source: slurmrestd of Slurm 22.05, observed; rest_api.html of 23.02 to 25.11; numbers from slurm_errno.h.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ...base import AdapterError, ParseError
 
 INVALID_JOB_ID = 2017
 UNCHANGED = 1900
-#: numbers of a controller, or of accounting, that did not answer, or does not know who asks
+#: Error numbers of a controller, or of accounting, that did not answer or cannot identify the caller.
 _AWAY = (*range(1000, 1010), *range(1800, 1820), *range(5000, 5010), *range(6000, 6100), 7000)
-#: a body that slurmrestd did not understand, and so did not pass on
+#: Error numbers of a body that slurmrestd did not understand and did not pass on.
 _NOT_UNDERSTOOD = range(9000, 9400)
 
 
 class NotDone(AdapterError):
     """Slurm was surely not asked to change anything.
 
-    Its kind says why: `unsupported`, not to be had this way; `absent`, not offered; `unreachable`, nobody listens.
+    Kinds: `unsupported`: not possible over REST; `absent`: not offered; `unreachable`: no server listens.
     """
 
     def __init__(self, message: str, *, kind: str = "unsupported", stderr_tail: str = "") -> None:
@@ -32,23 +32,28 @@ class NotDone(AdapterError):
 
 
 class Unauthorised(AdapterError):
-    """The token was not accepted, or there is none that would be."""
+    """The token was not accepted, or no valid one is available."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True, kind="token")
 
 
 class Unchanged(Exception):
-    """Nothing is different from what was read before."""
+    """Nothing has changed since the last read."""
 
 
 def read(what: str, status: int, body: bytes) -> dict[str, Any]:
-    """The answer to a request (`what` names it), if there is nothing wrong with it.
+    """Return the body of an answer if it is without error.
+
+    Args:
+        what: Name of the request, for errors.
+        status: HTTP status.
+        body: Body as received.
 
     Raises:
-        Unchanged: there is nothing new since the time that was asked for.
-        ParseError: the body is not whole, or not of the shape that it must have.
-        AdapterError: slurmrestd or Slurm says no.
+        Unchanged: Nothing is new since the requested time.
+        ParseError: The body is incomplete or of another shape.
+        AdapterError: slurmrestd or Slurm refuses.
     """
     if status == 304:
         raise Unchanged
@@ -59,17 +64,17 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise _not_json(what, status, body) from None
     if not isinstance(answer, dict):
-        raise ParseError(f"{what}: slurmrestd answers something else than an object", stderr_tail=_tail(body))
+        raise ParseError(f"{what}: slurmrestd's answer is no JSON object", stderr_tail=_tail(body))
     if wrong := [*_errors(what, answer.get("errors")), *_results(what, answer.get("results"))]:
         raise _refusal(what, wrong)
     if status >= 400:
-        message = f"{what}: slurmrestd answers HTTP {status} and no reason"
+        message = f"{what}: slurmrestd answers HTTP {status} without a reason"
         raise AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
     return answer
 
 
 def warnings(answer: Mapping[str, Any]) -> str:
-    """What the answer warns of, as one text."""
+    """Return the warnings of an answer as one text."""
     given = answer.get("warnings")
     return " ".join(str(each) for each in given) if isinstance(given, list) else ""
 
@@ -78,17 +83,17 @@ def _not_json(what: str, status: int, body: bytes) -> AdapterError:
     if status == 404:
         return NotDone(f"{what}: slurmrestd does not offer it (HTTP 404)", kind="absent")
     if status >= 500:
-        message = f"{what}: HTTP {status} without a word from slurmrestd"
+        message = f"{what}: slurmrestd answers HTTP {status} without a body"
         return AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
-    return ParseError(f"{what}: the answer (HTTP {status}) is cut off or no JSON", stderr_tail=_tail(body))
+    return ParseError(f"{what}: the answer (HTTP {status}) is cut off or not JSON", stderr_tail=_tail(body))
 
 
 def _errors(what: str, given: object) -> Iterable[tuple[int, str]]:
-    """(number, text) of each error; the number is under one of three keys, or missing."""
+    """Yield (number, text) of each error; the number is under one of three keys, or missing."""
     if given is None:
         return
     if not isinstance(given, list):
-        raise ParseError(f"{what}: errors is no list", stderr_tail=str(given)[:200])
+        raise ParseError(f"{what}: errors is not a list", stderr_tail=str(given)[:200])
     for each in given:
         if not isinstance(each, dict):
             yield 0, str(each)
@@ -100,7 +105,7 @@ def _errors(what: str, given: object) -> Iterable[tuple[int, str]]:
 
 
 def _results(what: str, given: object) -> Iterable[tuple[int, str]]:
-    """Errors of single jobs, as an update answers them since Slurm 23.11."""
+    """Yield errors of single jobs, as an update reports them since Slurm 23.11."""
     for each in given if isinstance(given, list) else ():
         if isinstance(each, dict) and each.get("error_code"):
             yield from _errors(what, [{**each, "description": each.get("why")}])

@@ -1,8 +1,8 @@
-"""Jobs and nodes as slurmrestd shows them, in all its versions, read into records.
+"""Jobs and nodes as slurmrestd shows them, in all its versions, converted to records.
 
-Rule: pure. A key that we need and that is not there is an error, because what a user asked for would be overlooked; a
-number that is not set, or is one of Slurm's stand-ins for that, is None. One job that cannot be read makes the whole
-answer an error: a job that is left out would look like one that has gone.
+Rule: pure. A missing key that we need is an error, because a user's request would be overlooked. A number that is not
+set, or is one of Slurm's placeholders for that, is None. One unreadable job makes the whole answer an error: an omitted
+job would look like one that has gone.
 Source: answers of Slurm 22.05 (v0.0.36 to v0.0.38); rest_api.html of 23.02 to 25.11 (v0.0.39 to v0.0.44).
 """
 
@@ -12,17 +12,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ....simulate.snapshot import JobState, NodeState
+from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
-from ..squeue import SPECIAL, amounts, memory, threads_for
-from ..squeue import nodes as names
-from ..states import job_state, node_state
-from ..values import tres
+from ..transport.parsing import job_state, node_state, tres
+from ..transport.squeue import SPECIAL, amounts, memory, threads_for
+from ..transport.squeue import nodes as names
 
 Form = Mapping[str, Any]
 _TASKS = ("tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node")
-#: what must be there of a job
+#: Keys that every job must have.
 NEEDED = frozenset((
     "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "name", "user_id",
     "account", "qos", "partition", "node_count", "cpus", "time_limit", "submit_time", "eligible_time", "start_time",
@@ -33,9 +32,9 @@ NEEDED = frozenset((
     "thread_spec", "minimum_tmp_disk_per_node", "tasks_per_socket", "tasks_per_core", "sockets_per_node",
     "cores_per_socket", "threads_per_core", "cluster_features",
 ))  # fmt: skip
-#: what Slurm 22.05 does not show yet: where it means to start a job, and two things that a job may ask for
+#: What Slurm 22.05 does not show yet: where it plans to start a job, and two requests of jobs.
 SINCE_23_02 = frozenset(("scheduled_nodes", "required_switches", "prefer"))
-#: what jobs may ask for that is left to Slurm: key -> the field of squeue's that says it in words
+#: Requests of jobs that are left to Slurm: key -> the field of squeue's that names it in words.
 _SPECIAL = {
     "licenses": "Licenses", "tres_per_node": "tres-per-node", "tres_per_job": "tres-per-job",
     "tres_per_socket": "tres-per-socket", "tres_per_task": "tres-per-task", "contiguous": "Contiguous",
@@ -44,42 +43,42 @@ _SPECIAL = {
     "sockets_per_node": "Sockets", "cores_per_socket": "Cores", "threads_per_core": "Threads", "prefer": "prefer",
     "cluster_features": "ClusterFeature",
 }  # fmt: skip
-#: NO_VAL and INFINITE, of 32 and of 64 bits
+#: NO_VAL and INFINITE, of 32 and of 64 bits.
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
-#: and of 16 bits, where a number is small; a `thread_spec` that is not set loses its first bit
+#: The same of 16 bits, for small numbers; an unset `thread_spec` loses its first bit.
 _SHORT_STAND_INS = frozenset((2**16 - 2, 2**16 - 1, 2**15 - 2))
-#: of REST's words for how a job shares nodes, those of squeue
+#: REST's words for how a job shares nodes -> squeue's.
 _SHARES = {"": "OK", "none": "NO", "shared": "YES", "oversubscribe": "YES"}
 
 
 def jobs(answer: Form, what: str = "jobs") -> list[SlurmJob]:
-    """The jobs of an answer. O(jobs). Raises ParseError."""
+    """Return the jobs of an answer. O(jobs). Raises ParseError."""
     return [_each(_job, form, f"{what}: job", "job_id") for form in _list(answer, "jobs", what)]
 
 
 def shows_all(answer: Form) -> bool:
-    """Whether the jobs of an answer that was read show all that a SlurmJob holds."""
+    """Return whether the jobs of an answer have all fields of a SlurmJob."""
     return all(form.keys() >= SINCE_23_02 for form in answer["jobs"])
 
 
 def nodes(answer: Form, what: str = "nodes") -> list[SlurmNode]:
-    """The nodes of an answer. O(nodes). Raises ParseError."""
+    """Return the nodes of an answer. O(nodes). Raises ParseError."""
     return [_each(_node, form, f"{what}: node", "name") for form in _list(answer, "nodes", what)]
 
 
 def time_of(answer: Form, what: str = "diag") -> float:
-    """The controller's clock in the answer of /diag, epoch seconds. Raises ParseError."""
+    """Return the controller's clock from the answer of /diag, epoch seconds. Raises ParseError."""
     try:
-        told = number(answer["statistics"]["req_time"])
+        seconds = number(answer["statistics"]["req_time"])
     except (KeyError, TypeError, ValueError):
-        told = None
-    if not told:
-        raise ParseError(f"{what}: slurmrestd does not say the time")
-    return told
+        seconds = None
+    if not seconds:
+        raise ParseError(f"{what}: slurmrestd's answer has no time")
+    return seconds
 
 
 def last_update(answer: Form) -> float | None:
-    """When the jobs of this answer were true, by the controller's clock, where the version says it."""
+    """Return when the jobs of this answer were true, by the controller's clock, if the version reports it."""
     try:
         return number(answer.get("last_update")) or None
     except ValueError:
@@ -87,7 +86,7 @@ def last_update(answer: Form) -> float | None:
 
 
 def number(value: object) -> float | None:
-    """A plain number, or one in `{set, infinite, number}`; None where there is none. Raises ValueError."""
+    """Return a plain number, or the one in `{set, infinite, number}`; None if it is not set. Raises ValueError."""
     if isinstance(value, dict):
         if not {"set", "number"} <= value.keys():
             raise ValueError(f"{value!r} is not a number")
@@ -106,7 +105,7 @@ def number(value: object) -> float | None:
 def _list(answer: Form, key: str, what: str) -> list[Any]:
     found = answer.get(key)
     if not isinstance(found, list):
-        raise ParseError(f"{what}: there is no list of {key} in slurmrestd's answer", stderr_tail=str(found)[:200])
+        raise ParseError(f"{what}: slurmrestd's answer has no list of {key}", stderr_tail=str(found)[:200])
     return found
 
 
@@ -192,7 +191,7 @@ def _node(form: Form) -> SlurmNode:
 def _identity(value: object, least: int = 1) -> int:
     found = number(value)
     if found is None or found < least or found != int(found):
-        raise ValueError(f"{value!r} is no number of a job or user")
+        raise ValueError(f"{value!r} is not an id of a job or user")
     return int(found)
 
 
@@ -201,36 +200,36 @@ def _count(value: object) -> int:
 
 
 def _moment(value: object) -> float | None:
-    """Epoch seconds; Slurm says 0 where there is no such time."""
+    """Return epoch seconds; Slurm writes 0 for no time."""
     found = number(value)
     return float(found) if found else None
 
 
 def _priority(value: object) -> int:
-    """A priority of 0 means held; one that is not set yet does not."""
+    """Return a priority; 0 means held, but a priority that is not set yet does not."""
     found = number(value)
     return 1 if found is None else int(found)
 
 
 def _text(value: object) -> str:
-    """A text; a list of words is joined, and null is no text."""
+    """Return a text; join a list of words, and return "" for null."""
     if isinstance(value, str):
         return "" if value == "(null)" else value
     return ",".join(_items(value))
 
 
 def _words(value: object) -> str:
-    """`RUNNING`, or a list of words, joined by +."""
+    """Return `RUNNING`, or a list of words joined by +."""
     return value if isinstance(value, str) else "+".join(_items(value))
 
 
 def _items(value: object) -> list[str]:
-    """The words of a list, or of a text with commas between them."""
+    """Return the words of a list, or of a text separated by commas."""
     if value is None:
         return []
     found = value.split(",") if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
-        raise ValueError(f"{value!r} is no text and no list of words")
+        raise ValueError(f"{value!r} is neither a text nor a list of words")
     return [word for word in found if word]
 
 
@@ -240,19 +239,19 @@ def _shares(value: object) -> str:
 
 
 def _memory(form: Form, cores: int) -> float:
-    """Bytes that it asks for, on each node or for so many cores."""
+    """Return the requested bytes, of a node or of so many cores."""
     of_node, of_core = number(form["memory_per_node"]), number(form["memory_per_cpu"])
     return (of_node or (of_core or 0.0) * cores) * 2.0**20
 
 
 def _few(value: object) -> int | None:
-    """A small count, where there is one."""
+    """Return a small count, or None."""
     found = number(value)
     return None if found is None or found in _SHORT_STAND_INS else int(found)
 
 
 def _special(form: Form) -> str:
-    """What it asks for that only Slurm understands, in words."""
+    """Return a request that only Slurm understands, in words; "": none."""
     return next((SPECIAL[field] for key, field in _SPECIAL.items() if _is_asked(form.get(key))), "")
 
 
@@ -263,7 +262,7 @@ def _is_asked(value: object) -> bool:
 
 
 def _ending(value: object) -> tuple[int | None, int | None]:
-    """Exit code and signal: of a wait status, or of `{status, return_code, signal: {id}}`."""
+    """Return exit code and signal of a wait status, or of `{status, return_code, signal: {id}}`."""
     if not isinstance(value, dict) or "return_code" not in value:
         status = _count(value)
         return (

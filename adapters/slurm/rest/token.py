@@ -1,8 +1,8 @@
-"""The token that slurmrestd wants to see: where it comes from, and when a new one is needed.
+"""The token for slurmrestd: where it comes from, and when a new one is needed.
 
-Rule: a token is shown to slurmrestd and to nobody else: not in a log, not in an error, not in a repr. Whether it is
-still good is read from the token itself. Whoever can mint tokens for others is root on the cluster: one that lives
-for minutes, of an operator account, is enough.
+Rule: a token is shown to slurmrestd only: not in a log, an error or a repr. Whether it is valid is read from the token
+itself. A process that can create tokens for others is root on the cluster: a token of an operator account that lives
+for minutes is enough.
 Source: RFC 7519; scontrol(1) `token`; Slurm's tokens carry exp, iat and sun.
 """
 
@@ -21,17 +21,17 @@ from typing import Protocol
 
 from ....simulate.errors import ConfigError
 from ...base import AdapterError
-from ..runner import Runner
+from ..transport.runner import Runner
 from .errors import Unauthorised
 
-#: part of a token's life after which the next one is asked for, and seconds at most before its end
+#: Part of a token's life after which the next one is requested, and the latest time before its end, seconds.
 USED_UP, LAST_S = 0.8, 60.0
 _SECRET = re.compile(r"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token, its life in epoch seconds of whoever minted it; without `exp` it never expires."""
+    """A token; its life in epoch seconds of its issuer; without `exp` it never expires."""
 
     text: str = field(repr=False)
     exp: float | None = None
@@ -39,28 +39,28 @@ class Token:
 
     @property
     def life_s(self) -> float:
-        """Seconds from its making to its end."""
+        """Seconds from its creation to its end."""
         return float("inf") if self.exp is None or self.iat is None else self.exp - self.iat
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     def get(self) -> Token:
-        """A token that is good now, the same one as long as it is. Raises AdapterError."""
+        """Return a valid token, the same one while it is valid. Raises AdapterError."""
         ...
 
     def renew(self) -> bool:
-        """Forget the one that was not accepted; False where there cannot be another yet."""
+        """Drop a token that was not accepted; return False if no other can be had yet."""
         ...
 
 
 def parse(text: str) -> Token:
-    """The token in what a file or `scontrol token` says. Raises ValueError, whose text does not show it."""
+    """Return the token in a file or in the output of `scontrol token`. Raises ValueError, which does not show it."""
     word = text.strip().removeprefix("SLURM_JWT=").strip()
     parts = word.split(".")
     if len(parts) != 3 or not word.isascii() or len(word.split()) != 1:
-        raise ValueError("it holds no token (three words with dots between them)")
+        raise ValueError("it holds no token (three words separated by dots)")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         exp, iat = (None if claims.get(name) is None else float(claims[name]) for name in ("exp", "iat"))
@@ -70,14 +70,14 @@ def parse(text: str) -> Token:
 
 
 class TokenFile:
-    """A file that the site renews; it is read again when it has changed. Raises ConfigError if it cannot be now."""
+    """A token file that the site renews; read again when it has changed. Raises ConfigError if it is unreadable."""
 
     def __init__(self, path: str | os.PathLike[str], clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = Path(path), clock
         self._read()
 
     def get(self) -> Token:
-        """The file's token."""
+        """Return the file's token."""
         try:
             if self._mark() != self._seen:
                 self._read()
@@ -85,11 +85,11 @@ class TokenFile:
             raise Unauthorised(str(error)) from None
         if self._token.exp is not None and self._token.exp <= self._clock():
             ago = self._clock() - self._token.exp
-            raise Unauthorised(f"{self._path}: the token expired {ago:.0f} s ago, and nobody has renewed it")
+            raise Unauthorised(f"{self._path}: the token expired {ago:.0f} s ago and was not renewed")
         return self._token
 
     def renew(self) -> bool:
-        """Another one is there when the file has changed."""
+        """Return whether the file has changed."""
         try:
             return self._mark() != self._seen
         except OSError:
@@ -106,17 +106,17 @@ class TokenFile:
             mode = stat.S_IMODE(self._seen[3])
             if mode & 0o007:
                 fix = f"mode 0600 or 0640: chmod o= {self._path}"
-                raise ConfigError(str(self._path), key, f"everybody can read it (mode {mode:04o})", fix)
+                raise ConfigError(str(self._path), key, f"every user can read it (mode {mode:04o})", fix)
             self._token = parse(self._path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ConfigError(str(self._path), key, f"it cannot be read: {error.strerror}") from None
+            raise ConfigError(str(self._path), key, f"unreadable: {error.strerror}") from None
         except ValueError as error:
-            problem = "it is no text" if isinstance(error, UnicodeDecodeError) else str(error)
+            problem = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
             raise ConfigError(str(self._path), key, problem, "what `scontrol token` prints") from None
 
 
 class TokenCommand:
-    """A command that prints a token, run before the last one ends; by our own clock, whatever the other one says."""
+    """A command that prints a token, run before the last token ends, by our own clock."""
 
     def __init__(self, argv: Sequence[str], run: Runner, clock: Callable[[], float] = time.monotonic) -> None:
         self._argv, self._run, self._clock = tuple(argv), run, clock
@@ -124,7 +124,7 @@ class TokenCommand:
         self._had_at = 0.0
 
     def get(self) -> Token:
-        """The last token, or a new one."""
+        """Return the last token, or a new one."""
         if self._token is None or self._used_up(self._token):
             began = self._clock()
             try:
@@ -132,11 +132,11 @@ class TokenCommand:
             except ValueError as error:
                 raise Unauthorised(f"{self._argv[0]}: {error}") from None
             except AdapterError as error:
-                raise Unauthorised(_SECRET.sub("[token]", f"no token to be had: {error}")) from None
+                raise Unauthorised(_SECRET.sub("[token]", f"no token available: {error}")) from None
         return self._token
 
     def renew(self) -> bool:
-        """The next one is new; not so soon after the last, which then was not what is wrong."""
+        """Drop the token, unless it is so new that it cannot be at fault."""
         if self._token is None or self._clock() - self._had_at < 1.0:
             return False
         self._token = None

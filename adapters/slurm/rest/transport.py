@@ -1,8 +1,8 @@
 """Slurm by slurmrestd, as a transport: an unchanged queue costs one small request.
 
-Rule: nothing is taken for "no jobs" but a whole answer without errors that lists none. What REST cannot write is
-refused before anything is sent (`NotDone`). Jobs of our own, accounting and power saving stay with Slurm's commands:
-these run as the daemon's user, and sbatch's options are what a site knows.
+Rule: only a whole answer without errors that lists no jobs means "no jobs". What REST cannot write is refused before
+anything is sent (`NotDone`). Our own jobs, accounting and power saving stay with Slurm's commands, which run as the
+daemon's user and take the site's options of sbatch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ....simulate.errors import ConfigError
-from ....simulate.snapshot import JobState
+from ....simulate.model.snapshot import JobState
 from ...base import AdapterError, ParseError
+from ..job_update import allowed
 from ..records import SlurmJob, SlurmNode
-from ..runner import Commands
-from ..update import allowed
+from ..transport.runner import CommandRunner
 from . import forms
 from .client import Client
 from .errors import NotDone, Unchanged, warnings
@@ -29,35 +29,35 @@ from .token import TokenCommand, TokenFile, TokenSource
 from .versions import Version, choose
 
 log = logging.getLogger("pilotfish.slurm")
-#: Seconds after which the whole queue is asked for, changed or not: clocks are set, and not all that is shown of a job
-#: counts as a change.
+#: Seconds after which the whole queue is read, changed or not: clocks are set, and Slurm does not count every
+#: change of a job.
 WHOLE_EVERY_S = 30.0
-#: Seconds by which a change must be later than what was read, because Slurm counts changes in whole seconds.
+#: Seconds by which a change must be later than the last read, because Slurm counts changes in whole seconds.
 MARGIN_S = 0.5
-#: With more ids than these, one look at the queue is less work.
+#: Up to this many jobs are read one by one; for more, reading the queue is less work.
 SINGLY = 16
 
 
-def by_rest(
+def rest_transport(
     url: str,
     user: str = "",
     token_file: str = "",
     token_command: str = "",
     lifespan_s: float = 600.0,
     timeout_s: float = 15.0,
-) -> ByRest:
-    """Return the transport to the slurmrestd at `url`; arguments as those of the adapter's `create`, without `rest_`.
+) -> RestTransport:
+    """Return the transport to the slurmrestd at `url`; arguments as of the adapter's `create`, without `rest_`.
 
     Raises:
-        ConfigError: one of them cannot be right.
+        ConfigError: An argument is invalid.
     """
     where = "adapter slurm"
     texts = {"rest_url": url, "rest_user": user, "rest_token_file": token_file, "rest_token_command": token_command}
     for name, value in texts.items():
         if not isinstance(value, str):
-            raise ConfigError(where, name, f"found {value!r}", "a text")
+            raise ConfigError(where, name, f"found {value!r}", "text")
     if token_file and token_command:
-        raise ConfigError(where, "rest_token_file", "there is rest_token_command, too", "one of them")
+        raise ConfigError(where, "rest_token_file", "rest_token_command is set, too", "one of them")
     if isinstance(lifespan_s, bool) or not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
         raise ConfigError(where, "rest_token_lifespan_s", f"found {lifespan_s!r}", "seconds, 1 or more")
     me = pwd.getpwuid(os.geteuid()).pw_name
@@ -72,19 +72,19 @@ def by_rest(
         argv = argv or ["scontrol", "token", f"lifespan={int(lifespan_s)}"]
         if not token_command and user not in ("", me):
             argv.append(f"username={user}")
-        source = TokenCommand(argv, Commands(timeout_s))
-    return ByRest(Client(url, user or me, source, timeout_s))
+        source = TokenCommand(argv, CommandRunner(timeout_s))
+    return RestTransport(Client(url, user or me, source, timeout_s))
 
 
-def of_options(options: Mapping[str, Any], user: str, timeout_s: float) -> ByRest:
-    """Return the transport that the adapter's options name, for the daemon's account `user`. Raises ConfigError."""
+def from_options(options: Mapping[str, Any], user: str, timeout_s: float) -> RestTransport:
+    """Return the transport of the adapter's options, for the daemon's account `user`. Raises ConfigError."""
     own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
     lifespan_s = own.pop("token_lifespan_s", 600.0)
-    return by_rest(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
+    return rest_transport(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
 
 
-class ByRest:
-    """The part of a `Transport` that slurmrestd serves; see `fallback.Either`."""
+class RestTransport:
+    """The part of a `Transport` that slurmrestd serves (`CoreTransport`)."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._clock = client, clock
@@ -92,16 +92,16 @@ class ByRest:
         self._jobs: list[SlurmJob] = []
         self._since: int | None = None
         self._whole_at = -math.inf
-        self._told: tuple[float, float] | None = None
+        self._clock_read: tuple[float, float] | None = None  # the controller's clock, and ours at that moment
         self.shows_all = True
         self.notes: Sequence[str] = ()
         if client.exposed:
-            why = "whoever reads along there has the token; https:// or unix:/PATH keeps it"
-            self.notes = (f"slurmrestd is asked over plain http at {client.url}: {why}",)
+            why = "anyone who reads the traffic has the token; use https:// or unix:/PATH"
+            self.notes = (f"slurmrestd is used over plain http at {client.url}: {why}",)
 
     @property
     def version(self) -> Version:
-        """The version that is spoken, found out once, and again when it is not offered any more."""
+        """The interface version, detected once, and again when it is no longer offered."""
         if self._version is None:
             self._version = choose(self._document(), self._client.url)
             cannot = ", ".join(self._version.cannot_write())
@@ -110,9 +110,9 @@ class ByRest:
         return self._version
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """All jobs, anew only if anything has changed (else the same list); or those of `ids`, one by one.
+        """Return all jobs (the same list while nothing has changed), or those of `ids`, one by one.
 
-        `shows_all` then says whether they are told whole; `squeue.Unshown` is what may be missing.
+        `shows_all` then says whether they have all fields; `squeue.HiddenFields` is what may be missing.
         """
         some = tuple(ids)
         if 0 < len(some) <= SINGLY:
@@ -121,20 +121,20 @@ class ByRest:
         return [job for job in everything if job.id in set(some)] if some else everything
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
-        """No request: the queue has told it already."""
+        """Return excluded nodes, without a request: the queue contains them."""
         return {job.id: job.unwanted for job in self._jobs if job.unwanted and job.state is JobState.PENDING}
 
     def nodes(self) -> list[SlurmNode]:
-        """All nodes, whole: asked for changes only, Slurm 22.05 answers with an error where partitions have none."""
+        """Return all nodes. Not only changes: for these Slurm 22.05 fails if partitions have none."""
         if not self.version.tells_nodes:
             raise NotDone(f"slurmrestd {self.version} does not show partitions and drained nodes")
         return forms.nodes(self._get("nodes"), self._what("nodes"))
 
     def time(self) -> float:
-        """The controller's clock, from /diag."""
-        told = forms.time_of(self._get("diag"), self._what("diag"))
-        self._told = told, self._clock()
-        return told
+        """Return the controller's clock, from /diag, epoch seconds."""
+        seconds = forms.time_of(self._get("diag"), self._what("diag"))
+        self._clock_read = seconds, self._clock()
+        return seconds
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change a job, in one request or not at all."""
@@ -143,11 +143,11 @@ class ByRest:
         self._client.post(self.version.job(job), self._what(f"update of job {job}"), body)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._client.close()
 
     def _all(self) -> list[SlurmJob]:
-        """The queue: what was read last, if it is that still."""
+        """Return the queue; the last one if it is unchanged."""
         began = self._clock()
         whole = self._since is None or began - self._whole_at > WHOLE_EVERY_S
         if whole:
@@ -165,8 +165,7 @@ class ByRest:
             answer = self._get("jobs")
             read = forms.jobs(answer, self._what("jobs"))
         self.shows_all = forms.shows_all(answer)
-        told = forms.last_update(answer)
-        known = [moment for moment in (since, told) if moment is not None]
+        known = [moment for moment in (since, forms.last_update(answer)) if moment is not None]
         self._jobs, self._since = read, int(min(known)) if known else None
         if not query:
             self._whole_at = began
@@ -174,7 +173,7 @@ class ByRest:
 
     def _unchanged(self, query: Mapping[str, int]) -> list[SlurmJob]:
         if not query:
-            raise ParseError(f"{self._what('jobs')}: slurmrestd says that nothing changed, and was not asked that")
+            raise ParseError(f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request")
         return self._jobs
 
     def _job(self, number: int) -> list[SlurmJob]:
@@ -187,14 +186,14 @@ class ByRest:
             raise
         found = forms.jobs(answer, what)
         if not found:
-            raise ParseError(f"{what}: slurmrestd shows no job and no reason")
+            raise ParseError(f"{what}: slurmrestd shows neither a job nor a reason")
         return [job for job in found if job.id == number]
 
     def _get(self, name: str, **query: int) -> forms.Form:
         try:
             return self._client.get(self.version.paths[name], self._what(name), **query)
         except NotDone as error:
-            if error.kind == "absent":  # another slurmrestd, it seems: find out anew
+            if error.kind == "absent":  # perhaps another slurmrestd: detect its version again
                 self._version = None
             raise
 
@@ -210,8 +209,8 @@ class ByRest:
         return f"slurmrestd {self._version or ''} {name}".replace("  ", " ")
 
     def _lower_bound(self) -> float | None:
-        """The controller's clock, surely not later than it is; None where it was never told."""
-        if self._told is None:
+        """Return a time that is not later than the controller's clock; None if that was never read."""
+        if self._clock_read is None:
             return None
-        told, at = self._told
-        return told + (self._clock() - at) - MARGIN_S
+        seconds, at = self._clock_read
+        return seconds + (self._clock() - at) - MARGIN_S

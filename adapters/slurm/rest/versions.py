@@ -1,8 +1,8 @@
-"""Which versions of its interface a slurmrestd offers, and what the one that we speak can do.
+"""Versions of slurmrestd's interface: which are offered, and what the one in use can do.
 
-Rule: found out from what it says of itself, never pinned: the newest that we can read is taken. A field is written
-only if the version says that it takes it, and takes it whole.
-Source: OpenAPI 3 as served on /openapi/v3; behaviour of v0.0.36 to v0.0.38 seen in Slurm 22.05, v0.0.39 (23.02) to
+Rule: detected from its own description, never pinned: the newest readable version is used. A field is written only if
+the version accepts it whole.
+Source: OpenAPI 3 as served on /openapi/v3; behaviour of v0.0.36 to v0.0.38 observed in Slurm 22.05, v0.0.39 (23.02) to
 v0.0.44 (25.11) from their documentation.
 """
 
@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....simulate.formats.hostlist import expand
+from ....formats.hostlist import expand
 from ...base import ParseError
-from ..update import ALLOWED
+from ..job_update import ALLOWED
 from .errors import NotDone
 
 READABLE = range(36, 45)
-#: from here on jobs are described as structures, and an update takes the same names that a job shows
+#: From this version on jobs are structures, and an update uses the same names as a job.
 STRUCTURED = 39
-#: nodes of v0.0.36 show neither partitions nor whether they are drained
+#: Nodes of v0.0.36 show neither partitions nor whether they are drained.
 NODES_SINCE = 37
 _PATH = re.compile(r"/slurm/v0\.0\.(\d+)/(jobs|nodes|diag|job/\{job_id\})/?")
 _COMMENTS = {"AdminComment": "admin_comment", "Comment": "comment"}
@@ -30,7 +30,7 @@ _NEEDED = frozenset(("jobs", "nodes", "diag", "job/{job_id}"))
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of the interface: its number, its paths by name, and the keys that an update of a job takes."""
+    """A version of the interface: its number, its paths by name, and the keys that an update of a job accepts."""
 
     number: int
     paths: Mapping[str, str]
@@ -41,22 +41,22 @@ class Version:
 
     @property
     def tells_nodes(self) -> bool:
-        """Whether its nodes show all that matters."""
+        """Whether its nodes show all that is needed."""
         return self.number >= NODES_SINCE
 
     def job(self, number: int) -> str:
-        """The path of a job."""
+        """Return the path of a job."""
         return self.paths["job/{job_id}"].replace("{job_id}", str(number))
 
     def body(self, fields: Mapping[str, str], now: float) -> dict[str, object]:
-        """What to send so that these fields of a job are written, all at once.
+        """Return the body of a request that writes these fields of a job, all at once.
 
         Args:
-            fields: as `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
-            now: epoch seconds, the controller's clock.
+            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
+            now: Controller's clock, epoch seconds.
 
         Raises:
-            NotDone: `unsupported`: one of them cannot be written this way.
+            NotDone: kind `unsupported`: a field cannot be written over REST.
         """
         structured = self.number >= STRUCTURED
         body: dict[str, object] = {}
@@ -77,7 +77,7 @@ class Version:
         return body
 
     def cannot_write(self) -> list[str]:
-        """The fields of ours that it does not take."""
+        """Return the fields of ours that it does not accept."""
         cannot = []
         for name in sorted(ALLOWED):
             try:
@@ -91,10 +91,10 @@ class Version:
 
 
 def choose(document: Mapping[str, Any], where: str = "slurmrestd") -> Version:
-    """The newest version that is offered whole and that we can read. Raises ParseError, NotDone."""
+    """Return the newest version that is offered completely and that we can read. Raises ParseError, NotDone."""
     paths = document.get("paths")
     if not isinstance(paths, dict):
-        raise ParseError(f"{where}: what it says of itself is no OpenAPI document")
+        raise ParseError(f"{where}: its description is not an OpenAPI document")
     offered: dict[int, dict[str, str]] = {}
     for path in paths:
         if found := _PATH.fullmatch(path):
@@ -103,7 +103,7 @@ def choose(document: Mapping[str, Any], where: str = "slurmrestd") -> Version:
     if not usable:
         said = ", ".join(f"v0.0.{number}" for number in sorted(offered)) or "none"
         known = f"v0.0.{READABLE.start} to v0.0.{READABLE[-1]}"
-        message = f"{where}: of the versions that it offers ({said}) none can be read here ({known})"
+        message = f"{where}: none of the versions that it offers ({said}) can be read here ({known})"
         raise NotDone(message, kind="absent")
     number = max(usable)
     names = offered[number]
@@ -111,7 +111,7 @@ def choose(document: Mapping[str, Any], where: str = "slurmrestd") -> Version:
 
 
 def _keys_of_update(document: Mapping[str, Any], path: str) -> frozenset[str]:
-    """The keys that the body of an update may have, as the document says."""
+    """Return the keys that the body of an update may have, by the document."""
     try:
         content = document["paths"][path]["post"]["requestBody"]["content"]
         schema = content["application/json"]["schema"]

@@ -1,7 +1,7 @@
-"""What can be asked of Slurm, whichever way: a protocol, and the way by its commands.
+"""The requests that can be sent to Slurm, as a protocol, and their transport by Slurm's commands.
 
-Rule: a transport knows how to ask and how to read the answer; it decides nothing. An answer that cannot be read whole
-is an error, never fewer jobs.
+Rule: a transport sends requests and parses answers; it decides nothing. An incomplete answer is an error, never fewer
+jobs.
 """
 
 from __future__ import annotations
@@ -12,99 +12,104 @@ from time import monotonic
 from time import time as machine_time
 from typing import Protocol
 
-from ..base import AdapterError, ParseError
-from . import books, limits, partitions, reservations, sacct, scontrol, settings, sinfo, squeue, submission, update
-from .books import Entry
-from .limits import Limits
-from .partitions import Partition
-from .records import SlurmJob, SlurmNode
-from .reservations import Reservation
+from ...base import AdapterError, ParseError
+from .. import job_update, submission
+from ..placement import limits, partitions
+from ..placement.limits import Limits
+from ..placement.partitions import Partition, Reservation
+from ..records import SlurmJob, SlurmNode
+from . import sacct, sacct_usage, scontrol, sinfo, squeue
+from .parsing import draw_mark
 from .runner import Runner
-from .settings import Settings
-from .table import draw_mark
+from .sacct_usage import Entry
+from .scontrol import Settings
 
-#: Seconds by which this machine's clock may be ahead: the controller tells its time in whole seconds.
+#: Seconds by which this machine's clock may be ahead: the controller reports whole seconds.
 AHEAD_S = 5.0
-#: Seconds after which accounting is not waited for any more that can be asked again at any time.
-BOOKS_S = 5.0
+#: Time limit of a request for usage, seconds: it can be sent again at any time.
+USAGE_TIMEOUT_S = 5.0
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
-class Transport(Protocol):
-    """A way to Slurm. Every call is one request and raises AdapterError."""
+class CoreTransport(Protocol):
+    """The requests that slurmrestd can serve, too. Every call is one request and raises AdapterError."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a person should know of it."""
+        """Sentences for a person, logged once at start."""
         ...
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """All jobs of the queue, or those of `ids` that are there."""
+        """Return all jobs of the queue, or those of `ids` that are there."""
         ...
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
-        """Nodes that waiting jobs must not run on, by job id."""
+        """Return the nodes that waiting jobs must not run on, by job id."""
         ...
 
     def nodes(self) -> list[SlurmNode]:
-        """All nodes."""
-        ...
-
-    def partitions(self) -> dict[str, Partition]:
-        """All partitions, by name."""
-        ...
-
-    def reservations(self) -> list[Reservation]:
-        """All reservations that keep nodes."""
-        ...
-
-    def limits(self) -> Limits:
-        """The limits of QOS and associations."""
-        ...
-
-    def settings(self) -> Settings:
-        """The controller's settings."""
+        """Return all nodes."""
         ...
 
     def time(self) -> float:
-        """The controller's clock, epoch seconds."""
-        ...
-
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """What accounting knows of jobs that have left the queue; kind `unrecorded` where there is no accounting."""
-        ...
-
-    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """The same, of jobs of one user by their names, that were there at `since` (epoch seconds) or later."""
-        ...
-
-    def books(self, which: Sequence[str]) -> list[Entry]:
-        """What ended jobs used, as accounting has it; `which` are options of `sacct`. `unrecorded` as above."""
+        """Return the controller's clock, epoch seconds."""
         ...
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """Change allowed fields of a job, all at once."""
-        ...
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """Submit a job, as the argv of an `sbatch`; returns its id."""
-        ...
-
-    def cancel(self, job: int) -> None:
-        """End a job."""
-        ...
-
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Let Slurm's power saving put nodes to sleep, each once it is idle."""
+        """Change allowed fields of a job, all at once. Raises `NotDone` if Slurm was surely not asked to."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
-class Told:
-    """A transport that reads through another, and tells what would be written instead of writing: `argvs`."""
+class Transport(CoreTransport, Protocol):
+    """All requests to Slurm. Every call is one request and raises AdapterError."""
+
+    def partitions(self) -> dict[str, Partition]:
+        """Return all partitions, by name."""
+        ...
+
+    def reservations(self) -> list[Reservation]:
+        """Return all reservations that keep nodes."""
+        ...
+
+    def limits(self) -> Limits:
+        """Return the limits of QOS and associations."""
+        ...
+
+    def settings(self) -> Settings:
+        """Return the controller's settings."""
+        ...
+
+    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+        """Return ended jobs from accounting; kind `unrecorded` if there is no accounting."""
+        ...
+
+    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """Return ended jobs of one user by their names that existed at `since` (epoch seconds) or later."""
+        ...
+
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        """Return what ended jobs used, from accounting; `which` are options of `sacct`. `unrecorded` as above."""
+        ...
+
+    def submit(self, argv: Sequence[str]) -> int:
+        """Submit a job by the argv of an `sbatch`; return its id."""
+        ...
+
+    def cancel(self, job: int) -> None:
+        """Cancel a job."""
+        ...
+
+    def power_off(self, nodes: Sequence[str]) -> None:
+        """Let Slurm's power saving power nodes down, each once it is idle."""
+        ...
+
+
+class DryRunTransport:
+    """A transport that reads through another one and records writes instead of sending them: `argvs`."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner, self.notes = inner, inner.notes
@@ -112,35 +117,37 @@ class Told:
         self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
         self.partitions, self.reservations = inner.partitions, inner.reservations
         self.limits, self.settings = inner.limits, inner.settings
-        self.ended, self.ended_as, self.books = inner.ended, inner.ended_as, inner.books
+        self.ended, self.ended_by_name, self.books = inner.ended, inner.ended_by_name, inner.books
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """Note the `scontrol`."""
-        self.argvs.append(update.command(job, fields))
+        """Record the `scontrol`."""
+        self.argvs.append(job_update.command(job, fields))
 
     def submit(self, argv: Sequence[str]) -> int:
-        """Note the `sbatch`."""
+        """Record the `sbatch`."""
         self.argvs.append(list(argv))
         return 0
 
     def cancel(self, job: int) -> None:
-        """Note the `scancel`."""
+        """Record the `scancel`."""
         self.argvs.append(["scancel", str(job)])
 
     def power_off(self, nodes: Sequence[str]) -> None:
-        """Note the `scontrol`."""
-        self.argvs.append(update.power_off_command(nodes))
+        """Record the `scontrol`."""
+        self.argvs.append(job_update.power_off_command(nodes))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
-class ByCommands:
+class CommandTransport:
     """Slurm by its commands.
 
     Args:
-        run: what runs commands; `run_books` those for which jobs must not wait.
-        clock: seconds, monotonic; `wall` is this machine's time, by which `scontrol` goes.
+        run: Runs a command and returns what it printed.
+        clock: Monotonic clock, seconds.
+        wall: Clock of this machine, epoch seconds, by which `scontrol` goes.
+        run_usage: Runs requests for usage, with a shorter time limit; None: `run`.
     """
 
     def __init__(
@@ -149,77 +156,77 @@ class ByCommands:
         clock: Callable[[], float] = monotonic,
         wall: Callable[[], float] = machine_time,
         *,
-        run_books: Runner | None = None,
+        run_usage: Runner | None = None,
     ) -> None:
-        self._run, self._run_books, self._clock, self._wall = run, run_books, clock, wall
-        self._offset: float | None = None  # of the controller's time to our clock
+        self._run, self._run_usage, self._clock, self._wall = run, run_usage, clock, wall
+        self._offset: float | None = None  # the controller's time minus our clock
         self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """One `squeue`."""
+        """Return jobs; one `squeue`."""
         mark, some = draw_mark(), list(ids)
         try:
             return self._read_jobs(self._run(squeue.command(mark, some)), mark, whole=not some)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
-                return []  # asked for by id, and gone
+                return []  # requested by id, and gone
             raise
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
-        """One `squeue` of waiting jobs."""
+        """Return excluded nodes; one `squeue` of waiting jobs."""
         mark = draw_mark()
         return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
 
-    def unshown(self) -> dict[int, squeue.Unshown]:
-        """One `squeue` of waiting jobs, for what REST does not show of them."""
+    def hidden_fields(self) -> dict[int, squeue.HiddenFields]:
+        """Return the fields of waiting jobs that REST does not show; one `squeue`."""
         mark = draw_mark()
-        return squeue.parse_unshown(self._run(squeue.unshown_command(mark)), mark)
+        return squeue.parse_hidden(self._run(squeue.hidden_command(mark)), mark)
 
     def nodes(self) -> list[SlurmNode]:
-        """One `sinfo`."""
+        """Return all nodes; one `sinfo`."""
         mark = draw_mark()
         return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
 
     def partitions(self) -> dict[str, Partition]:
-        """One `scontrol show partition`."""
+        """Return all partitions; one `scontrol show partition`."""
         return partitions.parse(self._run(scontrol.command("partition")))
 
     def reservations(self) -> list[Reservation]:
-        """One `scontrol show reservation`."""
-        return reservations.parse(self._run(scontrol.command("reservation")))
+        """Return all reservations; one `scontrol show reservation`."""
+        return partitions.parse_reservations(self._run(scontrol.command("reservation")))
 
     def limits(self) -> Limits:
-        """One `scontrol show assoc_mgr`."""
+        """Return the limits; one `scontrol show assoc_mgr`."""
         return limits.parse(self._run(limits.command()))
 
     def settings(self) -> Settings:
-        """One `scontrol show config`."""
-        return settings.parse(self._run(["scontrol", "show", "config"]))
+        """Return the controller's settings; one `scontrol show config`."""
+        return scontrol.parse_settings(self._run(["scontrol", "show", "config"]))
 
     def time(self) -> float:
-        """One `sdiag`, which says it."""
+        """Return the controller's clock, epoch seconds; one `sdiag`."""
         printed = self._run(["sdiag"])
         found = _TIME.search(printed)
         if not found:
-            raise ParseError("sdiag: it does not say the time", argv=("sdiag",), stderr_tail=printed[:200])
+            raise ParseError("sdiag: the answer has no time", argv=("sdiag",), stderr_tail=printed[:200])
         self._offset = float(found[1]) - self._clock()
         return float(found[1])
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """One `sacct`."""
+        """Return ended jobs by id; one `sacct`."""
         mark = draw_mark()
         return sacct.parse(self._recorded(sacct.command(mark, sacct.of_ids(ids))), mark)
 
-    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """One `sacct`."""
+    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """Return ended jobs by name; one `sacct`."""
         mark = draw_mark()
         return sacct.parse(self._recorded(sacct.command(mark, sacct.of_names(names, uid, since))), mark)
 
     def books(self, which: Sequence[str]) -> list[Entry]:
-        """One `sacct`, with the steps, of which there may be many: it is given up sooner than others."""
+        """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
         mark = draw_mark()
-        return books.parse(self._recorded(books.command(mark, which), self._run_books), mark)
+        return sacct_usage.parse(self._recorded(sacct_usage.command(mark, which), self._run_usage), mark)
 
     def _recorded(self, argv: Sequence[str], run: Runner | None = None) -> str:
         try:
@@ -230,31 +237,31 @@ class ByCommands:
             raise
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """One `scontrol update`, not done where `scontrol` would read a time of now as one to come.
+        """Change a job; one `scontrol update`, refused if `scontrol` would read "now" as a time to come.
 
-        No other time is of help: what lies before its own now it moves there.
+        No other time helps: `scontrol` moves a time before its own now to its now.
         """
         ahead = 0.0 if self._offset is None else self._wall() - self._clock() - self._offset
         if ahead > AHEAD_S and fields.get("StartTime") == "now":
-            why = f"the clock here is {ahead:.0f} s ahead of the controller's, scontrol would hold the job for so long"
+            why = f"the clock here is {ahead:.0f} s ahead of the controller's: scontrol would hold the job for so long"
             raise AdapterError(why, kind="clock")
-        self._run(update.command(job, fields))
+        self._run(job_update.command(job, fields))
 
     def submit(self, argv: Sequence[str]) -> int:
-        """One `sbatch`."""
+        """Submit a job; one `sbatch`."""
         printed = self._run(argv)
         try:
             return submission.job_id(printed)
         except (ValueError, IndexError):
-            raise ParseError("sbatch: it does not say the job id", argv=argv, stderr_tail=printed[:200]) from None
+            raise ParseError("sbatch: the answer has no job id", argv=argv, stderr_tail=printed[:200]) from None
 
     def cancel(self, job: int) -> None:
-        """One `scancel`."""
+        """Cancel a job; one `scancel`."""
         self._run(["scancel", str(job)])
 
     def power_off(self, nodes: Sequence[str]) -> None:
-        """One `scontrol update`."""
-        self._run(update.power_off_command(nodes))
+        """Power nodes down; one `scontrol update`."""
+        self._run(job_update.power_off_command(nodes))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

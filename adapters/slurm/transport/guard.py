@@ -1,8 +1,9 @@
-"""A transport that is sparing with Slurm: requests are counted, kept within a budget, and held back from who is ill.
+"""Transport with a request budget and circuit breakers.
 
-Rule: whoever does not answer is not asked for a while (see `breaker`), the controller and accounting each by itself.
-Only reads try whether it is back, and only a read that failed at once is repeated, once; a change is never sent twice.
-Above the budget a read waits for its turn, a change is put off.
+Rule: a service that does not answer is not asked for a while, the controller and accounting each by itself. Only reads
+test whether it is back, and only a read that failed at once is repeated, once; a change is never sent twice. Above the
+budget a read waits for its turn and a change is put off; the last part of the budget is for reads only. All is pure but
+for its clock and its random numbers.
 """
 
 from __future__ import annotations
@@ -11,35 +12,134 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import stamina
 
-from ..base import AdapterError
-from ..load import BreakerState, Load
-from .books import Entry
-from .breaker import Breaker
-from .budget import Budget
-from .limits import Limits
-from .partitions import Partition
-from .records import SlurmJob, SlurmNode
-from .reservations import Reservation
-from .settings import Settings
-from .transport import Transport
+from ...base import AdapterError, BreakerState, Load
+from ..records import SlurmJob
+from .command_transport import Transport
+from .sacct_usage import Entry
 
-Result = TypeVar("Result")
-#: seconds within which a failure is worth another try, and the longest wait before that
-AT_ONCE_S, AGAIN_S = 1.0, 0.3
-logging.getLogger("stamina").setLevel(logging.ERROR)  # a second try is counted, and not worth a line
+#: Bad answers in a row that open a breaker.
+TRIPS = 3
+#: Seconds after which an answer is late.
+LATE_S = 5.0
+#: Shortest and longest pause, seconds; each is drawn from its upper half, so that the daemons of a site do not
+#: all return at once.
+FIRST_S, LONGEST_S = 2.0, 60.0
 
 
-class Guarded:
-    """The transport `inner`, spared.
+class Breaker:
+    """Circuit breaker of one service.
+
+    It opens after TRIPS answers in a row that were late or missing, or after one wait in vain. Then a single request
+    tries, after a pause that doubles up to LONGEST_S, and an answer closes it. A late answer is an answer: if all are
+    late, requests pass in short bursts with growing pauses.
 
     Args:
-        per_minute: requests in a minute.
-        clock: seconds, monotonic.
-        draw: a number from [0, 1).
+        clock: Monotonic clock, seconds.
+        draw: Returns a random number in [0, 1).
+    """
+
+    def __init__(self, clock: Callable[[], float], draw: Callable[[], float] = random.random) -> None:
+        self._clock, self._draw = clock, draw
+        self._bad, self._pauses, self._since = 0, 0, 0.0
+        self._until: float | None = None
+        self.why = ""
+
+    @property
+    def state(self) -> BreakerState:
+        """What it lets pass now."""
+        if self._until is None:
+            return BreakerState.CLOSED
+        return BreakerState.OPEN if self._clock() < self._until else BreakerState.HALF_OPEN
+
+    @property
+    def open_s(self) -> float:
+        """Seconds since it opened; 0 while it is closed."""
+        return 0.0 if self._until is None else self._clock() - self._since
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until a request may try; 0 if one may now."""
+        return 0.0 if self._until is None else max(0.0, self._until - self._clock())
+
+    def answered(self, seconds: float) -> None:
+        """Note an answer, possibly a refusal, after so many seconds."""
+        self._until = None
+        if seconds <= LATE_S:
+            self._bad = self._pauses = 0
+        else:
+            self._count(f"an answer took {seconds:.0f} s")
+
+    def failed(self, seconds: float, why: str) -> None:
+        """Note a missing answer after so many seconds of waiting."""
+        if seconds > LATE_S or self._until is not None:
+            self._open(why)
+        else:
+            self._count(why)
+
+    def _count(self, why: str) -> None:
+        self._bad += 1
+        if self._bad >= TRIPS:
+            self._open(why)
+
+    def _open(self, why: str) -> None:
+        now = self._clock()
+        pause = min(FIRST_S * 2.0 ** min(self._pauses, 16), LONGEST_S) * (0.5 + self._draw() / 2)
+        self._since = now if self._until is None else self._since
+        self._until, self._bad, self.why = now + pause, 0, why
+        self._pauses += 1
+
+
+#: Share of a minute's requests that changes leave for reads.
+KEPT_FOR_READS = 0.1
+
+
+class Budget:
+    """Request budget; unused requests are kept for at most a minute.
+
+    Args:
+        per_minute: Requests per minute.
+        clock: Monotonic clock, seconds.
+    """
+
+    def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
+        self._most, self._clock = float(per_minute), clock
+        self._left, self._at = self._most, clock()
+
+    @property
+    def left(self) -> float:
+        """Requests that may be sent now."""
+        return min(self._most, self._left + (self._clock() - self._at) * self._most / 60.0)
+
+    def pause_s(self, *, read: bool) -> float:
+        """Return the seconds until one more request may be sent; 0 if it may now."""
+        floor = 0.0 if read else KEPT_FOR_READS * self._most
+        return max(0.0, floor + 1.0 - self.left) * 60.0 / self._most
+
+    def spend(self) -> None:
+        """Note a request."""
+        self._left, self._at = self.left - 1.0, self._clock()
+
+
+Result = TypeVar("Result")
+#: Seconds within which a failure is worth a retry, and the longest wait before it.
+AT_ONCE_S, AGAIN_S = 1.0, 0.3
+logging.getLogger("stamina").setLevel(logging.ERROR)  # a retry is counted, not logged
+
+
+class GuardedTransport:
+    """The transport `inner` with a budget and breakers.
+
+    Args:
+        inner: Transport that sends the requests.
+        per_minute: Requests per minute.
+        clock: Monotonic clock, seconds.
+        draw: Returns a random number in [0, 1).
+        sleep: Sleeps for so many seconds.
     """
 
     def __init__(
@@ -55,86 +155,61 @@ class Guarded:
         self.notes: Sequence[str] = inner.notes
         self._budget = Budget(per_minute, clock)
         self._controller, self._accounting = Breaker(clock, draw), Breaker(clock, draw)
-        self._books = Breaker(clock, draw)
+        self._usage = Breaker(clock, draw)
         self._breakers = {"controller": self._controller, "accounting": self._accounting}
         self._requests: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, tuple[int, float]] = {}
+        self.excluded = partial(self._read, "excluded", inner.excluded)
+        self.nodes = partial(self._read, "nodes", inner.nodes)
+        self.partitions = partial(self._read, "partitions", inner.partitions)
+        self.reservations = partial(self._read, "reservations", inner.reservations)
+        self.limits = partial(self._read, "limits", inner.limits)
+        self.settings = partial(self._read, "settings", inner.settings)
+        self.time, self.close = partial(self._read, "time", inner.time), inner.close
 
     def load(self) -> Load:
-        """What was asked so far; any thread may ask."""
+        """Return the requests so far. Safe to call from any thread."""
         states = {name: breaker.state for name, breaker in self._breakers.items()}
         return Load(self._requests.copy(), self._seconds.copy(), states, max(0.0, self._budget.left))
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """As `inner`."""
+        """Return jobs as `inner` does."""
         some = list(ids)
         return self._read("jobs", lambda: self._inner.jobs(some))
 
-    def excluded(self) -> dict[int, tuple[str, ...]]:
-        """As `inner`."""
-        return self._read("excluded", self._inner.excluded)
-
-    def nodes(self) -> list[SlurmNode]:
-        """As `inner`."""
-        return self._read("nodes", self._inner.nodes)
-
-    def partitions(self) -> dict[str, Partition]:
-        """As `inner`."""
-        return self._read("partitions", self._inner.partitions)
-
-    def reservations(self) -> list[Reservation]:
-        """As `inner`."""
-        return self._read("reservations", self._inner.reservations)
-
-    def limits(self) -> Limits:
-        """As `inner`."""
-        return self._read("limits", self._inner.limits)
-
-    def settings(self) -> Settings:
-        """As `inner`."""
-        return self._read("settings", self._inner.settings)
-
-    def time(self) -> float:
-        """As `inner`."""
-        return self._read("time", self._inner.time)
-
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """As `inner`, once: who follows missing jobs asks again."""
+        """Return ended jobs as `inner` does, without a retry: the caller asks again for missing jobs."""
         return self._send("ended", self._accounting, lambda: self._inner.ended(ids))
 
-    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """As `inner`, once."""
-        return self._send("ended", self._accounting, lambda: self._inner.ended_as(names, uid, since))
+    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+        """Return ended jobs as `inner` does, without a retry."""
+        return self._send("ended", self._accounting, lambda: self._inner.ended_by_name(names, uid, since))
 
     def books(self, which: Sequence[str]) -> list[Entry]:
-        """As `inner`, once, and with requests to spare only: it can wait.
+        """Return usage as `inner` does, without a retry, and only within the budget of changes: it can wait.
 
-        What is slow because jobs had many steps must not hide how jobs ended: it has a breaker of its own.
+        Jobs with many steps make it slow; it has its own breaker, so that this does not hide how jobs ended.
         """
         if self._accounting.state is BreakerState.OPEN:
             raise self._not_sent("books", "open", self._closed_to("accounting", self._accounting))
         self._spare("books")
-        return self._send("books", self._books, lambda: self._inner.books(which))
+        return self._send("books", self._usage, lambda: self._inner.books(which))
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """As `inner`, once."""
+        """Change a job as `inner` does, once."""
         self._write("update", lambda: self._inner.update(job, fields))
 
     def submit(self, argv: Sequence[str]) -> int:
-        """As `inner`, once."""
+        """Submit a job as `inner` does, once."""
         return self._write("submit", lambda: self._inner.submit(argv))
 
     def cancel(self, job: int) -> None:
-        """As `inner`, once."""
+        """Cancel a job as `inner` does, once."""
         self._write("cancel", lambda: self._inner.cancel(job))
 
     def power_off(self, nodes: Sequence[str]) -> None:
-        """As `inner`, once."""
+        """Power nodes down as `inner` does, once."""
         self._write("power_off", lambda: self._inner.power_off(nodes))
-
-    def close(self) -> None:
-        """As `inner`."""
-        self._inner.close()
 
     def _read(self, call: str, ask: Callable[[], Result]) -> Result:
         began = self._clock()
@@ -156,12 +231,12 @@ class Guarded:
         return self._send(call, self._controller, ask)
 
     def _spare(self, call: str) -> None:
-        """Raise AdapterError where what is left of the budget is for looking at the world."""
+        """Raise AdapterError if the rest of the budget is reserved for reads."""
         if pause := self._budget.pause_s(read=False):
-            raise self._not_sent(call, "budget", f"the budget of requests is used up for the next {pause:.1f} s")
+            raise self._not_sent(call, "budget", f"the request budget is used up for the next {pause:.1f} s")
 
     def _send(self, call: str, breaker: Breaker, ask: Callable[[], Result]) -> Result:
-        """Send one request. Raises AdapterError: `open` if it must not be sent now, or as `ask` does."""
+        """Send one request. Raises AdapterError: `open` if it must not be sent now, otherwise as `ask` does."""
         if breaker.state is BreakerState.OPEN:
             who = "the controller" if breaker is self._controller else "accounting"
             raise self._not_sent(call, "open", self._closed_to(who, breaker))
@@ -188,10 +263,8 @@ class Guarded:
         return AdapterError(f"{call}: {why}", transient=True, kind=kind)
 
     def _closed_to(self, who: str, breaker: Breaker) -> str:
-        return (
-            f"{who} has not been asked for {breaker.open_s:.0f} s, and will be in {breaker.left_s:.0f} s, "
-            f"because: {breaker.why}"
-        )
+        since = f"{who} has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
+        return f"{since}, because: {breaker.why}"
 
     def _count(self, call: str, outcome: str) -> None:
         self._requests[call, outcome] = self._requests.get((call, outcome), 0) + 1

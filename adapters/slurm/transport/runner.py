@@ -1,7 +1,7 @@
-"""Running Slurm's commands: one at a time, never longer than a limit, and with errors that say who must act.
+"""Runs Slurm's commands: one at a time, with a time limit, and with errors that say who must act.
 
-Rule: a command that failed or took too long has done nothing as far as we know, and may still do it; whoever changes
-something looks before asking again. What Slurm says on stderr is judged even where it exits with 0.
+Rule: a command that failed or timed out has done nothing as far as we know, and may still do it; a caller that changes
+something reads before it tries again. What Slurm prints on stderr counts even if it exits with 0.
 Source: behaviour of Slurm 22.05 with its controller, munge or accounting away.
 """
 
@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-from ..base import AdapterError
+from ...base import AdapterError
 
 Runner = Callable[[Sequence[str]], str]
 
-#: words on stderr of a controller, or of accounting, that cannot be reached, or that cannot know who asks
+#: Words on stderr of a controller, or of accounting, that cannot be reached or cannot identify the caller.
 _AWAY = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -36,16 +36,17 @@ _AWAY = (
 )
 ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
-#: what would make of a user's `sbatch` something else than the one job that was asked for, and its answer
+#: Variables that would make a user's `sbatch` submit something else than one job, or change its answer.
 _NOT_EVEN_FOR_USERS = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_CLUSTERS", "SBATCH_DEBUG")
 
 
-class Commands:
-    """Runs commands; `last` is when the last one was answered.
+class CommandRunner:
+    """Runs commands.
 
     Args:
-        timeout_s: seconds after which a command is ended; a controller that is down answers after 9 to 10.
-        as_user: in the user's own surroundings, which jobs that are submitted inherit.
+        timeout_s: Time limit of a command, seconds; a controller that is down answers after 9 to 10.
+        clock: Monotonic clock, seconds.
+        as_user: Run in the user's own environment, which submitted jobs inherit.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Commands:
         self._environment = kept if as_user else {**kept, **ENVIRONMENT}
 
     def __call__(self, argv: Sequence[str]) -> str:
-        """What the command printed. Raises AdapterError."""
+        """Return what the command printed. Raises AdapterError."""
         try:
             done = subprocess.run(
                 argv,

@@ -1,8 +1,8 @@
-"""What accounting has of what ended jobs used, by `sacct`: the command, and what it prints, read into entries.
+"""What ended jobs used, from accounting, by `sacct`: its command and the parser of its output.
 
-Rule: pure. Of several records of one job the last one submitted counts, with the steps behind it; one
-that has not ended is left out: it comes later.
-Source: sacct(1) of Slurm 22.05. CPU time and memory are of steps, which `--allocations` leaves out.
+Rule: pure. Of several records of one job the last submission counts, with the steps after it; a record that has not
+ended is omitted, because it comes later.
+Source: sacct(1) of Slurm 22.05. CPU time and memory are of steps, which `--allocations` omits.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...simulate.booked import Booked
-from ...simulate.errors import ConfigError
-from ...simulate.formats import sacct as form
-from ..base import ParseError
+from ....formats import sacct as form
+from ....simulate.errors import ConfigError
+from ....simulate.model.accounting_record import AccountingRecord
+from ...base import ParseError
 from . import sacct
-from .states import job_state
-from .table import rows
-from .values import moment
+from .parsing import job_state, moment, rows
 
 FIELDS = (
     "JobIDRaw", "DBIndex", "State", "UID", "JobName", "Submit", "Start", "End", "ElapsedRaw", "TotalCPU", "AllocCPUS",
@@ -27,27 +25,27 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job's entry, and by what it is found."""
+    """The usage of a job, and what identifies the job."""
 
     id: int
     uid: int
     name: str
     submit: float | None
-    booked: Booked
+    booked: AccountingRecord
 
 
 def command(mark: str, which: Sequence[str]) -> list[str]:
-    """The argv that lists every record of jobs with their steps, sizes in bytes."""
+    """Return the argv that lists every record of jobs with their steps, sizes in bytes."""
     return [*sacct.table(mark, FIELDS), "--noconvert", *which]
 
 
 def parse(text: str, mark: str) -> list[Entry]:
-    """The last record of each job, of those that have ended. O(length). Raises ParseError."""
+    """Return the last record of each ended job. O(length). Raises ParseError."""
     records: list[list[dict[str, str]]] = []
     for row in rows(text, FIELDS, mark, ("sacct",)):
         if "." not in row["JobIDRaw"]:
             records.append([row])
-        elif records:  # else a step whose job was not chosen
+        elif records:  # otherwise a step of a job that was not selected
             records[-1].append(row)
     last: dict[int, tuple[tuple[float, int], Entry | None]] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""The nodes by `sinfo`: the command, and what it prints, read into nodes.
+"""Nodes by `sinfo`: its command and the parser of its output.
 
 Rule: pure; a node of several partitions is listed once for each, and is one node here.
 Source: sinfo(1) of Slurm 22.05.
@@ -9,33 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..base import ParseError
-from .records import SlurmNode
-from .states import node_state
-from .table import Reader, format_of
-from .values import count, size, word
+from ...base import ParseError
+from ..records import SlurmNode
+from .parsing import Reader, count, format_of, node_state, size, word
 
 FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason",
           "CPUsState", "AllocMem")  # fmt: skip
 
 
 def command(mark: str) -> list[str]:
-    """The argv that lists every node."""
+    """Return the argv that lists every node."""
     return ["sinfo", "--noheader", "--all", "--Node", f"--Format={format_of(FIELDS, mark)}"]
 
 
 def parse(text: str, mark: str) -> list[SlurmNode]:
-    """The nodes, in Slurm's order. O(length). Raises ParseError."""
+    """Return the nodes in Slurm's order. O(length). Raises ParseError."""
     return merged(reader()(text, mark))
 
 
 def reader() -> Reader[SlurmNode]:
-    """Parses one table after another; its records are to be `merged`."""
+    """Return a parser of one table after another; its records are to be `merged`."""
     return Reader(FIELDS, _node, ("sinfo",))
 
 
 def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
-    """A node for each name, in all its partitions."""
+    """Return one node for each name, in all its partitions."""
     found: dict[str, SlurmNode] = {}
     for node in rows:
         known = found.get(node.name)

@@ -1,7 +1,7 @@
-"""The queue by `squeue`: the command, and what it prints, read into jobs.
+"""The queue by `squeue`: its commands and the parser of its output.
 
-Rule: pure. One call tells all of every job; what cannot be read of one job makes an error that names it, because a job
-that is left out would look like one that has gone.
+Rule: pure. One call shows all of every job. An unreadable value is an error that names the job, because an omitted job
+would look like one that has gone.
 Source: squeue(1) of Slurm 22.05.
 """
 
@@ -11,14 +11,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...simulate.errors import ConfigError
-from ...simulate.formats.hostlist import expand
-from ...simulate.snapshot import JobState
-from ..base import ParseError
-from .records import SlurmJob
-from .states import job_state
-from .table import Reader, format_of, rows
-from .values import count, moment, size, span, tres, word
+from ....formats.hostlist import expand
+from ....simulate.errors import ConfigError
+from ....simulate.model.snapshot import JobState
+from ...base import ParseError
+from ..records import SlurmJob
+from .parsing import Reader, count, format_of, job_state, moment, rows, size, span, tres, word
 
 FIELDS = (
     "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
@@ -29,7 +27,7 @@ FIELDS = (
     "CoreSpec", "reqswitch", "MinTmpDisk", "NTPerNode", "ntpersocket", "NTPerCore", "Sockets", "Cores", "Threads",
     "prefer", "ClusterFeature",
 )  # fmt: skip
-#: What jobs may ask for that is left to Slurm: field -> in words. Whether a job asks for `--spread-job` is in no field.
+#: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
     "Licenses": "licenses", "tres-per-node": "generic resources", "tres-per-job": "generic resources",
     "tres-per-socket": "generic resources", "tres-per-task": "generic resources", "Contiguous": "contiguous nodes",
@@ -38,61 +36,61 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster",
 }  # fmt: skip
-_UNSHOWN = ("JobID", "SchedNodes", "reqswitch", "prefer")
+_HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
 def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
-    """The argv that lists all jobs, or only these."""
+    """Return the argv that lists all jobs, or only these."""
     argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={format_of(FIELDS, mark)}"]
     some = ",".join(map(str, ids))
     return [*argv, f"--jobs={some}"] if some else argv
 
 
 def command_of(mark: str, uid: int) -> list[str]:
-    """The argv that lists the jobs of one user."""
+    """Return the argv that lists the jobs of one user."""
     return [*command(mark), f"--user={uid}"]
 
 
 def parse(text: str, mark: str) -> list[SlurmJob]:
-    """The jobs of a queue. O(length). Raises ParseError."""
+    """Return the jobs of a queue. O(length). Raises ParseError."""
     return reader()(text, mark)
 
 
 def reader() -> Reader[SlurmJob]:
-    """Parses one queue after another."""
+    """Return a parser of one queue after another."""
     return Reader(FIELDS, _job, ("squeue",))
 
 
 def excluded_command(mark: str) -> list[str]:
-    """The argv that lists the nodes that waiting jobs must not run on; `--Format` has no field for them."""
+    """Return the argv that lists the nodes excluded by waiting jobs; `--Format` has no field for them."""
     return ["squeue", "--noheader", "--all", "--states=pending", f"--format=%A{mark}%x{mark}"]
 
 
 def parse_excluded(text: str, mark: str) -> dict[int, tuple[str, ...]]:
-    """Job id -> nodes excluded, where there are any. Raises ParseError."""
+    """Return job id -> excluded nodes, if any. Raises ParseError."""
     found = rows(text, ("job", "nodes"), mark, ("squeue",))
     return {int(row["job"]): nodes(row["nodes"]) for row in found if word(row["nodes"])}
 
 
 @dataclass(frozen=True, slots=True)
-class Unshown:
-    """What REST does not show of a waiting job before Slurm 23.02; fields as those of a SlurmJob."""
+class HiddenFields:
+    """What REST does not show of a waiting job before Slurm 23.02; fields as in SlurmJob."""
 
     planned: tuple[str, ...]
     special: str
 
 
-def unshown_command(mark: str) -> list[str]:
-    """The argv that tells what REST does not show of waiting jobs."""
-    return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_UNSHOWN, mark)}"]
+def hidden_command(mark: str) -> list[str]:
+    """Return the argv that lists what REST does not show of waiting jobs."""
+    return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_HIDDEN, mark)}"]
 
 
-def parse_unshown(text: str, mark: str) -> dict[int, Unshown]:
-    """Job id -> what REST does not show. Raises ParseError."""
-    found = rows(text, _UNSHOWN, mark, ("squeue",))
+def parse_hidden(text: str, mark: str) -> dict[int, HiddenFields]:
+    """Return job id -> what REST does not show. Raises ParseError."""
+    found = rows(text, _HIDDEN, mark, ("squeue",))
     try:
-        return {int(row["JobID"]): Unshown(nodes(row["SchedNodes"]), _special(row, _UNSHOWN)) for row in found}
+        return {int(row["JobID"]): HiddenFields(nodes(row["SchedNodes"]), _special(row, _HIDDEN)) for row in found}
     except ValueError as problem:
         raise ParseError(f"squeue: {problem}", argv=("squeue",)) from None
 
@@ -102,7 +100,7 @@ def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
 
 
 def nodes(text: str) -> tuple[str, ...]:
-    """The names of a node list. Raises ValueError."""
+    """Return the names of a node list. Raises ValueError."""
     try:
         return expand(text) if word(text) else ()
     except ConfigError as error:
@@ -166,21 +164,28 @@ def _known(text: str) -> int | None:
 
 
 def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | None, least: int | None) -> int:
-    """Cores that each of `many` nodes needs so that all tasks of a waiting job find their place.
+    """Return the cores that each node of a waiting job needs for all its tasks.
 
     Args:
-        tasks: in all; `each`: cores of a task; `per_node`: tasks of a node; `least`: cores of a node.
+        many: Number of nodes.
+        tasks: Number of tasks in all.
+        each: Cores per task.
+        per_node: Tasks per node.
+        least: Fewest cores per node.
     """
     at_once = -(-(tasks or 1) // many)
     return max(max(at_once, per_node or 0) * (each or 1), least or 1)
 
 
 def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
-    """Bytes on each node of a job.
+    """Return the bytes on each node of a job.
 
     Args:
-        one: bytes for a core or for a node: which of them, `asked` tells.
+        one: Bytes per core or per node; `asked` shows which.
         asked: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
+        cpus: CPUs of the job in all.
+        threads: Cores on each node.
+        many: Number of nodes.
     """
     total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
@@ -192,7 +197,7 @@ def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: 
 
 
 def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
-    """`tres` in Slurm's units; memory in MiB."""
+    """Return `tres` as numbers in Slurm's units; memory in MiB."""
     return tuple(
         (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
         for name, value in asked.items()

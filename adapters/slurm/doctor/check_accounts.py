@@ -1,0 +1,98 @@
+"""What the daemon's account may do and see, and whether accounting keeps how jobs ended.
+
+Rule: pure. Observed on 22.05: an operator may write ReqNodeList, StartTime and Comment of any job, AdminComment only an
+administrator; a user only those of their own jobs. A change of AdminLevel takes effect at once. slurmctld looks a
+user's id up when the account is added; if there is no such Unix user, the rights do not hold.
+Source: sacctmgr(1), AdminLevel; slurm.conf(5): PrivateData, AccountingStorageType, -Enforce, AccountingStoreFlags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..ownership import Selection
+from .questions import Answers
+from .setup import CREATE_USER
+
+#: With a shorter MinJobAge and no accounting, a restarted daemon does not learn how jobs ended, seconds.
+SHORT_S = 60.0
+
+
+def findings(answers: Answers, selection: Selection, service: Service) -> Iterator[Finding]:
+    """Yield rights, privacy, power and accounting."""
+    yield _rights(answers)
+    yield from _privacy(answers)
+    if service.power_save and not (answers.rules_all or answers.level == "Administrator"):
+        says = f"power.save is set, but {answers.user} is no administrator and may not power nodes down"
+        make = (f"sacctmgr modify user where name={answers.user} set AdminLevel=Administrator",)
+        yield Finding(PROBLEM, "power", says, make)
+    yield from _accounting(answers)
+
+
+def _rights(answers: Answers) -> Finding:
+    user, level = answers.user, answers.level
+    add = f"sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator"
+    again = (f"sacctmgr delete user name={user}", add) if level else (add,)
+    if answers.rules_all:
+        says = f"{user} may do everything here, and pilotfish needs only an operator: examine that account with --user"
+        make = ("sacctmgr add user pilotfish account=ACCOUNT AdminLevel=Operator",) if answers.has_accounting else ()
+        alone = f"{user} may place jobs; without accounting no other user may, except {answers.slurm_user}"
+        return Finding(NOTE, "rights", says if make else alone, make)
+    if answers.uid is None:
+        create = CREATE_USER if user == "pilotfish" else (f"useradd --system {user}",)
+        says = f"there is no Unix user {user} here; create it before its account, because Slurm then looks up its id"
+        return Finding(PROBLEM, "rights", says, (*create, *(again if answers.has_accounting else ())))
+    if level in ("Operator", "Administrator") and answers.slurm_uid not in (None, answers.uid):
+        says = (f"slurmctld does not know that {user} has the user id {answers.uid}, so its rights do not hold: the "
+                "account was added before the Unix user")  # fmt: skip
+        return Finding(PROBLEM, "rights", says, again)
+    if level == "Administrator":
+        says = f"{user} is an administrator: more than is needed, unless nodes are powered down (power.save)"
+        return Finding(OK, "rights", says)
+    if level == "Operator":
+        return Finding(OK, "rights", f"{user} is an operator: it may place users' jobs and marks them in Comment")
+    if "accounting" in answers.errors:
+        return Finding(WARNING, "rights", f"whether {user} is an operator is unknown: accounting does not answer")
+    if not answers.has_accounting:
+        says = f"without accounting there are no operators: only root and {answers.slurm_user} may place jobs"
+        return Finding(PROBLEM, "rights", says)
+    if level:
+        make = (f"sacctmgr modify user where name={user} set AdminLevel=Operator",)
+        return Finding(PROBLEM, "rights", f"{user} is no operator: Slurm lets it change only its own jobs", make)
+    return Finding(PROBLEM, "rights", f"accounting has no user {user}: Slurm lets it change only its own jobs", again)
+
+
+def _privacy(answers: Answers) -> Iterator[Finding]:
+    hidden = [word for word in answers.words("PrivateData") if word in ("jobs", "nodes", "partitions", "all")]
+    if not hidden:
+        return
+    text = f"PrivateData={','.join(hidden)}"
+    if answers.rules_all or answers.level in ("Operator", "Administrator"):
+        yield Finding(NOTE, "privacy", f"{text}: users see only their own; {answers.user} sees all, and `pilotfish "
+                      "explain` shows it to every user of the daemon's socket")  # fmt: skip
+    else:
+        yield Finding(PROBLEM, "privacy", f"{text}: {answers.user} does not see what runs on the nodes, so forecasts "
+                      "are wrong; an operator sees all")  # fmt: skip
+
+
+def _accounting(answers: Answers) -> Iterator[Finding]:
+    age = answers.seconds("MinJobAge", 300.0)
+    if error := answers.errors.get("accounting"):
+        says = f"it does not answer, so how a job ended is known for {age:.0f} s (MinJobAge): {error}"
+        yield Finding(WARNING, "accounting", says, ("systemctl status slurmdbd",))
+        return
+    if not answers.has_accounting:
+        level = WARNING if age < SHORT_S else NOTE
+        yield Finding(level, "accounting", f"not configured: how a job ended is known for {age:.0f} s (MinJobAge); a "
+                      "daemon that is away for longer does not learn it")  # fmt: skip
+        return
+    yield Finding(OK, "accounting", "slurmdbd answers: how a job ended is known after it has left the queue")
+    if "job_comment" not in answers.words("AccountingStoreFlags"):
+        says = "comments are not kept: sacct does not show afterwards which jobs were handed over"
+        yield Finding(NOTE, "accounting", says, ("AccountingStoreFlags=job_comment   # in slurm.conf",))
+    enforced = [word for word in answers.words("AccountingStorageEnforce") if word != "nosteps"]
+    if enforced and not answers.accounts and not answers.rules_all:
+        says = (f"{answers.user} has no account (AccountingStorageEnforce={','.join(enforced)}): jobs submitted to "
+                "pilotfish itself are refused; placing users' jobs needs none")  # fmt: skip
+        yield Finding(NOTE, "accounting", says, (f"sacctmgr add user {answers.user} account=ACCOUNT",))

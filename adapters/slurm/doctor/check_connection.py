@@ -1,0 +1,89 @@
+"""Whether Slurm answers: its commands, its controller, authentication, clock and version.
+
+Rule: pure; after a problem here nothing else can be examined.
+Source: scontrol(1); slurm.conf(5): AuthType, SlurmctldHost, SlurmctldParameters of 22.05 and 23.02.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...base import AdapterError
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from .questions import Answers
+
+#: Oldest and newest release in which what the adapter uses was tested or is documented.
+OLDEST, NEWEST = (20, 11), (25, 11)
+#: munge rejects a credential that is older or newer than this, seconds.
+TRUSTED_S = 300.0
+
+
+def findings(answers: Answers) -> Iterator[Finding]:
+    """Yield findings in the order in which they must be fixed."""
+    if error := answers.errors.get("version"):
+        absent = error.kind == "missing"
+        make = "apt-get install slurm-client" if absent else "export SLURM_CONF=/etc/slurm/slurm.conf"
+        says = str(error) if absent else f"the commands on this machine find no Slurm: {error}"
+        yield Finding(PROBLEM, "commands", says, (make,))
+        return
+    if error := answers.errors.get("config"):
+        yield _unreachable(error, answers.errors.get("munge"))
+        return
+    release = _release(answers.controller)
+    auth = answers.setting("AuthType").removeprefix("auth/") or "unknown"
+    says = f"slurmctld {release} answers in {1e3 * answers.answer_s:.0f} ms; authentication by {auth}"
+    yield Finding(OK, "controller", says)
+    yield from _backups(answers)
+    yield from _versions(answers)
+    yield _clock(answers)
+    if "rl_enable" in answers.words("SlurmctldParameters"):
+        says = "SlurmctldParameters=rl_enable: Slurm slows down users with many requests, the daemon's account too"
+        yield Finding(NOTE, "controller", says)
+    for name in ("time", "partitions", "nodes", "jobs"):
+        if error := answers.errors.get(name):
+            yield Finding(PROBLEM, name, str(error))
+
+
+def _release(version: tuple[int, int]) -> str:
+    return ".".join(f"{part:02d}" for part in version) if version != (0, 0) else "(of unknown version)"
+
+
+def _backups(answers: Answers) -> Iterator[Finding]:
+    """Yield a warning for each of several controllers that is down."""
+    down = [line.strip() for line in answers.pings if line.strip().endswith("DOWN")]
+    if error := answers.errors.get("ping"):
+        down.append(str(error))
+    for line in down:
+        yield Finding(WARNING, "controller", f"one of several is down: {line}", ("scontrol ping",))
+
+
+def _versions(answers: Answers) -> Iterator[Finding]:
+    mine, theirs = answers.client, answers.controller
+    if mine > theirs != (0, 0):
+        says = f"the commands here are {_release(mine)}, newer than the controller: Slurm does not support that"
+        yield Finding(WARNING, "versions", says)
+    elif mine != theirs:
+        yield Finding(NOTE, "versions", f"the commands here are {_release(mine)}: they may be up to two releases older")
+    if not OLDEST <= theirs <= NEWEST:
+        oldest, newest = _release(OLDEST), _release(NEWEST)
+        says = f"{_release(theirs)} is outside the known releases, {oldest} to {newest}: watch a dry run"
+        yield Finding(WARNING, "versions", says)
+
+
+def _clock(answers: Answers) -> Finding:
+    says = f"the controller's clock is {answers.ahead_s:+.0f} s from this machine's; "
+    if abs(answers.ahead_s) > TRUSTED_S / 2:
+        says += f"beyond {TRUSTED_S:.0f} s munge rejects every request"
+        return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
+    if abs(answers.ahead_s) > 2.0:
+        return Finding(NOTE, "clock", f"{says}pilotfish uses the controller's")
+    return Finding(OK, "clock", "this machine's and the controller's agree")
+
+
+def _unreachable(error: AdapterError, munge: AdapterError | None) -> Finding:
+    text = str(error)
+    if munge and munge.kind != "missing" and error.kind == "timeout":  # Slurm's commands then take up to 50 s
+        return Finding(PROBLEM, "munge", f"authentication fails: {munge}", ("systemctl status munge",))
+    if "unge" in text:
+        return Finding(PROBLEM, "munge", f"authentication fails: {text}", ("systemctl status munge",))
+    return Finding(PROBLEM, "controller", text, ("scontrol ping", "systemctl status slurmctld"))

@@ -1,0 +1,105 @@
+"""How jobs are handed over here, which jobs wait for pilotfish now, and whether job_submit.lua holds jobs in vain.
+
+Rule: pure; the content of a file decides, not its name.
+Source: docs/slurm/job_submit.lua; Slurm 22.05: with `lua` in JobSubmitPlugins and no file slurmctld does not start; a
+running slurmctld keeps the script that it has read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....simulate.model.snapshot import JobState
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..job_update import pin_of
+from ..ownership import Selection, is_held
+from .questions import Answers
+
+#: An older pin has not become a start, seconds.
+OVERDUE_S = 60.0
+LUA = "job_submit.lua"
+_HOLD = re.compile(r"^local HOLD_S = (\d+)", re.MULTILINE)
+UNDO = ("JobSubmitPlugins=   # without lua, in slurm.conf; only then remove the file", "scontrol reconfigure")
+
+
+def findings(answers: Answers, selection: Selection, service: Service) -> Iterator[Finding]:
+    """Yield the ways to hand jobs over, the jobs, and the job_submit plugin."""
+    yield from _handover(answers, selection)
+    yield from _jobs(answers, service)
+    yield from _submit_plugin(answers, service)
+
+
+def _handover(answers: Answers, selection: Selection) -> Iterator[Finding]:
+    there = {words["PartitionName"] for words in answers.partitions}
+    for name in sorted(selection.partitions - there):
+        known = ", ".join(sorted(there))
+        yield Finding(PROBLEM, "handover", f"adapter.options.partitions: Slurm has no partition {name!r} ({known})")
+    ways = [
+        *(f"partition {name}" for name in sorted(selection.partitions & there)),
+        *(f"QOS {name}" for name in sorted(selection.qos)),
+        *(f"account {name}" for name in sorted(selection.accounts)),
+        *(f"the feature {name}" for name in sorted(selection.features)),
+        *(["`pilotfish` in the comment"] if selection.comment else []),
+    ]
+    if ways:
+        yield Finding(OK, "handover", f"jobs are handed over by {', '.join(ways)}; all others are never changed")
+    else:
+        yield Finding(PROBLEM, "handover", "no job is ever handed over: partitions, qos, accounts and features are "
+                      "empty and comment is false")  # fmt: skip
+
+
+def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
+    waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
+    held = [job for job in waiting if is_held(job, answers.now)]
+    pins = [mark for job in waiting if (mark := pin_of(job))]
+    overdue = sum(mark.time < answers.now - OVERDUE_S for mark in pins)
+    wait = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
+    yield Finding(OK, "queue", f"{wait}, {len(held)} for pilotfish; {len(pins)} pinned")
+    if held and service.mode == "":
+        last = max(job.begin or 0.0 for job in held) - answers.now
+        says = f"{len(held)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
+        yield Finding(WARNING, "queue", says, ("systemctl start pilotfishd",))
+    if late := [job.id for job in held if job.deadline and job.begin and job.deadline < job.begin]:
+        some = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
+        yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({some}): if pilotfish "
+                      "does not start them, Slurm ends them", ("scontrol update JobId=... StartTime=now",))  # fmt: skip
+    if overdue:
+        yield Finding(PROBLEM, "queue", f"{overdue} pins older than {OVERDUE_S:.0f} s have not become a start: the "
+                      "reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
+                      "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
+
+
+def _submit_plugin(answers: Answers, service: Service) -> Iterator[Finding]:
+    """Yield nothing if no lua is used."""
+    text = answers.files.get(LUA)
+    if "lua" not in answers.words("JobSubmitPlugins"):
+        if text is not None and "pilotfish:hold" in text:
+            says = f"{LUA} exists but is not in use (JobSubmitPlugins has no lua): it holds no jobs"
+            yield Finding(NOTE, "job_submit", says, ("JobSubmitPlugins=lua   # in slurm.conf", "scontrol reconfigure"))
+    elif text is None and answers.at_controller and LUA not in answers.unread:
+        says = f"JobSubmitPlugins=lua, but {LUA} is missing next to slurm.conf: slurmctld will not start again"
+        yield Finding(PROBLEM, "job_submit", says, UNDO)
+    elif text is None:
+        says = f"JobSubmitPlugins=lua, and {LUA} cannot be read from here: undo it first if it holds jobs for pilotfish"
+        yield Finding(NOTE, "job_submit", says)
+    elif "pilotfish:hold" not in text:
+        yield Finding(OK, "job_submit", f"the site's own {LUA} does not hold jobs for pilotfish")
+    else:
+        yield _holding(text, service)
+
+
+def _holding(text: str, service: Service) -> Finding:
+    """Return whether a daemon takes the jobs that our script holds."""
+    found = _HOLD.search(text)
+    hold = f"{found[1]} s" if found else "its hold"
+    if service.mode == "":
+        says = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
+        return Finding(PROBLEM, "job_submit", says, ("systemctl start pilotfishd", *UNDO))
+    if service.dry_run or service.mode == "dry-run":
+        says = f"{LUA} holds jobs for pilotfish, whose dry run places none: each may wait {hold} in vain"
+        return Finding(WARNING, "job_submit", says, ("dry_run: false   # in pilotfish.yaml", *UNDO))
+    if service.mode is None:
+        says = f"{LUA} holds jobs for pilotfish for up to {hold}; --config shows whether a daemon takes them"
+        return Finding(NOTE, "job_submit", says)
+    return Finding(OK, "job_submit", f"{LUA} holds jobs for pilotfish for up to {hold}, and the daemon answers")

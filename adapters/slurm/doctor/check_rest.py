@@ -1,0 +1,120 @@
+"""slurmrestd, if one is configured: whether it answers, for how long the token is valid, and what it shows.
+
+Rule: it connects, reads the token's own claims, and reads jobs as the daemon would; no part of a token is ever printed.
+A fault of REST is a warning, because commands serve instead.
+Source: slurmrestd(8).
+"""
+
+from __future__ import annotations
+
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ....simulate.errors import ConfigError
+from ...base import AdapterError
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from ..rest.token import parse
+from ..rest.transport import RestTransport, from_options
+from ..transport.command_transport import CommandTransport, CoreTransport
+from ..transport.runner import Runner
+
+PATIENCE_S = 3.0
+#: A token that ends sooner will be missing soon, seconds.
+SOON_S = 60.0
+
+
+def findings(options: Mapping[str, Any], user: str, timeout_s: float, run: Runner, now: float) -> Iterator[Finding]:
+    """Yield nothing if no `rest_url` is configured.
+
+    Args:
+        options: Options of the adapter.
+        user: Account of the daemon.
+        timeout_s: Time limit of a request, seconds.
+        run: Runs a command and returns what it printed.
+        now: Epoch seconds.
+    """
+    found = list(connection_findings(options, now))
+    yield from found
+    if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):
+        yield from request_findings(lambda: from_options(options, user, timeout_s), CommandTransport(run))
+
+
+def connection_findings(options: Mapping[str, object], now: float) -> Iterator[Finding]:
+    """Yield whether a server listens at `rest_url`, and the state of the token file at `now`, epoch seconds."""
+    url = str(options.get("rest_url") or "")
+    if not url:
+        return
+    if why := unreachable(url):
+        says = f"no server listens at {url} ({why}): commands are used instead"
+        yield Finding(WARNING, "rest", says, ("systemctl status slurmrestd",))
+    else:
+        yield Finding(OK, "rest", f"a server listens at {url}")
+    if path := str(options.get("rest_token_file") or ""):
+        yield from _token(Path(path), now)
+
+
+def request_findings(connect: Callable[[], RestTransport], commands: CoreTransport) -> Iterator[Finding]:
+    """Yield what the slurmrestd of `connect` answers, compared with `commands`."""
+    try:
+        rest = connect()
+        yield from (Finding(NOTE, "rest", note) for note in rest.notes)
+        yield from _compare(rest, commands)
+        rest.close()
+    except (AdapterError, ConfigError) as error:
+        yield Finding(WARNING, "rest", f"{error}; commands are used instead", ("systemctl status slurmrestd",))
+
+
+def _compare(rest: RestTransport, commands: CoreTransport) -> Iterator[Finding]:
+    before = {job.id for job in commands.jobs()}
+    began = time.monotonic()
+    shown = {job.id for job in rest.jobs()}
+    took = time.monotonic() - began
+    hidden = (before & {job.id for job in commands.jobs()}) - shown
+    yield Finding(OK, "rest", f"slurmrestd {rest.version} shows {len(shown)} jobs in {1e3 * took:.0f} ms")
+    if hidden:
+        says = f"slurmrestd hides {len(hidden)} of {len(before)} jobs from the token's user: is that an operator?"
+        yield Finding(WARNING, "rest", says, ("sacctmgr modify user NAME set AdminLevel=Operator",))
+    if cannot := rest.version.cannot_write():
+        yield Finding(NOTE, "rest", f"slurmrestd {rest.version} cannot write {', '.join(cannot)}; scontrol does")
+
+
+def unreachable(url: str) -> str:
+    """Return why a connection fails, or ""."""
+    try:
+        if url.startswith("unix:"):
+            with socket.socket(socket.AF_UNIX) as channel:
+                channel.settimeout(PATIENCE_S)
+                channel.connect(url.removeprefix("unix:"))
+            return ""
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
+
+
+def _token(path: Path, now: float) -> Iterator[Finding]:
+    try:
+        ends, mode = parse(path.read_text()).exp, path.stat().st_mode
+    except OSError as error:
+        yield Finding(WARNING, "rest", f"the token cannot be read: {path}: {error.strerror}")
+        return
+    except ValueError:
+        yield Finding(WARNING, "rest", f"{path} holds no Slurm token", (f"scontrol token > {path}",))
+        return
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        says = f"every user may read the token in {path}, and act as its user"
+        yield Finding(PROBLEM, "rest", says, (f"chmod 0600 {path}",))
+    if ends is None:
+        yield Finding(WARNING, "rest", f"the token in {path} never expires: a stolen copy stays valid")
+    elif ends - now < SOON_S:
+        when = "has expired" if ends <= now else f"expires in {ends - now:.0f} s"
+        yield Finding(WARNING, "rest", f"the token in {path} {when}: commands are used instead")
+    else:
+        yield Finding(OK, "rest", f"the token in {path} is valid for {(ends - now) / 60:.0f} min")

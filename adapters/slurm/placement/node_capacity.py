@@ -1,0 +1,239 @@
+"""Node capacity: which nodes have room for a job now, by Slurm's own rules of sharing.
+
+Rule: pure, and conservative. Cores are shared only in partitions with OverSubscribe=FORCE:N, where N jobs of the
+partition may share a core. Jobs that share cores and jobs that do not never share a node. A job that needs whole nodes
+needs empty ones. Nodes that are equal in all that decides are examined once for all equal jobs, and only nodes whose
+jobs changed are counted again.
+Source: slurm.conf(5), OverSubscribe; behaviour of select/cons_tres of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ....simulate.model.cluster import Cluster
+from ....simulate.model.snapshot import NodeState
+from ..cache import TwoGenerationCache
+from ..records import SlurmJob, SlurmNode
+from .partitions import Partition, Sharing
+
+
+@dataclass(slots=True)
+class NodeLoad:
+    """What jobs take on a node.
+
+    Args:
+        cores: Cores in all.
+        memory: Bytes.
+        jobs: Partition -> cores of each of its jobs.
+        alone: Whether a job has the node for itself.
+        kinds: Whether jobs share cores (True), or not (False).
+    """
+
+    cores: int = 0
+    memory: float = 0.0
+    jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    alone: bool = False
+    kinds: set[bool] = field(default_factory=set)
+
+    def key(self) -> object:
+        """Return a key that is equal for equal loads."""
+        jobs = tuple((name, tuple(sorted(cores))) for name, cores in sorted(self.jobs.items()) if cores)
+        return self.cores, self.memory, jobs, self.alone, frozenset(self.kinds)
+
+
+def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> NodeLoad:
+    """Return what these jobs take together on a node. O(jobs)."""
+    found = NodeLoad()
+    for job in jobs:
+        found.cores += job.cores
+        found.memory += job.memory
+        found.jobs[job.partition].append(job.cores)
+        found.kinds.add(
+            shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
+        )
+        found.alone = found.alone or alone(job)
+    return found
+
+
+def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:
+    """Return whether the job must, or may have to, have its nodes for itself in one of these partitions."""
+    if job.shares not in ("", "OK", "YES"):
+        return True
+    return any(partition.sharing is Sharing.EXCLUSIVE for partition in partitions)
+
+
+def unseen_cores(cores: int, node: SlurmNode, node_load: NodeLoad) -> int:
+    """Return how many of a node's `cores` Slurm has allocated to no visible job."""
+    return 0 if node.idle is None else max(0, cores - node.idle - node_load.cores)
+
+
+def shares_cores(job: SlurmJob, partitions: Iterable[Partition]) -> bool:
+    """Return whether the job shares cores with other jobs."""
+    kinds = {partition.sharing for partition in partitions}
+    return Sharing.FORCE in kinds or (Sharing.YES in kinds and job.shares == "YES")
+
+
+def obstacle(
+    job: SlurmJob, node: SlurmNode, node_load: NodeLoad, partitions: Mapping[str, Partition], *, oversubscribed: bool
+) -> str:
+    """Return why the node has no room for the job now, or "".
+
+    Args:
+        job: The job.
+        node: The node.
+        node_load: What jobs take on it.
+        partitions: All partitions.
+        oversubscribed: The cluster's own limit on cores is above Slurm's, so a full node is reported here. Otherwise
+            that limit reports it, now and in the forecast of free cores.
+    """
+    chosen = [partitions[name] for name in job.partition.split(",") if name in partitions]
+    if node_load.alone or alone(job, chosen):
+        busy = node_load.cores > 0 or (node.idle is not None and node.idle < node.cpus)
+        return f"{node.name} is not empty" if busy else ""
+    if node_load.kinds - {shares_cores(job, chosen)}:
+        return f"{node.name} has jobs that {'do not share cores' if shares_cores(job, chosen) else 'share cores'}"
+    if job.memory > node.memory * (1 + 1e-9):
+        return f"{node.name} has less memory"
+    unseen = node.free is not None and node.memory - node.free > node_load.memory * (1 + 1e-9)
+    if unseen and node.free is not None and job.memory > node.free * (1 + 1e-9):
+        return f"{node.name} has not enough memory free"
+    if any(p.node_cpus is not None and sum(node_load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
+        return f"the partition may not use more cores of {node.name}"
+    if chosen and all(partition.sharing is Sharing.FORCE for partition in chosen):
+        own = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
+        shared = node.cpus - (node_load.cores - sum(own)) - unseen_cores(node.cpus, node, node_load)
+        rows = min(partition.rows for partition in chosen)
+        return "" if in_rows([*own, job.cores], shared, rows) else f"{node.name} has no row of cores free"
+    idle = node.cpus - node_load.cores if node.idle is None else min(node.idle, node.cpus - node_load.cores)
+    return f"{node.name} has {max(0, idle)} cores free" if oversubscribed and job.cores > idle else ""
+
+
+def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:
+    """Return whether jobs of these sizes fit `rows` rows of `cores` cores: first fit, largest job first."""
+    left = [cores] * rows
+    for size in sorted(sizes, reverse=True):
+        row = next((i for i, room in enumerate(left) if room >= size), None)
+        if row is None:
+            return False
+        left[row] -= size
+    return True
+
+
+EMPTY = NodeLoad()
+#: Kinds of nodes that are remembered, per node.
+KINDS_PER_NODE = 4
+
+
+class NodeCapacity:
+    """The load on each node of a cluster, kept from one snapshot of the queue to the next."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._sizes = {node.name: node.type.cores for node in cluster.nodes}
+        self._oversubscribed = cluster.oversubscription > 1
+        self._partitions: Mapping[str, Partition] = {}
+        self._nodes: Mapping[str, SlurmNode] = {}
+        self._placed: dict[int, tuple[SlurmJob, tuple[str, ...]]] = {}
+        self._jobs_by_node: dict[str, dict[int, SlurmJob]] = defaultdict(dict)
+        self._loads: dict[str, NodeLoad] = {}
+        self._keys: dict[str, object] = {}
+        self._kinds: dict[object, int] = {}
+        self._fit_cache = TwoGenerationCache[object, dict[int, bool]]()
+        self._nodes_by_kind: dict[int, list[str]] | None = None
+
+    def update(
+        self,
+        nodes: Mapping[str, SlurmNode],
+        placed: Mapping[int, tuple[SlurmJob, tuple[str, ...]]],
+        partitions: Mapping[str, Partition],
+    ) -> None:
+        """Take the next snapshot. O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
+
+        Args:
+            nodes: Nodes by name.
+            placed: Job id -> the job and its nodes.
+            partitions: Partitions by name.
+        """
+        if partitions != self._partitions:
+            self._placed, self._jobs_by_node, self._loads, self._keys = {}, defaultdict(dict), {}, {}
+        if partitions != self._partitions or len(self._kinds) > KINDS_PER_NODE * max(1, len(nodes)):
+            self._kinds, self._fit_cache = {}, TwoGenerationCache()
+        self._nodes, self._partitions = nodes, partitions
+        new = {number: each for number, each in placed.items() if self._placed.get(number) != each}
+        self._count([number for number in self._placed if number not in placed or number in new], new)
+        self._placed = dict(placed)  # shares the caller's values
+
+    def place(self, job: SlurmJob, where: tuple[str, ...]) -> None:
+        """Count one more job, or a job that moved. O(jobs on its nodes)."""
+        self._count([job.id] if job.id in self._placed else [], {job.id: (job, where)})
+
+    def age(self) -> None:
+        """Drop shapes of jobs that were not used since the last call."""
+        self._fit_cache.age()
+
+    def _count(self, gone: Iterable[int], new: Mapping[int, tuple[SlurmJob, tuple[str, ...]]]) -> None:
+        touched = set[str]()
+        for number in gone:
+            _, where = self._placed.pop(number)
+            touched.update(where)
+            for name in where:
+                self._jobs_by_node[name].pop(number, None)
+        for number, (job, where) in new.items():
+            touched.update(where)
+            for name in where:
+                self._jobs_by_node[name][number] = job
+        self._placed |= new
+        for name in touched:
+            if there := self._jobs_by_node[name]:
+                self._loads[name] = found = node_load(there.values(), self._partitions)
+                self._keys[name] = found.key()
+            else:
+                del self._jobs_by_node[name]
+                self._loads.pop(name, None)
+                self._keys.pop(name, None)
+        self._nodes_by_kind = None
+
+    def fitting(self, job: SlurmJob, names: Collection[str]) -> frozenset[str]:
+        """Return those of the nodes that have room for the job now. O(kinds of nodes + nodes found)."""
+        known = self._fit_cache.get((job.partition, job.cores, job.memory, job.shares), dict[int, bool])
+        found = list[str]()
+        for kind, alike in self._alike().items():
+            fits = known.get(kind)
+            if fits is None:
+                fits = known[kind] = not self._obstacle(job, alike[0])
+            if fits:
+                found += alike
+        return frozenset(names).intersection(found)
+
+    def fitting_among(self, job: SlurmJob, names: Iterable[str]) -> frozenset[str]:
+        """Return those of a few nodes that have room for the job now. O(nodes)."""
+        return frozenset(name for name in names if not self._obstacle(job, name))
+
+    def unseen(self) -> list[tuple[str, int]]:
+        """Return nodes with cores that are allocated to no visible job, and how many."""
+        found = []
+        for alike in self._alike().values():
+            name = alike[0]
+            size = self._sizes.get(name)
+            if size is None or (node := self._nodes[name]).state is not NodeState.UP:
+                continue
+            if cores := unseen_cores(size, node, self._loads.get(name, EMPTY)):
+                found += [(name, cores) for name in alike]
+        return sorted(found)
+
+    def _obstacle(self, job: SlurmJob, name: str) -> str:
+        node_load = self._loads.get(name, EMPTY)
+        return obstacle(job, self._nodes[name], node_load, self._partitions, oversubscribed=self._oversubscribed)
+
+    def _alike(self) -> dict[int, list[str]]:
+        """Return the nodes by their kind."""
+        if self._nodes_by_kind is None:
+            groups, kinds = defaultdict[int, list[str]](list), self._kinds
+            for name, node in self._nodes.items():
+                up = node.state is NodeState.UP
+                key = node.cpus, node.memory, node.idle, node.free, up, self._sizes.get(name), self._keys.get(name)
+                groups[kinds.setdefault(key, len(kinds))].append(name)
+            self._nodes_by_kind = groups
+        return self._nodes_by_kind

@@ -1,0 +1,1 @@
+"""Transports: the requests to Slurm, its commands and the parsers of their output."""

@@ -1,0 +1,224 @@
+"""Parsing of what Slurm's commands print: times, durations, sizes, counts, states, and tables.
+
+Rule: what Slurm reports as unknown (`Unknown`, `N/A`, `None`, `UNLIMITED`, ...) is None, never 0; an unreadable value
+is a ValueError that quotes it. A state that is not in the tables is UNKNOWN; of a base state with flags the worst flag
+counts. In tables every field is followed by a mark that is drawn for each call: a comment may hold blanks, newlines,
+`|` or `JobState=RUNNING`, but not the mark. A table that does not divide evenly into rows was cut off, and is an error.
+Source: squeue(1), scontrol(1), sinfo(1), `--Format=type[:[.][size][suffix]]` (a size of 0 prints a field whole); times
+are UTC because the commands run with TZ=UTC. slurm.h of 22.05 to 25.05.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from ....simulate.model.snapshot import JobState, NodeState
+from ...base import ParseError
+
+UNKNOWN = frozenset(
+    ("", "(null)", "n/a", "none", "unknown", "unlimited", "infinite", "invalid", "not_set", "partition_limit")
+)
+_SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<first>\d+):)?(?:(?P<second>\d+):)?(?P<last>\d+)(?:\.\d+)?")
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)[cn]?")
+_UNITS = {"K": 2.0**10, "": 2.0**20, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
+_COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMG]?)(?:-\d+[KMG]?)?")
+_THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def moment(text: str) -> float | None:
+    """Return epoch seconds of `2026-11-21T03:27:02` (UTC)."""
+    text = text.strip()
+    if text.lower() in UNKNOWN:
+        return None
+    if len(text) != len("2026-11-21T03:27:02"):
+        raise ValueError(f"{text!r} is not a time")
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def span(text: str) -> float | None:
+    """Return the seconds of a time span.
+
+    The text is `minutes`, `minutes:seconds`, `hours:minutes:seconds`, or any of these after `days-`, where the first
+    number is hours.
+    """
+    if text.strip().lower() in UNKNOWN:
+        return None
+    days, clock = "0", text.strip()
+    if "-" in clock:
+        days, clock = clock.split("-", 1)
+        numbers = [*clock.split(":"), "0", "0"][:3]
+    else:
+        numbers = clock.split(":")
+        numbers = ["0", *numbers, "0"] if len(numbers) == 1 else ["0", *numbers][-3:]
+    if not _SPAN.fullmatch(text.strip()):
+        raise ValueError(f"{text!r} is not a span of time")
+    hours, minutes, seconds = (float(number) for number in numbers)
+    return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def size(text: str) -> float | None:
+    """Return bytes of `256M`, `4G`, `1.50T`; a bare number is MiB, Slurm's unit of memory."""
+    if text.strip().lower() in UNKNOWN:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a size")
+    return float(found["number"]) * _UNITS[found["unit"]]
+
+
+def count(text: str) -> int | None:
+    """Return the number in `4`, `2K`, or the lower end of `2-4`."""
+    if text.strip().lower() in UNKNOWN:
+        return None
+    found = _COUNT.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a count")
+    return round(float(found["number"]) * _THOUSANDS[found["unit"]])
+
+
+def word(text: str) -> str:
+    """Return the text, "" if Slurm reports none."""
+    return "" if text.strip() in ("(null)", "N/A", "None") else text.strip()
+
+
+def tres(text: str) -> dict[str, str]:
+    """Return `cpu=2,mem=512M,gres/gpu:a100=1` by name."""
+    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+JOB_STATES = {
+    word: state
+    for state, words in (
+        (JobState.PENDING, "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD EXPEDITING"),
+        (
+            JobState.RUNNING,
+            "RUNNING CONFIGURING POWER_UP_NODE COMPLETING STAGE_OUT SIGNALING RESIZING SUSPENDED STOPPED",
+        ),
+        (JobState.COMPLETED, "COMPLETED"),
+        (JobState.CANCELLED, "CANCELLED"),
+        (JobState.FAILED, "FAILED BOOT_FAIL LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED RECONFIG_FAIL REVOKED"),
+        (JobState.TIMEOUT, "TIMEOUT DEADLINE"),
+    )
+    for word in words.split()
+}
+_DOWN = _words("DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE")
+#: A node that powers down takes no job; one that is powered down wakes for a job.
+_LEAVING, _ASLEEP = _words("POWERING_DOWN POWER_DOWN"), _words("POWERED_DOWN")
+_DRAINED = _words("DRAIN DRAINED DRAINING MAINT RESERVED PLANNED_DRAIN BLOCKED PERFCTRS NPC")
+_SILENT = _words("NOT_RESPONDING NO_RESPOND")
+_UNSURE = _SILENT | _words("UNKNOWN UNK INVALID INVALID_REG")
+_UP = _words(
+    "IDLE MIXED MIX ALLOCATED ALLOC COMPLETING COMP PLANNED CLOUD DYNAMIC_NORM DYNAMIC_FUTURE POWERING_UP POWER_UP "
+    "RESUME UNDRAIN CLEARED CLEARING"
+)
+_SUFFIXES = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN", "%": "POWERING_DOWN",
+             "$": "MAINT", "@": "REBOOT", "^": "REBOOT", "-": "PLANNED"}  # fmt: skip
+
+
+def job_state(words: str) -> JobState:
+    """Return the state of `RUNNING`, `CANCELLED by 1000`, or of a base state with flags joined by `,` or `+`."""
+    found = {JOB_STATES.get(word.split(" ")[0], JobState.UNKNOWN) for word in re.split(r"[,+|]", words.upper().strip())}
+    # COMPLETED+COMPLETING still holds its nodes; PENDING+REQUEUED waits.
+    order: tuple[JobState, ...] = (JobState.UNKNOWN, JobState.RUNNING, *JobState)
+    return next(state for state in order if state in found)
+
+
+def node_state(words: str) -> NodeState:
+    """Return the state of `idle`, `mixed*`, `idle+drain`, `IDLE+DRAIN+NOT_RESPONDING`."""
+    flags: set[str] = set()
+    for word in re.split(r"[,+|]", words.upper().strip()):
+        bare = word.rstrip("".join(_SUFFIXES))
+        flags |= {bare, *(_SUFFIXES[mark] for mark in word[len(bare) :])}
+    if flags & _ASLEEP:
+        flags -= _SILENT  # a node that is powered down cannot respond
+    kinds = (
+        (_UNSURE, NodeState.UNKNOWN),
+        (_DOWN | _LEAVING, NodeState.DOWN),
+        (_DRAINED, NodeState.DRAINED),
+        (_ASLEEP, NodeState.ASLEEP),
+    )
+    for known, state in kinds:
+        if flags & known:
+            return state
+    return NodeState.UP if flags <= _UP else NodeState.UNKNOWN
+
+
+Record = TypeVar("Record")
+
+
+def draw_mark() -> str:
+    """Return an unpredictable word of characters that mean nothing in a format."""
+    return f"@{secrets.token_hex(8)}@"
+
+
+def format_of(fields: Sequence[str], mark: str) -> str:
+    """Return the `--Format` that prints these fields, each followed by the mark."""
+    return ",".join(f"{field}:0{mark}" for field in fields)
+
+
+def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) -> list[dict[str, str]]:
+    """Return each row as field -> value, blanks around values removed. O(length).
+
+    Args:
+        text: What the command printed.
+        fields: Names of the fields, in order.
+        mark: Mark after each field.
+        argv: The command, for errors.
+
+    Raises:
+        ParseError: The text ends within a row, or is no table.
+    """
+    return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
+
+
+class Reader(Generic[Record]):
+    """Reads one table again and again; the record of an unchanged row is reused.
+
+    Args:
+        fields: Names of the fields, in order.
+        read: Converts one row to a record. Raises ParseError.
+        argv: The command, for errors.
+    """
+
+    def __init__(self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], argv: Sequence[str]) -> None:
+        self._fields, self._read, self._argv = fields, read, argv
+        self._last: dict[tuple[str, ...], Record] = {}
+
+    def __call__(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
+        """Return the records in order. O(length). Raises ParseError.
+
+        Args:
+            text: Output of a command.
+            mark: Separator after each value.
+            whole: Forget the records of rows that are not in this table.
+        """
+        found, kept = [], dict[tuple[str, ...], Record]()
+        for values in _cells(text, len(self._fields), mark, self._argv):
+            record = self._last.get(values)
+            kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+            found.append(record)
+        if whole:
+            self._last = kept
+        return found
+
+
+def _cells(text: str, width: int, mark: str, argv: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the values of each row as printed."""
+    values = text.split(mark)
+    rest = values.pop()
+    if rest.strip() or len(values) % width:
+        who, tail = argv[0] if argv else "Slurm", text[-200:].replace(mark, "|")
+        raise ParseError(f"{who}: the table is cut off or garbled", argv=argv, stderr_tail=tail)
+    return list(zip(*[iter(values)] * width, strict=True))
+
+
+def _row(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    return dict(zip(fields, map(str.strip, values), strict=True))
