@@ -1,7 +1,6 @@
-"""Carrying out: live through the adapter, or written down only (dry run); the daemon above cannot tell which.
+"""Carry actions out: live through the adapter, or only printed (dry run).
 
-Rule: an action that failed is a value with the reason. Whether it happened all the same, the next snapshot
-tells.
+Rule: a failed action is a value with the reason. The next snapshot shows whether it happened all the same.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
-from ..simulate.formats.hostlist import fold
-from ..simulate.plan import Action, Cancel, PowerOff, Release, Start
+from ..formats.hostlist import fold
+from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of an action: no error, or one and whether asking again may help; `sent`: somebody was asked."""
+    """The outcome of an action: its error, if any; `transient`: a retry may help; `sent`: a request was sent."""
 
     action: Action
     error: str = ""
@@ -26,7 +25,7 @@ class Applied:
 
 
 class Applier(Protocol):
-    """Who carries actions out; `dry` says that nothing has really happened."""
+    """Carries actions out; `dry`: nothing really happens."""
 
     dry: bool
 
@@ -37,7 +36,7 @@ class Applier(Protocol):
 
 @dataclass(slots=True)
 class Live:
-    """Through the resource manager."""
+    """Carries actions out through the resource manager."""
 
     adapter: Adapter
     dry: bool = False
@@ -49,10 +48,14 @@ class Live:
 
 @dataclass(slots=True)
 class Recording:
-    """A dry run: every action is printed as one line, and nothing else happens.
+    """A dry run: prints every action as one line.
 
-    As nothing starts, the same is decided again and again; it is printed when it changes, followed by the commands that
-    `preview` names.
+    As nothing starts, every cycle makes the same decision; it is printed when it changes.
+
+    Args:
+        show: called with each line.
+        preview: returns the commands of an action, which are printed after it.
+        shown: the last line of each job.
     """
 
     show: Callable[[str], None]
@@ -61,7 +64,7 @@ class Recording:
     shown: dict[str, str] = field(default_factory=dict)
 
     def apply(self, action: Action) -> None:
-        """Print the action, unless it is what was printed last of its job."""
+        """Print the action, unless it is the last one printed for its job."""
         line = describe(action)
         if self.shown.get(action.key) != line:
             self.shown[action.key] = line
@@ -71,18 +74,18 @@ class Recording:
 
 
 def describe(action: Action) -> str:
-    """An action in a line: `start KEY on NODES`, `power off NODES`, `cancel KEY`, `release KEY`, `let go KEY: WHY`."""
+    """Return the action as one line: `start KEY on NODES`, `power off NODES`, `cancel KEY`, `release KEY[: WHY]`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
     if isinstance(action, PowerOff):
         return f"power off {fold(action.nodes)}"
     if isinstance(action, Release) and action.why:
-        return f"let go {action.key}: {action.why}"
+        return f"release {action.key}: {action.why}"
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 
 def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:
-    """Apply each action in turn; one that fails does not keep the others back."""
+    """Apply each action in turn, also after one that failed; return the outcomes."""
     results = []
     for action in actions:
         try:

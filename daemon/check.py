@@ -1,6 +1,6 @@
-"""The check before applying: does each action still fit the world as a fresh snapshot shows it?
+"""The check before applying: does each action still fit the cluster as a fresh snapshot shows it?
 
-Rule: pure, by the same `fits` that policies use. A rejection is a normal outcome, counted; the rest is
+Rule: pure, with the same capacity rule that policies use. A rejection is a normal outcome, counted; the rest is
 applied.
 """
 
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..simulate.fits import Occupancy
-from ..simulate.plan import Action, Cancel, Rejection, Start
-from ..simulate.snapshot import JobView, NodeState, Snapshot
+from ..simulate.model.capacity import Occupancy
+from ..simulate.model.plan import Action, Cancel, Rejection, Start
+from ..simulate.model.snapshot import JobView, NodeState, Snapshot
 
 
 def holds_nodes(view: JobView) -> bool:
-    """Whether a job of the snapshot takes part of its nodes: it runs, or nobody knows, or it was placed to
-    run.
-    """
+    """Return whether a job of the snapshot uses capacity of its nodes: it runs, may run, or was placed to run."""
     return bool(view.nodes) and not view.state.ended
 
 
 def occupancy(snapshot: Snapshot) -> Occupancy:
-    """What the snapshot's jobs take on each node. O(nodes + jobs)."""
+    """Return what the snapshot's jobs use on each node. O(nodes + jobs)."""
     taken = Occupancy(snapshot.cluster)
     for view in snapshot.jobs:
         if holds_nodes(view):
@@ -30,10 +28,11 @@ def occupancy(snapshot: Snapshot) -> Occupancy:
 
 
 def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
-    """Return the actions that `snapshot` no longer allows, and why. Accepted starts count for those after
-    them.
+    """Return the actions that `snapshot` no longer allows, and why. O(nodes + jobs + actions).
 
-    O(nodes + jobs + actions).
+    Args:
+        actions: in order; an accepted start uses capacity for those after it.
+        snapshot: read after the decision.
     """
     taken = occupancy(snapshot)
     views = {view.key: view for view in snapshot.jobs}
@@ -59,18 +58,14 @@ def _cancel_obstacle(action: Cancel, views: dict[str, JobView]) -> str:
     return f"the job has ended already ({view.state})" if view.state.ended else ""
 
 
-def _start_obstacle(
-    action: Start, views: dict[str, JobView], states: dict[str, NodeState], taken: Occupancy
-) -> str:
+def _start_obstacle(action: Start, views: dict[str, JobView], states: dict[str, NodeState], taken: Occupancy) -> str:
     view = views.get(action.key)
     if view is not None and not view.restartable:
         return f"the job is {view.state} already"
     if view is not None and view.offered and view.waits:
         return f"it has to wait: {view.waits}"
     if len(set(action.nodes)) != action.job.nodes:
-        return (
-            f"{_names(action.nodes)} are {len(set(action.nodes))} nodes, the job asks for {action.job.nodes}"
-        )
+        return f"{_names(action.nodes)} are {len(set(action.nodes))} nodes, the job asks for {action.job.nodes}"
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)
         if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:

@@ -1,19 +1,25 @@
-"""Workflows as JSON text, for the journal and the wire: what comes out equals what went in.
+"""Workflows as JSON text for the journal and the socket, and the ids of submitted workflows.
 
-Rule: text that comes from outside is checked here for types and ranges, so that nobody behind has to.
+Rule: pure; decoding what was encoded gives an equal workflow. Text from outside is checked here for types and ranges,
+and nowhere else. The daemon and the client on a login node form ids in the same way.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 import json
 import math
+import re
+import secrets
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Any
 
+from ..formats.workflow_tasks import ProfilePool, check_graph
 from ..simulate.errors import InvalidJobError
-from ..simulate.formats.workflow import Interned, checked
-from ..simulate.job import Distribution, Job, ThreadGroup, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Distribution, Job, ThreadGroup, Workflow
 
 
 @cache
@@ -32,8 +38,7 @@ def decode(text: str | bytes) -> Workflow:
     """Return the workflow in `text`, checked.
 
     Raises:
-        InvalidJobError: not JSON, a wrong type, a number out of range, or a DAG that is wrong (see
-            `build_dag`).
+        InvalidJobError: not JSON, a wrong type, a number out of range, or an invalid DAG.
     """
     from pydantic import ValidationError
 
@@ -47,13 +52,13 @@ def decode(text: str | bytes) -> Workflow:
         problem = _problem(job)
         if problem:
             raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {problem}")
-    interned = Interned()
+    interned = ProfilePool()
     jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile)) for job in workflow.jobs)
-    return checked(dataclasses.replace(workflow, jobs=jobs))
+    return check_graph(dataclasses.replace(workflow, jobs=jobs))
 
 
 def _problem(job: Job) -> str:
-    """What is out of range in `job`, or ""."""
+    """Return what is out of range in a job, or ""."""
     if not job.id or not job.id.isprintable():
         return "the id must be printable text"
     if job.nodes < 1:
@@ -94,3 +99,45 @@ def _group_problem(group: ThreadGroup) -> str:
 
 def _within(value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> bool:
     return math.isfinite(value) and value <= high and (value > low if open_low else value >= low)
+
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}\.[a-z2-7]{6}")
+
+
+def new_id(name: str) -> str:
+    """Return a new id for a workflow of that name: easy to type, and random, so that no lost journal had it."""
+    return _id(name, secrets.token_bytes(5))
+
+
+def id_for(name: str, key: str) -> str:
+    """Return the id of a workflow under an idempotency key, the same everywhere; the key itself if it is such an id.
+
+    Args:
+        name: of the workflow.
+        key: chosen by the user.
+    """
+    if _ID.fullmatch(key) and key.rpartition(".")[0] == _word(name):
+        return key
+    return _id(name, hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()[:5])
+
+
+def at_home(workflow: Workflow, directory: str) -> Workflow:
+    """Return the workflow with every job's directory absolute, relative to where it was submitted."""
+    jobs = tuple(
+        dataclasses.replace(job, directory=str(PurePosixPath(directory) / (job.directory or "")))
+        for job in workflow.jobs
+    )
+    return dataclasses.replace(workflow, jobs=jobs)
+
+
+def asked_for(workflow: Workflow) -> list[Job]:
+    """Return the jobs without their profiles, which may have been learned since."""
+    return [dataclasses.replace(job, profile=DEFAULT_PROFILE) for job in workflow.jobs]
+
+
+def _id(name: str, number: bytes) -> str:
+    return f"{_word(name)}.{base64.b32encode(number).decode().lower()[:6]}"
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "workflow"

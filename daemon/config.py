@@ -1,7 +1,7 @@
-"""The daemon's configuration: one YAML file, checked whole before anything starts.
+"""The daemon's configuration: one YAML file, checked completely before anything starts.
 
-Rule: every key is named in `systemd/pilotfish.yaml` with its meaning; an unknown key or a wrong value is one
-ConfigError that names file and key.
+Rule: `systemd/pilotfish.yaml` explains every key; an unknown key or a wrong value is one ConfigError that names file
+and key.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from ..profiles.counters import KINDS
+from ..formats.entry_points import MAPPING_POLICIES, plug_ins
+from ..formats.files import check_schema, config_error, read_document
+from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError
-from ..simulate.formats.reading import check_schema, config_error, read_document
+from ..simulate.model.cluster import Cluster
 from . import paths
 
-#: Keys that a reload can change; the others need a restart.
+#: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset(
     {
         "policy",
@@ -33,7 +35,19 @@ RELOADABLE = frozenset(
         "keep_days",
     }
 )
-PolicyName = Literal["lookahead", "mom", "let", "slf", "loadavg"]
+#: Mapping policies of the planner, which is not imported to check a configuration.
+BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
+
+
+def _known_policy(name: str) -> str:
+    """Return the name of a mapping policy, built in or a plug-in's. Raises ValueError(what is allowed)."""
+    names = (*BUILT_IN_POLICIES, *plug_ins(MAPPING_POLICIES))
+    if name not in names:
+        raise ValueError(", ".join(map(repr, names)))
+    return name
+
+
+PolicyName = Annotated[str, AfterValidator(_known_policy), Field(json_schema_extra={"enum": [*BUILT_IN_POLICIES]})]
 
 
 class _Section(BaseModel):
@@ -41,7 +55,7 @@ class _Section(BaseModel):
 
 
 def _absolute(value: str | None, info: ValidationInfo, what: str) -> str | None:
-    """A path of the file, from its folder. Raises ValueError: it is none; `what` is allowed."""
+    """Return a path relative to the configuration's folder. Raises ValueError(what is allowed) if it is not a path."""
     if value is None:
         return None
     if not value or "\0" in value:
@@ -50,14 +64,14 @@ def _absolute(value: str | None, info: ValidationInfo, what: str) -> str | None:
 
 
 class AdapterConfig(_Section):
-    """The resource manager: its name, and options that its adapter knows."""
+    """The adapter of the resource manager, and its options."""
 
     name: str = "local"
     options: dict[str, Any] = Field(default_factory=dict)
 
 
 class SocketConfig(_Section):
-    """Where clients find the daemon, and who may."""
+    """The socket for clients, and its permissions."""
 
     path: str | None = None
     mode: Literal["0600", "0660"] = "0600"
@@ -65,7 +79,7 @@ class SocketConfig(_Section):
 
 
 class MetricsConfig(_Section):
-    """The metrics server."""
+    """The HTTP server for metrics and health."""
 
     enabled: bool = True
     address: str = "127.0.0.1"
@@ -73,7 +87,7 @@ class MetricsConfig(_Section):
 
 
 class GuardConfig(_Section):
-    """When forecasts are no longer trusted."""
+    """When the guard overrules the policy because forecasts miss."""
 
     enabled: bool = True
     window: int = Field(default=20, ge=1, le=1000)
@@ -82,7 +96,7 @@ class GuardConfig(_Section):
 
 
 class RelearnConfig(_Section):
-    """When what is known of a profile has aged."""
+    """When a profile is learned again because its forecasts miss."""
 
     enabled: bool = True
     window: int = Field(default=5, ge=1, le=1000)
@@ -90,7 +104,7 @@ class RelearnConfig(_Section):
 
 
 class BooksConfig(_Section):
-    """Whether and how often the resource manager's accounting is asked what ended jobs used."""
+    """Whether and how often the usage of ended jobs is read from the resource manager's accounting."""
 
     enabled: bool = True
     delay_seconds: float = Field(default=30.0, ge=0, le=86400)
@@ -106,7 +120,7 @@ class PowerConfig(_Section):
 
 
 class CalibrationConfig(_Section):
-    """Where the nodes' calibrations are recorded, and when one differs from the one before."""
+    """Where the nodes' calibrations are recorded, and which change between two of them counts."""
 
     folder: str | None = None
     bound: float = Field(default=0.1, ge=0.001, le=10)
@@ -118,14 +132,14 @@ class CalibrationConfig(_Section):
 
 
 class LogConfig(_Section):
-    """What is said on stderr."""
+    """The log on stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["plain", "json"] = "plain"
 
 
 class DaemonConfig(_Section):
-    """The whole file. Paths are absolute once it has been read."""
+    """The whole file. Paths are absolute after reading."""
 
     cluster: str
     adapter: AdapterConfig = AdapterConfig()
@@ -161,7 +175,7 @@ class DaemonConfig(_Section):
     @field_validator("objective")
     @classmethod
     def _objective(cls, value: str) -> str:
-        from ..simulate.objective import Objective
+        from ..simulate.model.objective import Objective
 
         try:
             Objective.parse(value)
@@ -201,7 +215,7 @@ class DaemonConfig(_Section):
 
 
 def load_config(path: str | Path) -> DaemonConfig:
-    """Read and check a configuration; paths in it are relative to its folder.
+    """Return a checked configuration; paths in it are relative to its folder.
 
     Raises:
         ConfigError: the file cannot be read, is not YAML, or has a key or value that is not allowed.
@@ -214,8 +228,8 @@ def load_config(path: str | Path) -> DaemonConfig:
 
 
 @contextmanager
-def adapter_of(path: str | Path) -> Iterator[None]:
-    """Errors about the adapter or its options name the configuration that chose them, and the key there."""
+def naming_config(path: str | Path) -> Iterator[None]:
+    """Let errors about the adapter or its options name the configuration file and the key there."""
     try:
         yield
     except ConfigError as error:
@@ -226,5 +240,23 @@ def adapter_of(path: str | Path) -> Iterator[None]:
 
 
 def changed_keys(old: DaemonConfig, new: DaemonConfig) -> set[str]:
-    """Top-level keys whose values differ."""
+    """Return the top-level keys whose values differ."""
     return {name for name in DaemonConfig.model_fields if getattr(old, name) != getattr(new, name)}
+
+
+def check_counters(config: DaemonConfig, file: Path) -> None:
+    """Refuse named counters if no job runs on this node. Raises ConfigError."""
+    adapter = config.adapter.name
+    if isinstance(config.counters, list) and adapter != "local":
+        problem = f"found {', '.join(config.counters)}, but jobs of the adapter {adapter!r} do not run on this node"
+        raise ConfigError(str(file), "counters", problem, "auto, none")
+
+
+def check_objective(config: DaemonConfig, cluster: Cluster) -> None:
+    """Refuse to save energy if the power of a node type is unknown: no plan could be made. Raises ConfigError."""
+    from ..simulate.model.objective import Objective
+
+    unknown = [kind.name for kind in cluster.types if kind.power is None]
+    if unknown and Objective.parse(config.objective).needs_energy:
+        problem = f"found {config.objective!r}, but the power of node type {unknown[0]!r} is unknown"
+        raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")

@@ -1,7 +1,6 @@
-"""Where pilotfish keeps what it keeps, from the environment.
+"""The paths of pilotfish's files, from the environment.
 
-Rule: the only place that knows these paths. Nothing is created here; whoever writes first makes the
-directory.
+Rule: no other module knows these paths. Nothing is created here; the first writer makes the directory.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from pathlib import Path
 from ..simulate.errors import ConfigError
 
 SOCKET_NAME = "pilotfish.sock"
+SITE_CONFIG = Path("/etc/pilotfish/pilotfish.yaml")
 SITE_CLIENT = Path("/etc/pilotfish/client.yaml")
 LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 
 
 def _directory(ours: str, systemd: str, xdg: str, fallback: str) -> Path:
-    """Return our own variable's directory, else systemd's first, else XDG's, else one below the home.
+    """Return the directory in the variable `ours`, else systemd's first, else XDG's, else one in the home directory.
 
     Raises:
-        ConfigError: there is no home.
+        ConfigError: the user has no home directory.
     """
     if found := os.environ.get(ours):
         return Path(found).expanduser()
@@ -36,23 +36,33 @@ def _directory(ours: str, systemd: str, xdg: str, fallback: str) -> Path:
 
 
 def state_dir() -> Path:
-    """Return where what must outlive a restart is: PILOTFISH_STATE, STATE_DIRECTORY or XDG_STATE_HOME."""
+    """Return the directory of the state: PILOTFISH_STATE, STATE_DIRECTORY, or `pilotfish` in XDG_STATE_HOME."""
     return _directory("PILOTFISH_STATE", "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
 
 
-def cache_dir() -> Path:
-    """Return the directory of what may be deleted: PILOTFISH_CACHE, CACHE_DIRECTORY or XDG_CACHE_HOME."""
-    return _directory("PILOTFISH_CACHE", "CACHE_DIRECTORY", "XDG_CACHE_HOME", ".cache")
+def _user_config_dir() -> Path | None:
+    """Return $XDG_CONFIG_HOME/pilotfish or ~/.config/pilotfish; None without a home directory."""
+    home = os.environ.get("XDG_CONFIG_HOME") or ""
+    home = home if os.path.isabs(home) else os.path.expanduser("~/.config")
+    return Path(home) / "pilotfish" if os.path.isabs(home) else None
+
+
+def default_config_path() -> Path | None:
+    """Return the daemon's configuration: the user's file, else the site's; None if neither exists."""
+    user = _user_config_dir()
+    candidates = [*([user / SITE_CONFIG.name] if user else []), SITE_CONFIG]
+    return next((path for path in candidates if os.path.isfile(path)), None)
 
 
 def client_files() -> list[Path]:
-    """Return where it may be said how clients reach pilotfish, a later file going before: PILOTFISH_CLIENT alone,
-    else the site's and the user's.
+    """Return the client settings files; a later file overrides an earlier one.
+
+    PILOTFISH_CLIENT replaces both the site's and the user's file.
     """
     if found := os.environ.get("PILOTFISH_CLIENT"):
         return [Path(found).expanduser()]
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return [SITE_CLIENT, *([Path(home) / "pilotfish" / "client.yaml"] if os.path.isabs(home) else [])]
+    user = _user_config_dir()
+    return [SITE_CLIENT, *([user / "client.yaml"] if user else [])]
 
 
 def profile_store_path() -> Path:
@@ -64,7 +74,7 @@ def runtime_socket() -> str:
     """Return the daemon's ZeroMQ endpoint: PILOTFISH_SOCKET, else a socket in the runtime or state directory.
 
     Raises:
-        ConfigError: the path is longer than a Unix socket's may be.
+        ConfigError: the path is too long for a Unix socket.
     """
     chosen = os.environ.get("PILOTFISH_SOCKET")
     if chosen and "://" in chosen and not chosen.startswith("ipc://"):

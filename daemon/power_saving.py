@@ -1,7 +1,7 @@
-"""Powering down: nodes that have nothing to do, for which nothing waits, and that are not kept as spares.
+"""Power saving: idle nodes that no job needs and that are not kept as spares are powered down.
 
-Rule: only idle nodes, only after a while, and never while a job that may start now waits; nothing depends on us to
-wake one, because the resource manager does that for any job. A refusal is said once and not asked again for a while.
+Rule: only idle nodes, only after a while, and never while a job that may start now waits. The resource manager wakes a
+node for any job, so no job depends on us. A refused request is logged and not repeated for REFUSED_S seconds.
 """
 
 from __future__ import annotations
@@ -10,35 +10,38 @@ import logging
 from collections.abc import Collection
 
 from ..adapters.base import AdapterError
-from ..simulate.plan import PowerOff
-from ..simulate.snapshot import JobState, NodeState, Snapshot
+from ..simulate.model.plan import PowerOff
+from ..simulate.model.snapshot import JobState, NodeState, Snapshot
 from .apply import Applier
+from .report.cycle_report import CycleReport, Observer
 
 log = logging.getLogger("pilotfish.power")
 #: Seconds until a refused request is tried again.
 REFUSED_S = 600.0
 
 
-class PowerSaver:
-    """Watches how long nodes have been idle.
+class PowerSaver(Observer):
+    """Powers nodes down after cycles.
 
     Args:
+        applier: carries the action out.
         idle_s: seconds after which an idle node may be powered down.
-        spare: idle nodes that stay awake, for jobs to come.
+        spare: number of idle nodes that stay awake, for jobs to come.
     """
 
-    def __init__(self, idle_s: float, spare: int) -> None:
-        self.idle_s, self.spare = idle_s, spare
+    def __init__(self, applier: Applier, idle_s: float, spare: int) -> None:
+        self._applier, self.idle_s, self.spare = applier, idle_s, spare
         self._since: dict[str, float] = {}
         self._not_before = float("-inf")
 
-    def choose(self, snapshot: Snapshot, wanted: Collection[str] = ()) -> PowerOff | None:
-        """The nodes that may go now, if any. O(nodes + jobs).
+    def choose(self, snapshot: Snapshot, planned: Collection[str] = ()) -> PowerOff | None:
+        """Return the action that powers nodes down now, if any may be. O(nodes + jobs).
 
         Args:
-            wanted: nodes that are about to get a job.
+            snapshot: the nodes and their jobs at this moment.
+            planned: names of nodes that are about to get a job.
         """
-        busy = {name for view in snapshot.jobs if not view.state.ended for name in view.nodes} | set(wanted)
+        busy = {name for view in snapshot.jobs if not view.state.ended for name in view.nodes} | set(planned)
         states = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
         idle = [node.name for node, state in states if state is NodeState.UP and node.name not in busy]
         self._since = {name: self._since.get(name, snapshot.time) for name in idle}
@@ -49,17 +52,18 @@ class PowerSaver:
         surplus = long[: max(0, len(idle) - self.spare)]
         return PowerOff(tuple(surplus)) if surplus else None
 
-    def save(self, snapshot: Snapshot, wanted: Collection[str], applier: Applier) -> None:
-        """Choose, and carry it out."""
-        action = self.choose(snapshot, wanted)
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """Power nodes down, except those that the cycle's plan uses."""
+        planned = {name for job in report.plan.jobs for name in job.nodes} if report.plan else set()
+        action = self.choose(snapshot, planned)
         if action is None:
             return
         try:
-            applier.apply(action)
+            self._applier.apply(action)
         except AdapterError as error:
             self._not_before = snapshot.time + REFUSED_S
             log.warning("idle nodes stay on: %s", error)
             return
-        if not applier.dry:
+        if not self._applier.dry:
             log.info("powered off: %s", ", ".join(action.nodes))
             self._since = {}

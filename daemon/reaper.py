@@ -1,7 +1,6 @@
-"""The reaper: takes back pins that have not become a start, and lets go what was kept too long, whether or not there
-is a daemon.
+"""The reaper: releases pins that have not become a start and jobs held too long, with or without a daemon.
 
-Rule: it needs no journal and keeps no state; what is ours is written on the job itself. It reads once, and changes
+Rule: it needs no journal and keeps no state: a mark on the job itself says that it is ours. It reads once, and changes
 only what is both ours and overdue.
 """
 
@@ -10,41 +9,50 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from ..adapters.base import Adapter, AdapterError
-from ..simulate.plan import Release
-from ..simulate.snapshot import Snapshot
+from ..simulate.model.plan import Release
+from ..simulate.model.snapshot import Snapshot
 from .apply import describe
 
 
 def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
-    """The pins that were set longer ago than `older_s` seconds, by the resource manager's clock."""
+    """Return releases for the pins set longer ago than `older_s` seconds, by the resource manager's clock."""
     before = snapshot.time - older_s
-    return [
-        Release(view.key)
-        for view in snapshot.jobs
-        if view.pinned_since is not None and view.pinned_since < before
-    ]
+    return [Release(view.key) for view in snapshot.jobs if view.pinned_since is not None and view.pinned_since < before]
 
 
 def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] = ()) -> list[Release]:
-    """The jobs that were to be let go at least `older_s` seconds ago, but for those (keys) that are about to start."""
+    """Return releases for the jobs held beyond their deadline.
+
+    Args:
+        snapshot: the jobs, with their deadlines.
+        older_s: least time since the deadline, seconds.
+        starting: keys of jobs that are about to start, and are left out.
+    """
     before = snapshot.time - older_s
     return [
-        Release(view.key, view.due_why or "it was kept long enough")
+        Release(view.key, view.due_why or "it was held long enough")
         for view in snapshot.jobs
         if view.offered and view.due is not None and view.due <= before and view.key not in starting
     ]
 
 
-def reap(adapter: Adapter, older_s: float, tell: Callable[[str], None], *, dry: bool = False) -> int:
-    """Take back what is overdue; returns how many could not be. Raises AdapterError where nothing can be seen."""
+def reap(adapter: Adapter, older_s: float, show: Callable[[str], None], *, dry: bool = False) -> int:
+    """Release what is overdue; return how many releases failed. Raises AdapterError if the cluster cannot be read.
+
+    Args:
+        adapter: reads the cluster and releases jobs.
+        older_s: least age of a pin, and least time since a deadline, seconds.
+        show: called with one line for each release.
+        dry: only show.
+    """
     failed = 0
     snapshot = adapter.snapshot()
     for release in overdue(snapshot, older_s) + lapsed(snapshot, older_s):
         try:
             if not dry:
                 adapter.apply(release)
-            tell(describe(release))
+            show(describe(release))
         except AdapterError as error:
             failed += 1
-            tell(f"{describe(release)}: {error}")
+            show(f"{describe(release)}: {error}")
     return failed

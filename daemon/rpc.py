@@ -1,7 +1,7 @@
-"""What clients may ask of the daemon: submit, status, cancel, explain, accuracy.
+"""The requests of clients: submit, status, cancel, explain, accuracy.
 
-Rule: every request is answered; one that is wrong changes nothing and gets one sentence back. A workflow
-is taken whole or not at all.
+Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
+not at all.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Capabilities
-from ..profiles.classes import classify_on, told
+from ..formats.text import count
+from ..profiles.classes import class_fields, classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
-from ..simulate.fits import never_fits
-from ..simulate.job import Workflow
-from ..simulate.platform import Cluster
-from .accuracy import LATEST, profile_of
-from .codec import decode
-from .cycle import Cycle
-from .journal import Journal
-from .naming import asked_for, at_home, new_id
-from .queue import Entry, Submission
-from .render.text import count
-from .wire import refusal
+from ..simulate.model.capacity import never_fits
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Workflow
+from .codec import asked_for, at_home, decode, new_id
+from .ipc import refusal
+from .loop import Cycle
+from .report.accuracy import LATEST, profile_of
+from .state.journal import Journal
+from .state.queue import Entry, Submission
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
@@ -37,8 +36,12 @@ class Requests:
     """Answers requests between cycles; `handle` never raises.
 
     Args:
-        recall: puts what earlier runs showed in place of the default profile.
-        output: key of a job -> files of its stdout and stderr, where the resource manager knows them.
+        cycle: of the daemon.
+        journal: has the workflows that have ended.
+        cluster: where submitted jobs must fit.
+        capabilities: of the adapter.
+        with_profiles: replaces default profiles by what earlier runs showed.
+        output: returns the files of a job's stdout and stderr by its key, None if unknown.
     """
 
     def __init__(
@@ -48,11 +51,11 @@ class Requests:
         cluster: Cluster,
         capabilities: Capabilities,
         *,
-        recall: Callable[[Workflow], Workflow] = lambda workflow: workflow,
+        with_profiles: Callable[[Workflow], Workflow] = lambda workflow: workflow,
         output: Callable[[str], tuple[Path, Path] | None] = lambda key: None,
     ) -> None:
-        self._cycle, self._journal, self._cluster = cycle, journal, cluster
-        self._capabilities, self._recall, self._output = capabilities, recall, output
+        self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
+        self._capabilities, self._with_profiles, self._output = capabilities, with_profiles, output
         self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
             "status": self._status,
@@ -72,7 +75,7 @@ class Requests:
             return refusal(str(error))
         except Exception as error:
             log.exception("a request for %s failed", request["do"])
-            return refusal(f"the daemon failed on this request ({type(error).__name__}); its log says more")
+            return refusal(f"the daemon failed on this request ({type(error).__name__}); its log has details")
 
     def _submit(self, request: dict[str, Any]) -> dict[str, Any]:
         directory = _text(request, "directory")
@@ -84,20 +87,18 @@ class Requests:
             if asked_for(decode(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        workflow = self._recall(workflow)
+        workflow = self._with_profiles(workflow)
         self._can_run(workflow)
-        submission = Submission(new_id(workflow.name), workflow, self._cycle.now or time.time())
+        submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time())
         self._journal.submit(submission, key)
-        self._cycle.take(submission)
-        log.info("took %s with %s", submission.id, count(len(workflow.jobs), "job"))
+        self._tracker.add(submission)
+        log.info("accepted %s with %s", submission.id, count(len(workflow.jobs), "job"))
         return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
 
     def _can_run(self, workflow: Workflow) -> None:
         for job in workflow.jobs:
             if job.command is None and not self._capabilities.virtual_time:
-                raise InvalidJobError(
-                    f"{workflow.name}: job {job.id!r} has no command: it can only be planned"
-                )
+                raise InvalidJobError(f"{workflow.name}: job {job.id!r} has no command: it can be planned, not run")
             if reason := never_fits(job, self._cluster):
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
 
@@ -105,17 +106,18 @@ class Requests:
         if request.get("workflow") is not None:
             found = [self._find(_text(request, "workflow"))]
         else:
-            active = self._cycle.queue.submissions
+            active = self._tracker.queue.submissions
             ended = [s for s in self._journal.recent(RECENT) if s.id not in active]
             found = [*ended, *active.values()]
-        guard, whose = self._cycle.guard, self._cycle.guard.worst
+        guard = self._tracker.forecasts.guard
+        worst = guard.worst
         return {
             "mode": self._cycle.mode,
-            "policy": self._cycle.policy,
+            "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
-            "time": self._cycle.now,
-            "blocked": self._cycle.blocked,
-            "guard": {"median_error": guard.median(whose), "bound": guard.bound, **whose._asdict()},
+            "time": self._tracker.now,
+            "blocked": self._tracker.blocked,
+            "guard": {"median_error": guard.median(worst), "bound": guard.bound, **worst._asdict()},
             "workflows": [self._workflow(submission) for submission in found],
         }
 
@@ -124,13 +126,15 @@ class Requests:
         submission = self._find(target.partition("/")[0])
         entries = [self._entry(target)] if "/" in target else list(submission.entries.values())
         if submission.offered:
-            raise InvalidJobError(f"{target}: what its users handed over is theirs to cancel, in the resource manager")
+            raise InvalidJobError(
+                f"{target}: a job handed over by its user can only be cancelled in the resource manager"
+            )
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")
-        self._cycle.cancel(alive)
+        self._tracker.cancel(alive)
         ending = sum(not entry.state.ended for entry in alive)
-        return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._cycle.blocked}
+        return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._tracker.blocked}
 
     def _explain(self, request: dict[str, Any]) -> dict[str, Any]:
         target = _text(request, "job")
@@ -144,24 +148,24 @@ class Requests:
             "job": self._job(entry),
             "submit_time": self._find(entry.workflow).submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
-            "waits": self._cycle.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
-            "story": self._journal.story(entry.key),
+            "waits": self._tracker.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
+            "story": self._journal.records(entry.key),
         }
 
     def _accuracy(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"jobs": [list(astuple(job)) for job in self._journal.foretold(LATEST)]}
+        return {"jobs": [list(astuple(job)) for job in self._journal.forecasts(LATEST)]}
 
     def _find(self, workflow: str) -> Submission:
-        found = self._cycle.queue.submissions.get(workflow) or self._journal.find(workflow)
+        found = self._tracker.queue.submissions.get(workflow) or self._journal.find(workflow)
         if found is None:
             known = [s.id for s in self._journal.recent(RECENT)]
             named = [key for key in known if key.rpartition(".")[0] == workflow]
-            alive = [key for key in self._cycle.queue.submissions if key in named]
-            if named:  # a name that several have means the one that is still going on, else the latest
+            alive = [key for key in self._tracker.queue.submissions if key in named]
+            if named:  # of several of one name, the one that still runs, else the latest
                 return self._find((alive or named)[-1])
             near = difflib.get_close_matches(workflow, known, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidJobError(f"there is no workflow {workflow!r}{hint}")
+            raise InvalidJobError(f"no workflow {workflow!r} exists{hint}")
         return found
 
     def _workflow(self, submission: Submission) -> dict[str, Any]:
@@ -179,7 +183,7 @@ class Requests:
         }
 
     def _job(self, entry: Entry) -> dict[str, Any]:
-        forecast, classed = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
+        forecast, job_class = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
         within = forecast.run_within if forecast else None
         files = self._output(entry.key) if entry.start_time is not None else None
         return {
@@ -198,7 +202,7 @@ class Requests:
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
             "profile": profile_of(entry.job),
             "profile_source": entry.job.profile.provenance.source,
-            **told(classed),
+            **class_fields(job_class),
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }

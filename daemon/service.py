@@ -1,9 +1,8 @@
 """The service: what is opened and closed, when a cycle runs, and what signals do.
 
 Rule: one thread; a cycle begins at a fixed cadence measured from the start of the one before, or earlier when
-something happened; a signal sets a flag and nothing else. READY=1 follows the first cycle, WATCHDOG=1 each
-cycle that came to its end, also one that found the resource manager unreachable: that is not cured by a
-restart of ours.
+something happened; a signal sets a flag and nothing else. READY=1 follows the first cycle, WATCHDOG=1 each completed
+cycle, also one that found the resource manager unreachable, because a restart of the daemon would not help.
 """
 
 from __future__ import annotations
@@ -22,36 +21,46 @@ from types import FrameType
 from typing import Any
 
 from ..adapters.base import Adapter, AdapterError
-from ..profiles.alongside import Alongside
+from ..formats.cluster import read_cluster
+from ..formats.text import count
+from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
-from ..simulate.formats.cluster import read_cluster
-from ..simulate.kernels import is_warm, load
-from ..simulate.objective import Objective
-from ..simulate.platform import Cluster
+from ..simulate.kernels import prepare
+from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
-from .beside import Beside
-from .books import Books
-from .calibrations import Calibrations
-from .config import RELOADABLE, DaemonConfig, adapter_of, changed_keys, load_config
-from .copies import copy_whole
-from .counted import Counted
-from .cycle import Cycle
-from .exporter import Exporter, Health, Metrics
-from .guard import FORGOTTEN, Guard
-from .journal import Journal, JournalError
-from .logs import set_up
-from .memory import Memory
-from .notify import notify, reloading
-from .planning import Options, Planner, simulate_plan
-from .power import PowerSaver
-from .relearning import Relearning
-from .render.text import count
-from .requests import Requests
-from .window import WINDOW
-from .wire import Server
+from .assembly import assemble
+from .config import (
+    RELOADABLE,
+    DaemonConfig,
+    changed_keys,
+    check_counters,
+    check_objective,
+    load_config,
+    naming_config,
+)  # fmt: skip
+from .guarded_planner import simulate_plan
+from .ipc import Server
+from .learning.node_counters import NodeCounters
+from .learning.profile_drift import ProfileDrift
+from .learning.profile_learning import DriftRenewal, LearnedProfiles
+from .learning.usage_reader import UsageReader
+from .metered_adapter import MeteredAdapter
+from .planning.guard import FORGOTTEN, Guard
+from .planning.job_shortlist import WINDOW
+from .planning.problem import Options, Planner
+from .power_saving import PowerSaver
+from .report.calibration_metrics import Calibrations
+from .report.cycle_report import Observer
+from .report.exporter import Exporter, Health
+from .report.metrics import Metrics
+from .rpc import Requests
+from .state.journal import Journal, JournalError
+from .state.journal_db import copy_database
+from .systemd import notify, notify_reloading, set_up_logging
+from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish.service")
-#: While jobs run, the longest time for which a client waits for an answer.
+#: Longest time that a client waits for an answer while jobs run, seconds.
 TICK_S = 0.1
 LEAST_GAP_S = 0.02
 PRUNE_EVERY_S = 86400.0
@@ -63,7 +72,10 @@ class Service:
     Args:
         config: the file; read again by a reload.
         dry_run: forces a dry run, whatever the file says.
-        make_adapter: name, cluster and options -> adapter; the registry by default.
+        show_commands: a dry run also prints the commands of each action.
+        planner: makes a plan; the simulator by default.
+        make_adapter: makes an adapter from name, cluster and options; the registry by default.
+        show: prints a line of a dry run.
     """
 
     def __init__(
@@ -81,21 +93,23 @@ class Service:
         self.config = load_config(config)
         self._dry = dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
-        self._seen = True
+        self._reachable = True
         self._pruned_at = -PRUNE_EVERY_S
 
     def run(self) -> int:
-        """Serve until SIGTERM or SIGINT; returns the exit code. Raises ConfigError when it cannot begin."""
+        """Serve until SIGTERM or SIGINT; return the exit code. Raises ConfigError if it cannot start."""
         with ExitStack() as stack:
             self._wakeup = self._catch_signals(stack)
-            set_up(self.config.log.level, self.config.log.format)
+            set_up_logging(self.config.log.level, self.config.log.format)
             self._open(stack)
             log.info(
-                "pilotfish serves cluster %s by %s, %s; %s in the journal",
+                "pilotfish serves cluster %s with policy %s, %s, socket %s, %s; %s in the journal",
                 self._cluster.name,
                 self.config.policy,
                 self._cycle.mode,
-                count(len(self._cycle.queue.submissions), "workflow"),
+                self._server.path,
+                f"metrics at {self._exporter.url}" if self._exporter else "no metrics",
+                count(len(self._tracker.queue.submissions), "workflow"),
             )
             self._loop()
             notify("STOPPING=1")
@@ -105,113 +119,122 @@ class Service:
     def _open(self, stack: ExitStack) -> None:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
-        _check_objective(config, cluster)
-        _check_counters(config, self._file)
+        check_objective(config, cluster)
+        check_counters(config, self._file)
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
-        self._metrics = metrics = Metrics()
-        self._health = Health(max(10.0, 5 * config.cycle_seconds), time.monotonic)
-        if config.metrics.enabled:
-            self._watch_calibrations(stack)
-            try:
-                exporter = Exporter(metrics, self._health, config.metrics.address, config.metrics.port)
-                stack.callback(exporter.close)
-            except ConfigError as error:
-                if not self._dry:  # which goes on beside the daemon that has the port
-                    raise
-                log.warning("a dry run without metrics: %s", error)
-        self._adapter = Counted(self._adapter_for(cluster), metrics)
+        self._metrics = Metrics()
+        self._health = Health(self._patience_s(), time.monotonic)
+        self._exporter = self._export(stack) if config.metrics.enabled else None
+        self._adapter = MeteredAdapter(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
         if self._adapter.capabilities.offers:
-            self._journal.keep_offers(self._adapter.name, time.time())
-        applier: Applier = self._recording() if self._dry else Live(self._adapter)
-        self._cycle = Cycle(
+            self._journal.keep_handed_over(self._adapter.name, time.time())
+        preview = self._adapter.preview if self._show_commands else lambda action: ()
+        applier: Applier = Recording(self._show, preview) if self._dry else Live(self._adapter)
+        power_saver = self._power_saver(applier)
+        profiles = LearnedProfiles(self._profile_store(stack))
+        self._drift = ProfileDrift(**self._drift_options())
+        self._cycle = assemble(
             self._adapter,
             applier,
             self._journal,
-            metrics,
+            self._metrics,
             self._guard(),
             _options(config),
             time.monotonic,
             planner=self._planner,
+            stopping=lambda: self._stop,
             recheck_s=max(1.0, config.cycle_seconds),
+            profiles=profiles,
+            drift=self._drift,
+            observers=lambda tracker: [
+                *([power_saver] if power_saver else []),
+                *([] if self._dry else self._learners(stack, profiles, tracker)),
+            ],
         )
-        self._cycle.power = self._power_saver()
-        self._cycle.stopping = lambda: self._stop
-        memory = Memory(self._profile_store(stack))
-        self._cycle.story.relearning = self._relearning()
-        if not self._dry:
-            stack.callback(memory.write)
-            beside = Beside(self._alongside(), memory)
-            stack.callback(beside.close)
-            self._cycle.count, self._cycle.learn = beside.look, beside.keep
-            self._cycle.relearn = lambda missed: memory.relearn(missed, self.config.relearn.window)
-            self._cycle.books = self._books(memory)
-        self._cycle.know, self._cycle.company = memory.named, memory.company
+        self._tracker = self._cycle.tracker
         requests = Requests(
             self._cycle,
             self._journal,
             cluster,
             self._adapter.capabilities,
-            recall=memory.recall,
+            with_profiles=profiles.with_profiles,
             output=self._adapter.output,
         )
         _compile()
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
 
-    def _alongside(self) -> Alongside:
-        """The counters that the configuration asks for, beside jobs that run on this node."""
-        asked, local = self.config.counters, self.config.adapter.name == "local"
-        named = asked if isinstance(asked, list) else []
-        alongside = Alongside(named or (None if local and asked == "auto" else ()))
-        for name in alongside.missing.keys() & set(named):
-            log.warning("counters: there is no %s here: %s", name, alongside.missing[name])
-        if alongside.names:
-            log.info("counters beside jobs: %s", ", ".join(alongside.names))
-        return alongside
-
-    def _watch_calibrations(self, stack: ExitStack) -> None:
+    def _export(self, stack: ExitStack) -> Exporter | None:
+        """Serve the metrics; a dry run goes on without them while the daemon uses the port."""
         calibrations = Calibrations(self.config.calibrations, self._cluster, self.config.calibration.bound)
         self._metrics.registry.register(calibrations)
         calibrations.watch()
         stack.callback(calibrations.close)
+        section = self.config.metrics
+        try:
+            exporter = Exporter(self._metrics, self._health, section.address, section.port)
+        except ConfigError as error:
+            if not self._dry:
+                raise
+            log.warning("a dry run without metrics: %s", error)
+            return None
+        stack.callback(exporter.close)
+        return exporter
 
-    def _power_saver(self) -> PowerSaver | None:
+    def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
+        """Return the observers that learn profiles, in the order in which they must see events."""
+        stack.callback(profiles.write)
+        counters = NodeCounters(self._counters(), profiles)
+        stack.callback(counters.close)
+        usage = self._usage_reader(profiles, tracker)
+        renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
+        return [counters, *([usage] if usage else []), renewal]
+
+    def _counters(self) -> NeighbourCounters:
+        """Return the configured hardware counters for jobs that run on this node."""
+        asked, local = self.config.counters, self.config.adapter.name == "local"
+        named = asked if isinstance(asked, list) else []
+        counters = NeighbourCounters(named or (None if local and asked == "auto" else ()))
+        for name in counters.missing.keys() & set(named):
+            log.warning("counters: %s is not available: %s", name, counters.missing[name])
+        if counters.names:
+            log.info("hardware counters of jobs: %s", ", ".join(counters.names))
+        return counters
+
+    def _power_saver(self, applier: Applier) -> PowerSaver | None:
         power = self.config.power
         if not power.save:
             return None
         if not self._adapter.capabilities.power:
-            problem = f"found true, and {self._adapter.name!r} powers no nodes"
+            problem = f"found true, but the adapter {self._adapter.name!r} cannot power nodes down"
             raise ConfigError(str(self._file), "power.save", problem, "false, or the adapter slurm")
-        return PowerSaver(power.idle_seconds, power.spare_nodes)
+        return PowerSaver(applier, power.idle_seconds, power.spare_nodes)
 
-    def _books(self, memory: Memory) -> Books | None:
+    def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> UsageReader | None:
         section = self.config.books
         if not (section.enabled and self._adapter.capabilities.books):
             return None
-        return Books(
-            self._adapter, self._journal, memory, self._metrics, time.monotonic,
+        return UsageReader(
+            self._adapter, self._journal, profiles, self._metrics, tracker.queue, tracker.unsaved, time.monotonic,
             delay_s=section.delay_seconds, every_s=section.every_seconds,
         )  # fmt: skip
 
-    def _recording(self) -> Recording:
-        return Recording(self._show, self._adapter.preview) if self._show_commands else Recording(self._show)
-
     def _profile_store(self, stack: ExitStack) -> Path:
-        """The profile store; for a dry run a copy of it, because even reading leaves traces."""
+        """Return the profile store; for a dry run a copy, because even reading leaves files."""
         path = self.config.profile_store
         if not self._dry:
             return path
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
         try:
-            return copy_whole(path, folder)
+            return copy_database(path, folder)
         except (OSError, sqlite3.Error) as error:
-            log.warning("%s: cannot be read, the dry run knows no profiles: %s", path, error)
+            log.warning("%s: cannot be read, so the dry run has no profiles: %s", path, error)
             return folder / path.name
 
     def _listen(self, endpoint: str, requests: Requests) -> Server:
-        """A dry run leaves the socket to the daemon that listens there, and takes one beside it."""
+        """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
         section = self.config.socket
         options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group}
         try:
@@ -219,9 +242,9 @@ class Service:
         except ConfigError as error:
             if not self._dry:
                 raise
-            beside = f"{endpoint}.dry-run"
-            log.warning("%s; the dry run listens at %s", error, beside)
-            return Server(beside, requests.handle, **options)
+            own = f"{endpoint}.dry-run"
+            log.warning("%s; the dry run listens at %s", error, own)
+            return Server(own, requests.handle, **options)
 
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
@@ -234,7 +257,7 @@ class Service:
             options.setdefault("state_dir", self.config.journal.parent / "local")
             if self._dry:
                 options["read_only"] = True
-        with adapter_of(self._file):
+        with naming_config(self._file):
             adapter = (self._make_adapter or registry.create)(name, cluster, **options)
         for note in adapter.notes:
             log.warning("%s", note)
@@ -250,9 +273,14 @@ class Service:
             errors=self._journal.last_errors(FORGOTTEN * guard.window),
         )
 
-    def _relearning(self) -> Relearning:
+    def _drift_options(self) -> dict[str, Any]:
         relearn = self.config.relearn
-        return Relearning(bound=relearn.max_median_error, window=relearn.window, enabled=relearn.enabled)
+        enabled = relearn.enabled and not self._dry
+        return {"bound": relearn.max_median_error, "window": relearn.window, "enabled": enabled}
+
+    def _patience_s(self) -> float:
+        """Return after how many seconds without a completed cycle the daemon counts as unhealthy."""
+        return max(10.0, 5 * self.config.cycle_seconds)
 
     def _loop(self) -> None:
         ready = False
@@ -270,13 +298,13 @@ class Service:
         try:
             self._cycle.run()
         except AdapterError as error:
-            if self._seen:
-                log.error("the cluster cannot be seen: %s; nothing is decided until it can", error)
-            self._seen = False
+            if self._reachable:
+                log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
+            self._reachable = False
             return
-        if not self._seen:
-            log.warning("the cluster can be seen again")
-        self._seen = True
+        if not self._reachable:
+            log.warning("the cluster can be reached again")
+        self._reachable = True
         self._health.completed()
 
     def _pause(self, began: float) -> None:
@@ -284,7 +312,7 @@ class Service:
         due, early = began + self.config.cycle_seconds, began + LEAST_GAP_S
         while not (self._stop or self._reload_wanted):
             self._server.serve()
-            if self._cycle.changed and not self._cycle.blocked:
+            if self._cycle.trigger.changed and not self._tracker.blocked:
                 due = early
             left = due - time.monotonic()
             if left <= 0:
@@ -293,8 +321,8 @@ class Service:
                 due = early
 
     def _sleep(self, left: float) -> bool:
-        """Wait for a client, a signal or the resource manager; returns whether the last one had news."""
-        busy = self._seen and self._cycle.busy
+        """Wait for a client, a signal or the resource manager; return whether the resource manager had news."""
+        busy = self._reachable and self._tracker.any_running
         descriptor = self._adapter.fileno()
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
@@ -306,11 +334,11 @@ class Service:
         return descriptor is not None and self._adapter.wait(0.0)
 
     def _prune(self, now: float) -> None:
-        """Once a day, let go of workflows that ended long ago, here and in the resource manager's keeping."""
-        if self._dry or now - self._pruned_at < PRUNE_EVERY_S or not self._cycle.now:
+        """Once a day, drop workflows that ended long ago, from the journal and from the adapter."""
+        if self._dry or now - self._pruned_at < PRUNE_EVERY_S or not self._tracker.now:
             return
         self._pruned_at = now
-        before = self._cycle.now - 86400.0 * self.config.keep_days
+        before = self._tracker.now - 86400.0 * self.config.keep_days
         try:
             for key in self._journal.expired(before):
                 self._adapter.forget(key)
@@ -320,28 +348,29 @@ class Service:
 
     def _reload(self) -> None:
         self._reload_wanted = False
-        reloading()
+        notify_reloading()
         try:
             new = load_config(self._file)
-            _check_objective(new, self._cluster)
+            check_objective(new, self._cluster)
         except ConfigError as error:
-            log.error("the configuration was not reloaded, the old one stays: %s", error)
+            log.error("the configuration was not reloaded, the old one stays in force: %s", error)
         else:
             changed = changed_keys(self.config, new)
             if later := sorted(changed - RELOADABLE):
                 log.warning("these keys need a restart: %s", ", ".join(later))
             self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
-            set_up(self.config.log.level, self.config.log.format)
-            self._cycle.options = _options(self.config)
-            self._cycle.replace_guard(self._guard())
-            self._cycle.story.relearning = self._relearning()
-            self._health.patience_s = max(10.0, 5 * self.config.cycle_seconds)
+            set_up_logging(self.config.log.level, self.config.log.format)
+            self._cycle.planner.options = _options(self.config)
+            self._tracker.forecasts.guard = self._guard()
+            self._cycle.trigger.renew()
+            self._drift.configure(**self._drift_options())
+            self._health.patience_s = self._patience_s()
             names = ", ".join(sorted(changed & RELOADABLE)) or "nothing changed"
             log.info("the configuration was reloaded: %s", names)
         notify("READY=1")
 
     def _catch_signals(self, stack: ExitStack) -> int:
-        """Let signals set flags and end any waiting; returns the file descriptor that they make readable."""
+        """Let signals set flags and interrupt any wait; return the file descriptor that they make readable."""
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         stack.callback(os.close, reader)
         stack.callback(os.close, writer)
@@ -358,11 +387,8 @@ class Service:
 
 
 def _compile() -> None:
-    """Compile the simulator, once for a machine, before anybody is told that we serve: a first plan that had to would
-    keep clients and jobs waiting."""
-    if not is_warm("entry"):
-        log.info("compiling the simulator for this machine, once; this takes some seconds")
-        load("entry")
+    """Load the simulator before the socket opens, so that no client or job waits for its compilation."""
+    prepare(["mapping.entry"], log.info)
 
 
 def _options(config: DaemonConfig) -> Options:
@@ -370,21 +396,3 @@ def _options(config: DaemonConfig) -> Options:
         name: getattr(config, name) for name in ("policy", "objective", "seed", "budget", "time_limit")
     }
     return Options(**chosen, window=WINDOW)
-
-
-def _check_counters(config: DaemonConfig, file: Path) -> None:
-    """Refuse counters by name where no job runs on this node. Raises ConfigError."""
-    adapter = config.adapter.name
-    if isinstance(config.counters, list) and adapter != "local":
-        problem = f"found {', '.join(config.counters)}, and jobs of {adapter!r} do not run on this node"
-        raise ConfigError(str(file), "counters", problem, "auto, none")
-
-
-def _check_objective(config: DaemonConfig, cluster: Cluster) -> None:
-    """Refuse to save energy on nodes of which no power is known: no plan could ever be made. Raises
-    ConfigError.
-    """
-    blind = [kind.name for kind in cluster.types if kind.power is None]
-    if blind and Objective.parse(config.objective).needs_energy:
-        problem = f"found {config.objective!r}, but nothing is known of the power of node type {blind[0]!r}"
-        raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")

@@ -1,7 +1,7 @@
-"""Jobs that came without a profile: what earlier runs of their command showed replaces the default, and what
-this run shows is kept.
+"""Profiles of jobs: replace the default by what earlier runs showed, measure a run, and classify planned jobs.
 
-Rule: a profile that a user gave is never replaced. A job that failed teaches nothing.
+Rule: a profile that a user gave is never replaced. A job that failed teaches nothing. In JSON a job's class is under
+`class` and `class_why`; None = unknown.
 """
 
 from __future__ import annotations
@@ -10,104 +10,137 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..profiles.measurement import Measurement
-from ..profiles.strain import strain
-from ..simulate.formats.workflow import default_warning
-from ..simulate.job import Job, Profile, ThreadGroup, Workflow
-from ..simulate.snapshot import JobState, JobView
+from ...formats.workflow_tasks import default_warning
+from ...profiles.classes import class_fields, classify_on
+from ...profiles.measurement import Measurement
+from ...profiles.stall_facts import stall_facts
+from ...simulate.model.cluster import Cluster, NodeType
+from ...simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from ...simulate.model.plan import Plan
+from ...simulate.model.snapshot import JobState, JobView
 
 if TYPE_CHECKING:
-    from ..profiles.counters import Counted
+    from ...profiles.measure.counters import HardwareCounts
 
-NOTHING: Mapping[str, Counted] = {}
+
+NOTHING: Mapping[str, HardwareCounts] = {}
 _LEAST_S = 1e-4
-#: Threads' worth of core time by which a measurement may exceed a whole number of threads.
+#: Threads by which measured core time may exceed a whole number of threads.
 _SLACK = 0.15
-#: Jobs of one name, and the scatter of their CPU time (robust deviation over median), from which to expect the next.
+#: Least runs of one name, and largest scatter of their CPU time (robust deviation over median), to predict the next.
 ALIKE_RUNS, MOST_SCATTER = 2, 0.25
 
 
-def rests_on_default(job: Job) -> bool:
-    """Whether nothing is known of what the job needs."""
+class GivenProfiles:
+    """Plans with the profiles that jobs came with; `LearnedProfiles` replaces the default ones."""
+
+    def with_profiles(self, workflow: Workflow) -> Workflow:
+        """Return the workflow with the best known profiles."""
+        return workflow
+
+    def with_profile(self, job: Job) -> Job:
+        """Return the job with the best known profile."""
+        return job
+
+    def with_interference(self, cluster: Cluster) -> Cluster:
+        """Return the cluster with what is known of how programs slow each other."""
+        return cluster
+
+
+def has_default_profile(job: Job) -> bool:
+    """Return whether the job has the default profile: its needs are unknown."""
     return job.profile.provenance.source == "default"
 
 
 def learnable(job: Job) -> bool:
-    """Whether what is known of a job was measured, so that later runs may replace it."""
+    """Return whether the job's profile was measured, so that later runs may replace it."""
     return job.profile.provenance.source == "measured"
 
 
-def alike(job: Job, profile: Profile | None) -> Profile | None:
-    """What earlier jobs of the same name and owner showed, where they were so much alike that this one is expected to
-    be; None where they were not, or the user allows less. Nobody promised that the same program runs under a name.
+def if_alike(job: Job, profile: Profile | None) -> Profile | None:
+    """Return the profile of earlier jobs of the same name and owner if they were alike, else None.
+
+    A name does not guarantee that the same program runs.
+
+    Args:
+        job: whose walltime and memory limit the profile.
+        profile: learned from the earlier jobs.
     """
     if profile is None or profile.provenance.interval is None:
         return None
     runs = profile.provenance.runs
-    scatter = (profile.provenance.interval[1] - 1.0) * math.sqrt(runs) / 2  # see `profiles.company.interval`
+    scatter = (profile.provenance.interval[1] - 1.0) * math.sqrt(runs) / 2
     if runs < ALIKE_RUNS or scatter > MOST_SCATTER or profile.isolated_time > (job.walltime or math.inf):
         return None
     return dataclasses.replace(profile, memory=min(profile.memory, job.memory)) if job.memory else profile
 
 
 def widened(profile: Profile, cores: int) -> Profile:
-    """The profile of a program that is given `cores` cores and uses some of them: threads that end as they begin take
-    the others.
-    """
+    """Return the profile of a program that is given `cores` cores: threads without work occupy the ones it leaves."""
     spare = cores - profile.threads
     idle = (ThreadGroup(spare, _LEAST_S),) if spare > 0 else ()
     return dataclasses.replace(profile, groups=(*profile.groups, *idle))
 
 
-def with_learned(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:
-    """Replace the default by what `known` says of jobs without a profile, and mend the warnings. O(jobs)."""
-    before = [job.id for job in workflow.jobs if rests_on_default(job)]
+def with_learned_profiles(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:
+    """Replace default profiles by learned ones, and update the warnings. O(jobs).
+
+    Args:
+        workflow: as submitted.
+        known: returns the learned profile of a job, None without one.
+    """
+    before = [job.id for job in workflow.jobs if has_default_profile(job)]
     if not before:
         return workflow
     asked = set(before)
     jobs = tuple(
-        dataclasses.replace(job, profile=known(job) or job.profile) if rests_on_default(job) else job
+        dataclasses.replace(job, profile=known(job) or job.profile) if has_default_profile(job) else job
         for job in workflow.jobs
     )
-    after = [job.id for job in jobs if rests_on_default(job)]
-    foretold = [job.id for job in jobs if job.id in asked and job.profile.provenance.source == "predicted"]
+    after = [job.id for job in jobs if has_default_profile(job)]
+    predicted = [job.id for job in jobs if job.id in asked and job.profile.provenance.source == "predicted"]
     others = tuple(text for text in workflow.warnings if text not in default_warning(before))
-    told = (*(_predicted_warning(foretold) if foretold else ()), *(default_warning(after) if after else ()))
-    return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *told))
+    new = (*(_predicted_warning(predicted) if predicted else ()), *(default_warning(after) if after else ()))
+    return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *new))
 
 
 def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
-    """Say which jobs rest on runs of other commands."""
+    """Return the warning about jobs predicted from runs of other commands."""
     some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
     return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
-def taught(
-    views: Iterable[JobView], cpu_model: str = "", counted: Mapping[str, Counted] = NOTHING
+def job_measurements(
+    views: Iterable[JobView], cpu_model: str = "", counted: Mapping[str, HardwareCounts] = NOTHING
 ) -> list[tuple[Job, Measurement]]:
-    """What completed jobs that have a command used, as the resource manager measured it.
+    """Return the measured usage of each completed job that has a command.
 
     Args:
-        counted: by key, what counters said of some.
+        views: of jobs, as the resource manager measured them.
+        cpu_model: of the machine.
+        counted: hardware counts of some, by key.
     """
     found = ((view.job, measured(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
     return [(job, run) for job, run in found if run is not None and job.command]
 
 
-def measured(view: JobView, cpu_model: str, counted: Mapping[str, Counted] = NOTHING) -> Measurement | None:
-    """What a job's usage says of it on each of its nodes, and counters, where they did."""
+def measured(view: JobView, cpu_model: str, counted: Mapping[str, HardwareCounts] = NOTHING) -> Measurement | None:
+    """Return a job's usage on each of its nodes with its hardware counts, if any. The arguments are as in `taught`."""
     found = measurement_of(view, cpu_model)
-    return counted[view.key].onto(found) if found and view.key in counted else found
+    return counted[view.key].apply_to(found) if found and view.key in counted else found
 
 
 def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
-    """What a job's usage says of it on each of its nodes, over which it is taken as spread evenly.
+    """Return a job's usage on each of its nodes, assumed to be spread evenly; None if times or CPU time are unknown.
 
-    Usage (see the adapter) is of the whole job: cpu_seconds and waiting_seconds are sums over threads,
-    `threads` the most that ran between two looks. None where times or CPU seconds are unknown. Time spent
-    waiting for a core is taken out of the isolated time.
+    Usage (see the adapter) is of the whole job: cpu_seconds and waiting_seconds are sums over threads, `threads` the
+    most that ran between two samples. Time spent waiting for a core does not count as isolated time.
+
+    Args:
+        view: of an ended job.
+        cpu_model: of the machine.
     """
     if view.start_time is None or view.finish_time is None:
         return None
@@ -116,7 +149,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
     if "cpu_seconds" not in usage:
         return None
     wall_s = max(view.finish_time - view.start_time, _LEAST_S)
-    held_up = strain(dict(view.usage), wall_s)
+    held_up = stall_facts(dict(view.usage), wall_s)
     threads = _threads(usage, wall_s)
     busy_s = max(usage["cpu_seconds"] / threads, _LEAST_S)
     waited_s = min(usage.get("waiting_seconds", 0.0) / threads, wall_s)
@@ -140,13 +173,45 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
 
 
 def _threads(usage: dict[str, float], wall_s: float) -> int:
-    """Threads on a node: those seen, but no more than there was core time and waiting for.
+    """Return the threads on a node: those counted, at most what core time and waiting time allow.
 
-    The bound is needed because programs that run one after another (a shell and what it calls, the stages of
-    a script) all ran between the same two looks.
+    The bound is needed because programs that run one after another (a shell and its commands, the stages of a script)
+    may all be counted between the same two samples.
     """
     seen = max(1, round(usage.get("threads", 1.0)))
     if "waiting_seconds" not in usage:
         return seen
     wanted = (usage["cpu_seconds"] + usage["waiting_seconds"]) / wall_s
     return min(seen, max(1, math.ceil(wanted - _SLACK)))
+
+
+JobClass = Mapping[str, str | None]
+
+
+def classes_of(plan: Plan, jobs: Iterable[Job], cluster: Cluster) -> dict[str, JobClass]:
+    """Return the class of each planned job as a mapping for JSON, by id. O(jobs).
+
+    Jobs of one profile on one type of node are classified once.
+
+    Args:
+        plan: gives each job its nodes.
+        jobs: of the plan, under their ids there.
+        cluster: of the nodes.
+    """
+    profiles = {job.id: job.profile for job in jobs}
+    known: dict[tuple[int, NodeType | None], JobClass] = {}
+    found: dict[str, JobClass] = {}
+    for job in plan.jobs:
+        profile = profiles.get(job.id)
+        if profile is not None:
+            where = next((cluster.nodes[cluster.index[name]].type for name in job.nodes if name in cluster.index), None)
+            key = id(profile), where
+            if key not in known:
+                known[key] = class_fields(classify_on(profile, cluster, job.nodes))
+            found[job.id] = known[key]
+    return found
+
+
+def with_classes(document: dict[str, Any], classes: Mapping[str, JobClass]) -> dict[str, Any]:
+    """Return a JSON document of a plan or a run with the classes of its jobs; `classes` by job id."""
+    return document | {"jobs": [job | classes.get(job["id"], {}) for job in document["jobs"]]}

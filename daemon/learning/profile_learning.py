@@ -1,9 +1,9 @@
-"""What the daemon learns from the jobs that it runs, and remembers for the next ones.
+"""Profiles that the daemon learns from the jobs that it runs, for the next ones.
 
-Rule: only jobs that came without a profile of their own are given one and teach; a profile that was measured is
-replaced once its forecasts miss, one that was given never; a store that cannot be used costs a warning, never a job,
-nor is it waited for: what could not be written is written later, and one that cannot be read because it is locked is
-left alone for a while. Nothing that was learned makes of a job that fits somewhere one that fits nowhere.
+Rule: only jobs without a profile of their own receive a learned one and teach. A measured profile is replaced once its
+forecasts miss, a given one never. A profile store that cannot be used costs a warning, never a job or a long wait:
+writes are repeated later, and a locked store is not read for a while. A learned profile never makes a job that fits
+somewhere fit nowhere.
 """
 
 from __future__ import annotations
@@ -17,38 +17,53 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..profiles.estimate import LATEST
-from ..profiles.scored import added
-from ..profiles.signature import COMMAND, KIND
-from ..profiles.store_file import LockedError
-from ..simulate.errors import ConfigError
-from ..simulate.fits import never_fits
-from ..simulate.job import Job, Profile, Workflow
-from ..simulate.platform import Cluster
-from ..simulate.snapshot import JobView
-from .learned import NOTHING, alike, learnable, measured, rests_on_default, taught, widened, with_learned
-from .relearning import MOST, Missed
-from .render.text import count, percent, times
+from ...formats.text import count, percent, times
+from ...profiles.estimate import LATEST
+from ...profiles.identity import COMMAND, KIND
+from ...profiles.interference.pair_factors import added
+from ...profiles.store_db import LockedError
+from ...simulate.errors import ConfigError
+from ...simulate.model.capacity import never_fits
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Profile, Workflow
+from ...simulate.model.snapshot import JobView, Snapshot
+from ..report.accuracy import profile_of
+from ..report.cycle_report import Observer
+from ..report.metrics import Metrics
+from ..state.queue import Entry, Event, Queue
+from .job_profiles import (
+    NOTHING,
+    GivenProfiles,
+    has_default_profile,
+    if_alike,
+    job_measurements,
+    learnable,
+    measured,
+    widened,
+    with_learned_profiles,
+)  # fmt: skip
+from .profile_drift import MOST_PROFILES, Drifted, ProfileDrift, with_renewed_profile
 
 if TYPE_CHECKING:
-    from ..profiles.counters import Counted
-    from ..profiles.measurement import Measurement
-    from ..profiles.store import ProfileStore
+    from ...profiles.measure.counters import HardwareCounts
+    from ...profiles.measurement import Measurement
+    from ...profiles.store import ProfileStore
 
 log = logging.getLogger("pilotfish.profiles")
 _Result = TypeVar("_Result")
-#: How long is waited for who has locked the store, seconds: a cycle waits meanwhile.
+#: Lock timeout of the profile store, seconds. A cycle waits meanwhile.
 PATIENCE_S = 0.2
-#: Runs that are held back at the most while the store cannot be written; the oldest are given up first.
+#: Most runs held back while the store cannot be written; the oldest are dropped first.
 MOST_HELD = 1000
-#: After so many seconds it is tried again to write them, and to read what was locked.
+#: Seconds until a failed write, or a read of a locked store, is tried again.
 AGAIN_S = 10.0
 
 
-class Memory:
-    """The profile store in the file at `path`, opened on first use.
+class LearnedProfiles(GivenProfiles):
+    """The profile store, opened on first use.
 
     Args:
+        path: its file.
         clock: seconds, monotonic.
     """
 
@@ -62,19 +77,21 @@ class Memory:
 
     @cached_property
     def _store(self) -> ProfileStore:
-        from ..profiles.store import ProfileStore
+        from ...profiles.store import ProfileStore
 
         return ProfileStore(self._path, PATIENCE_S)
 
-    def recall(self, workflow: Workflow) -> Workflow:
-        """The workflow with what earlier runs showed of jobs that came without a profile, or let expect of them."""
-        return self._read(lambda: with_learned(workflow, self._expected), workflow)
+    def with_profiles(self, workflow: Workflow) -> Workflow:
+        """Return the workflow with measured or predicted profiles for its jobs without one."""
+        return self._read(lambda: with_learned_profiles(workflow, self._expected), workflow)
 
-    def named(self, job: Job) -> Job:
-        """A job that names a profile, with that profile if it is known and has threads for no more cores than the job
-        asked for; one that names none, with what others of its kind showed. The job still takes all of its cores."""
+    def with_profile(self, job: Job) -> Job:
+        """Return a job with the profile that it names, else with the one learned from similar jobs, if there is one.
+
+        The profile must not have more threads than the job asked for cores; the job still uses all of its cores.
+        """
         cores = job.profile.threads
-        profile = self._read(lambda: self._known(job), None) if rests_on_default(job) else None
+        profile = self._read(lambda: self._known(job), None) if has_default_profile(job) else None
         if profile is None or profile.threads > cores:
             return job
         wide = widened(profile, cores)
@@ -85,7 +102,7 @@ class Memory:
         return profile if profile is not None and self._fits(job, profile) else None
 
     def _fits(self, job: Job, profile: Profile) -> bool:
-        """Whether a job with such a profile fits somewhere, or would not without it either."""
+        """Return whether a job with this profile fits somewhere, or would fit nowhere without it either."""
         site = self._cluster
         if site is None or never_fits(replace(job, profile=profile), site) is None:
             return True
@@ -93,25 +110,30 @@ class Memory:
 
     def _known(self, job: Job) -> Profile | None:
         named = self._store(job.profile.name) if job.profile.name else None
-        return named or alike(job, self._store.for_job(job))
+        return named or if_alike(job, self._store.for_job(job))
 
-    def learns(self, job: Job) -> bool:
-        """Whether anything is kept of what a job uses."""
+    def learns_from(self, job: Job) -> bool:
+        """Return whether the usage of a job is stored."""
         return _teaches(job) or bool(job.profile.name and learnable(job))
 
-    def keep(self, views: Iterable[JobView], counted: Mapping[str, Counted] = NOTHING) -> None:
-        """Keep what completed jobs used, and what counters said of some, by key."""
-        from ..profiles.watch import cpu_model
+    def learn(self, views: Iterable[JobView], counted: Mapping[str, HardwareCounts] = NOTHING) -> None:
+        """Store what completed jobs used.
+
+        Args:
+            views: of the jobs.
+            counted: counts of some of them, by key.
+        """
+        from ...profiles.measure.observer import cpu_model
 
         views = list(views)
-        self._held.extend(taught((view for view in views if _teaches(view.job)), cpu_model(), counted))
+        self._held.extend(job_measurements((view for view in views if _teaches(view.job)), cpu_model(), counted))
         self.write()
         for view in views:
-            if self.learns(view.job) and not _teaches(view.job):
+            if self.learns_from(view.job) and not _teaches(view.job):
                 self._watch(view.job.profile.name, measured(view, cpu_model(), counted))
 
     def write(self) -> None:
-        """Write what is held back."""
+        """Write the runs that are held back, if the store can be written."""
         written = self._try(self._written, False)
         if written:
             self._held.clear()
@@ -122,10 +144,10 @@ class Memory:
             self._store.record_jobs(self._held)
         return True
 
-    def company(self, cluster: Cluster) -> Cluster:
-        """The nodes with what programs cost each other by their relative scores; the same object while that stays.
+    def with_interference(self, cluster: Cluster) -> Cluster:
+        """Return the cluster with relative scores of programs that slow each other; the same object while they stay.
 
-        On these nodes must fit, from now on, what is expected of jobs.
+        From now on, expected profiles must fit on this cluster.
         """
         self._cluster = cluster
         if self._held and self._clock() >= self._held_until:
@@ -144,39 +166,43 @@ class Memory:
         self._scored = version, cluster, found
         return found
 
-    def kept_as(self, job: Job) -> str:
-        """The name under which a run of a job that has ended is kept, "" where it teaches nothing."""
-        from ..profiles.signature import signature
+    def stored_as(self, job: Job) -> str:
+        """Return the name under which a run of a job is stored, "" if it is not."""
+        from ...profiles.identity import signature
 
         return (signature(job) or "") if _teaches(job) else job.profile.name if learnable(job) else ""
 
-    def book(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
-        """Keep runs that the resource manager's books tell of, each under a name of `kept_as`; False where that is not
-        possible now, and then none is kept."""
+    def store_runs(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
+        """Store runs, each under a name from `stored_as`. Return False if none could be stored now."""
         own = [(name, run) for name, run in runs if name.startswith((COMMAND, KIND))]
-        if own and not self._try(lambda: self._booked(own), False):
+        if own and not self._try(lambda: self._record_all(own), False):
             return False
         for name, run in runs:
             if not name.startswith((COMMAND, KIND)):
                 self._watch(name, run)
         return True
 
-    def _booked(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
+    def _record_all(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
         self._store.record_all(runs)
         return True
 
-    def relearn(self, missed: Mapping[str, Missed], latest: int) -> dict[str, Profile]:
-        """Learn profiles anew from the latest runs, and say so; returns those for which that was possible."""
+    def relearn(self, drifted: Mapping[str, Drifted], latest: int) -> dict[str, Profile]:
+        """Learn drifted profiles again and log it; return the new profiles by name.
+
+        Args:
+            drifted: by name.
+            latest: number of runs to learn from.
+        """
         found = {}
-        for name, what in missed.items():
+        for name, what in drifted.items():
             error = f"profile {name} missed by {_error(what.median)} in the median of its last {count(latest, 'job')}"
             if not learnable(what.job):
-                log.warning("%s; it was not measured, and stays: `pilotfish profile run` measures", error)
+                log.warning("%s; it was not measured, so it stays; `pilotfish profile run` measures one", error)
             elif profile := self._try(partial(self._relearn, name, what.job, latest), None):
-                log.warning("%s: learned anew from %s", error, count(profile.provenance.runs, "run"))
+                log.warning("%s: learned again from %s", error, count(profile.provenance.runs, "run"))
                 found[name] = profile
             else:
-                log.warning("%s; nothing was measured of them to learn from", error)
+                log.warning("%s; it stays, because none of them was measured", error)
         return found
 
     def _relearn(self, name: str, job: Job, latest: int) -> Profile | None:
@@ -187,16 +213,16 @@ class Memory:
         return self._store.relearn(name, len(runs), today, runs) if runs else None
 
     def _watch(self, name: str, measured: Measurement | None) -> None:
-        """Keep a run of a measured profile, which does not count unless that is learned anew."""
+        """Keep a run of a measured profile in memory, for the case that the profile drifts."""
         if measured is None:
             return
         self._watched[name] = runs = self._watched.pop(name, None) or deque(maxlen=LATEST)
         runs.append(measured)
-        if len(self._watched) > MOST:
+        if len(self._watched) > MOST_PROFILES:
             del self._watched[next(iter(self._watched))]
 
     def _read(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """As `_try`, but many who ask in one cycle do not each wait for who has locked the store."""
+        """Do the same as `_try`, but wait for a locked store once a cycle, not for each job."""
         if self._clock() < self._locked_until:
             return otherwise
         return self._try(partial(self._unlocked, do), otherwise)
@@ -209,21 +235,58 @@ class Memory:
             raise
 
     def _try(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """Return the result of `do`, or `otherwise` with a warning if the store cannot be used."""
         try:
             result = do()
         except ConfigError as error:
             if not self._warned:
-                log.warning("the profile store cannot be used, what jobs show is written later: %s", error)
+                log.warning("the profile store cannot be used, measurements are written later: %s", error)
             self._warned = True
             return otherwise
         self._warned = False
         return result
 
 
-def _teaches(job: Job) -> bool:
-    from ..profiles.signature import signature
+class DriftRenewal(Observer):
+    """Learns drifted profiles again after each snapshot; waiting jobs are planned with the new ones.
 
-    return rests_on_default(job) or job.profile.name == signature(job)
+    Args:
+        drift: collects the drifted profiles.
+        profiles: learn them again.
+        metrics: counts them.
+        queue: whose waiting jobs are changed.
+        renewed: called for each job that was changed.
+    """
+
+    def __init__(
+        self,
+        drift: ProfileDrift,
+        profiles: LearnedProfiles,
+        metrics: Metrics,
+        queue: Queue,
+        renewed: Callable[[Entry], None],
+    ) -> None:
+        self._drift, self._profiles, self._metrics = drift, profiles, metrics
+        self._queue, self._renewed = queue, renewed
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """Learn again what has drifted, and change the waiting jobs."""
+        drifted = self._drift.take_drifted()
+        if not drifted:
+            return
+        found = self._profiles.relearn(drifted, self._drift.window)
+        self._metrics.errors.relearned.inc(len(found))
+        for entry in self._queue.active() if found else ():
+            profile = found.get(profile_of(entry.job)) if entry.waiting and learnable(entry.job) else None
+            if profile and (job := with_renewed_profile(entry.job, profile, snapshot.cluster)):
+                entry.change(job)
+                self._renewed(entry)
+
+
+def _teaches(job: Job) -> bool:
+    from ...profiles.identity import signature
+
+    return has_default_profile(job) or job.profile.name == signature(job)
 
 
 def _error(ratio: float) -> str:

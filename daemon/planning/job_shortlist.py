@@ -1,8 +1,8 @@
-"""Which waiting jobs a plan looks at where thousands wait.
+"""Which waiting jobs a plan considers when thousands wait.
 
-Rule: the first of them in the order in which they would be served (by submission and file, each after those that it
-waits for), and as many of those that may start now, in turns from each shape, so that neither a long chain in front
-nor jobs too large for a node keep it empty. Up to that many, all; the others' turn comes as these start.
+Rule: the first jobs in the order of service (by submission and file, each after its predecessors), and as many of the
+jobs that may start now, taken in turns from each shape, so that neither a long chain in front nor jobs too large for a
+node keep the others out. The rest is planned as these start. Up to that many jobs, all are considered.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush, nsmallest
 
-from .queue import Entry, Queue
+from ..state.queue import Entry, Queue
 
-#: Jobs beyond which a search over a whole queue costs seconds, and finds nothing better for the next hour.
+#: More jobs make a search take seconds and improve nothing about the next hour.
 WINDOW = 256
 
 
 def within(
     waiting: Sequence[Entry], placed: Collection[str], queue: Queue, most: int | None
 ) -> tuple[list[Entry], bool]:
-    """The waiting jobs to plan, in the order given, and whether there are others. O(jobs + edges).
+    """Return the waiting jobs to plan, in the order given, and whether others are left out. O(jobs + edges).
 
     Args:
-        waiting: in the order of the queue; what waits for a job that is neither among these, nor placed, nor
-            completed is left out.
+        waiting: in the order of the queue. A job is left out if a predecessor is neither waiting here, nor placed,
+            nor completed.
         placed: keys of the jobs that have their nodes.
+        queue: of all these jobs.
         most: size of the window, jobs; None = no window.
     """
     position = {entry.key: i for i, entry in enumerate(waiting)}
@@ -48,12 +49,12 @@ def within(
 
 
 def _blockers(entry: Entry, placed: Collection[str], queue: Queue) -> int:
-    """How many of those that it waits for must be planned before it."""
+    """Return how many predecessors must be planned before the job."""
     return sum(other.key not in placed for other in queue.unmet(entry))
 
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:
-    """The first of each shape, then the second of each, and so on."""
+    """Return the first job of each shape, then the second of each, and so on, at most `most` of them."""
     turns, ranked = Counter[object](), []
     for i in ready:
         ranked.append((turns[waiting[i].shape], i))

@@ -1,9 +1,9 @@
-"""Which nodes of a large cluster a plan looks at.
+"""Which nodes of a large cluster a plan considers.
 
-Rule: up to FEW_NODES, all of them. Beyond, those that suit what waits: for each shape of job as many of the nodes that
-may take it as all the jobs to be planned want together, those with room now before the others, those that will be
-empty sooner first. So a job can have nodes to itself wherever there are such, and none waits for one that nobody looked
-at. What runs elsewhere is left out; of a job on more nodes only what is on these is looked at.
+Rule: up to FEW_NODES, all of them. Beyond, for each shape of waiting job as many allowed nodes as all jobs to be
+planned need together: nodes with free capacity first, then those that become empty sooner. So every job can have nodes
+to itself where such nodes exist, and no job waits for a node that was left out. Jobs that run elsewhere are left out;
+of a job on more nodes only its part on these nodes is planned with.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..simulate.fits import SLACK, Occupancy, memory_need
-from ..simulate.job import Job, Workflow
-from ..simulate.platform import Cluster
-from .planning import Problem, Running
+from ...simulate.model.capacity import SLACK, Occupancy, memory_need
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Workflow
+from ...simulate.model.plan import RunningJob
+from .problem import Problem
 
 Array = npt.NDArray[Any]
-#: Nodes up to which a search looks at all of them: a simulation of so many takes a millisecond or less.
+#: Nodes up to which a search considers all of them: simulating so many takes a millisecond or less.
 FEW_NODES = 256
 
 
-def focus(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
-    """The problem and the cluster cut down to the nodes that matter, see above. O(nodes x shapes + jobs)."""
+def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
+    """Return the problem and the cluster cut down to the nodes that matter. O(nodes x shapes + jobs)."""
     if len(cluster.nodes) <= FEW_NODES:
         return problem, cluster
     running = {job.id: job for job in problem.running}
     waiting = [job for job in problem.workflow.jobs if job.id not in running]
     needed = {name for job in waiting for before in job.after if before in running for name in running[before].nodes}
-    needed |= _suited(waiting, problem, running, cluster)
+    needed |= _suitable(waiting, problem, running, cluster)
     domains = {node.memory_domain for node in cluster.nodes if node.name in needed} - {None}
     nodes = tuple(node for node in cluster.nodes if node.name in needed or node.memory_domain in domains)
     small = dataclasses.replace(cluster, nodes=nodes, groups={})
-    seen = small.index
-    here = [_cut(job, seen) for job in problem.running]
+    index = small.index
+    here = [_cut(job, index) for job in problem.running]
     kept = {job.id: job for job in here if job.nodes}
     jobs = tuple(
         dataclasses.replace(job, nodes=len(kept[job.id].nodes)) if job.id in kept else job
@@ -44,12 +45,12 @@ def focus(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
         if job.id in kept or job.id not in running
     )
     workflow = Workflow(problem.workflow.name, jobs)
-    available = tuple(name for name in problem.available if name in seen)
+    available = tuple(name for name in problem.available if name in index)
     return dataclasses.replace(problem, workflow=workflow, running=tuple(kept.values()), available=available), small
 
 
-def _suited(waiting: list[Job], problem: Problem, running: dict[str, Running], cluster: Cluster) -> set[str]:
-    """Names of the nodes that suit what waits."""
+def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster) -> set[str]:
+    """Return the names of the nodes that suit the waiting jobs."""
     shapes = {_shape(job): job for job in waiting}
     wanted = sum(job.nodes for job in waiting)
     taken, last = Occupancy(cluster), [0.0] * len(cluster.nodes)
@@ -73,13 +74,13 @@ def _suited(waiting: list[Job], problem: Problem, running: dict[str, Running], c
     lists = {some: np.array([name in some for name in names], bool) for some in distinct}
     chosen: set[int] = set()
     for job in shapes.values():
-        may = (limit >= job.profile.threads) & (memory * (1 + SLACK) >= memory_need(job))
+        allowed = (limit >= job.profile.threads) & (memory * (1 + SLACK) >= memory_need(job))
         if job.allowed is not None:
-            may &= lists[job.allowed]
-        room = (limit - threads >= job.profile.threads) & (memory * (1 + SLACK) - used >= memory_need(job))
-        chosen.update(order[may & room][:wanted].tolist())
-        short = wanted - int((may & room).sum())
-        chosen.update(order[may & ~room][: max(short, 0)].tolist())
+            allowed &= lists[job.allowed]
+        free = (limit - threads >= job.profile.threads) & (memory * (1 + SLACK) - used >= memory_need(job))
+        chosen.update(order[allowed & free][:wanted].tolist())
+        short = wanted - int((allowed & free).sum())
+        chosen.update(order[allowed & ~free][: max(short, 0)].tolist())
     return {cluster.nodes[i].name for i in chosen}
 
 
@@ -87,5 +88,5 @@ def _shape(job: Job) -> tuple[object, ...]:
     return job.nodes, job.profile.threads, memory_need(job), job.allowed
 
 
-def _cut(job: Running, nodes: dict[str, int]) -> Running:
+def _cut(job: RunningJob, nodes: dict[str, int]) -> RunningJob:
     return dataclasses.replace(job, nodes=tuple(name for name in job.nodes if name in nodes))

@@ -1,36 +1,43 @@
-"""A planner that holds to one plan: the same mapping and order, however reality drifts.
+"""The last plan, followed until there is a better one.
 
-Rule: a job starts on the plan's nodes as soon as its predecessors have really ended, there is room, no job
-that the plan starts earlier on one of these nodes still waits, and what the plan let it wait for has really
-ended.
+Rule: if jobs completed as forecast, the next jobs of the last plan start at once, on its nodes and in its order, where
+they still fit; the search follows. News ends a search only after such a start, and a search that news has ended is
+discarded whole, so no plan depends on when news came: same snapshot and seed, same plan. Any other news (a submission,
+a failure, a node) makes the last plan void. If few jobs are left, or nothing was searched, the plan is made again.
+
+Rule of a fixed plan: a job starts on the plan's nodes as soon as its predecessors and the jobs that it waits for have
+ended, the nodes have capacity, and no job that the plan starts earlier on one of these nodes still waits.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ..simulate.fits import Occupancy
-from ..simulate.job import Job, Workflow
-from ..simulate.plan import Plan, PlannedJob, Within
-from ..simulate.platform import Cluster
-from .planning import NOW_S, Options, Problem, Running
-from .sequence import released_by, slack
+from ...adapters.base import Adapter
+from ...simulate.model.capacity import Occupancy
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Workflow
+from ...simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunningJob
+from ...simulate.model.snapshot import JobState
+from ..state.queue import Event
+from .plan_order import released_by, slack
+from .problem import NOW_S, Options, Problem, starts
 
-_Named = TypeVar("_Named", Job, Running)
+_Named = TypeVar("_Named", Job, RunningJob)
 
 
 class FixedPlan:
     """Answers every planning problem of one workflow with `plan`, moved to the present.
 
     Args:
-        prefix: of the plan's jobs in the queue; jobs without it are neighbours that take room.
+        prefix: of the plan's jobs in the queue; jobs without it are neighbours that use capacity.
         plan: of the whole workflow, made before the first job started.
-        workflow: what it is a plan of.
-        clock: seconds, of which differences count; read at the first question and at each later one.
-        began: what the clock showed when the plan began; None = at the first question.
+        workflow: the planned workflow.
+        clock: seconds, monotonic; read at every call.
+        began: what the clock showed when the plan began; None = at the first call.
     """
 
     def __init__(
@@ -43,9 +50,7 @@ class FixedPlan:
         began: float | None = None,
     ) -> None:
         self.plan, self._prefix, self._clock = plan, prefix, clock
-        self._released = {
-            name: {job.id for job in jobs} for name, jobs in released_by(plan, workflow).items()
-        }
+        self._released = {name: {job.id for job in jobs} for name, jobs in released_by(plan, workflow).items()}
         self._order = sorted(plan.jobs, key=lambda job: job.start_time)
         self._began = began
 
@@ -57,19 +62,15 @@ class FixedPlan:
         keys = {job.id.removeprefix(self._prefix): job.id for job in self._ours(problem.workflow.jobs)}
         running = {job.id.removeprefix(self._prefix) for job in self._ours(problem.running)}
         starting = self._starting(problem, cluster, keys, running)
-        jobs = [
-            _moved(job, keys[job.id], elapsed, starting, running) for job in self._order if job.id in keys
-        ]
+        jobs = [_moved(job, keys[job.id], elapsed, starting, running) for job in self._order if job.id in keys]
         return dataclasses.replace(self.plan, jobs=tuple(jobs), simulated_in=0.0, evaluations=0)
 
     def _ours(self, jobs: Iterable[_Named]) -> list[_Named]:
         return [job for job in jobs if job.id.startswith(self._prefix)]
 
-    def _starting(
-        self, problem: Problem, cluster: Cluster, keys: dict[str, str], running: set[str]
-    ) -> set[str]:
+    def _starting(self, problem: Problem, cluster: Cluster, keys: dict[str, str], running: set[str]) -> set[str]:
         taken = Occupancy(cluster)
-        for job, there in zip(problem.workflow.jobs, _places(problem), strict=True):
+        for job, there in zip(problem.workflow.jobs, _nodes_of(problem), strict=True):
             taken.place(job, there)
         front: dict[str, float] = {}
         starting: set[str] = set()
@@ -85,16 +86,14 @@ class FixedPlan:
                 front.setdefault(name, planned.start_time)
         return starting
 
-    def _may_start(
-        self, planned: PlannedJob, problem: Problem, keys: dict[str, str], taken: Occupancy
-    ) -> bool:
+    def _may_start(self, planned: PlannedJob, problem: Problem, keys: dict[str, str], taken: Occupancy) -> bool:
         entry = problem.startable.get(keys[planned.id])
         if entry is None or any(name in keys for name in self._released.get(planned.id, ())):
             return False
         return all(taken.obstacle(entry.job, name) is None for name in planned.nodes)
 
 
-def _places(problem: Problem) -> list[tuple[str, ...]]:
+def _nodes_of(problem: Problem) -> list[tuple[str, ...]]:
     where = {job.id: job.nodes for job in problem.running}
     return [where.get(job.id, ()) for job in problem.workflow.jobs]
 
@@ -111,8 +110,63 @@ def _moved(job: PlannedJob, key: str, elapsed: float, starting: set[str], runnin
     return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time, within=moved)
 
 
-def _later(job: PlannedJob, seconds: float) -> Within | None:
+def _later(job: PlannedJob, seconds: float) -> PredictionInterval | None:
     if job.within is None:
         return None
     earliest, latest = (max(0.0, time + seconds) for time in (job.within.earliest, job.within.latest))
     return dataclasses.replace(job.within, earliest=earliest, latest=latest)
+
+
+#: Jobs up to which a plan is always made again: that takes tens of milliseconds.
+FEW = 16
+
+
+class PlanCache:
+    """What is left of the last plan; `interrupted`: news has ended the search.
+
+    Args:
+        adapter: asked for news during a search.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, adapter: Adapter, clock: Callable[[], float]) -> None:
+        self._adapter, self._clock = adapter, clock
+        self._plan: FixedPlan | None = None
+        self._served = self.interrupted = False
+
+    def store(self, plan: Plan, problem: Problem) -> None:
+        """Follow this plan, the result of a whole search, from now on."""
+        self.drop()
+        if plan.evaluations > 1 and len(plan.jobs) > FEW:
+            self._plan = FixedPlan("", plan, problem.workflow, self._clock, began=self._clock())
+
+    def drop(self) -> None:
+        """Forget the plan."""
+        self._plan, self._served, self.interrupted = None, False, False
+
+    def next(self, problem: Problem, cluster: Cluster, options: Options, events: Sequence[Event]) -> Plan | None:
+        """Return the plan moved to the present; None if it starts nothing now or is void.
+
+        Args:
+            problem: of this moment.
+            cluster: the nodes to plan for.
+            options: how to plan; another policy than the plan's voids it.
+            events: what happened since the plan was made or last followed.
+        """
+        self.interrupted = False
+        if self._plan is None or not events:
+            return None
+        as_forecast = all(event.entry.state in (JobState.RUNNING, JobState.COMPLETED) for event in events)
+        if not as_forecast or self._plan.plan.policy != options.policy:
+            self.drop()
+            return None
+        plan = self._plan(problem, cluster, options)
+        self._served = bool(starts(plan, problem))
+        return plan if self._served else None
+
+    def has_news(self) -> bool:
+        """Return whether to end the running search for news; that happens once after each start from the cache."""
+        if self._served and not self.interrupted and self._adapter.fileno() is not None:
+            self.interrupted = self._adapter.wait(0.0)
+            self._served = not self.interrupted
+        return self.interrupted

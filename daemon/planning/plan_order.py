@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ..simulate.job import Workflow
-from ..simulate.plan import Plan, PlannedJob
+from ...simulate.model.job import Workflow
+from ...simulate.model.plan import Plan, PlannedJob
 
 
 def slack(instant: float) -> float:
-    """Seconds within which another time counts as the same instant."""
+    """Return the seconds within which another time counts as the same instant; `instant` in seconds."""
     return 1e-9 * max(1.0, instant)
 
 
 def released_by(plan: Plan, workflow: Workflow) -> dict[str, tuple[PlannedJob, ...]]:
-    """For each job that the plan starts after its predecessors have ended: what it waited for.
+    """Return, for each job that the plan starts later than its predecessors' ends, the jobs that it waits for.
 
-    These are the jobs on its nodes that end at the moment it starts and began before it; jobs that start as
-    soon as their predecessors have ended, or that wait for no end, are absent. O((jobs + edges) log jobs).
+    These are the jobs on its nodes that end at the moment it starts and began before it. Jobs that start as soon as
+    their predecessors have ended, or that wait for no end, are absent. O((jobs + edges) log jobs).
+
+    Args:
+        plan: whose times decide.
+        workflow: the planned workflow.
     """
     planned = {job.id: job for job in plan.jobs}
     leavers: dict[str, list[PlannedJob]] = {}

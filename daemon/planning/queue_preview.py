@@ -1,6 +1,6 @@
-"""One look at a resource manager's queue as it is now: what the daemon would do with it, once.
+"""A preview: what the daemon would do with a resource manager's queue as it is now.
 
-Rule: it is the daemon's own cycle, dry, with a journal in memory; nothing is written anywhere.
+Rule: it is one dry cycle of the daemon, with a journal in memory; nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..adapters.base import Adapter
-from ..simulate.job import Job
-from ..simulate.plan import Plan, Rejection, Start
-from ..simulate.snapshot import JobState
-from .apply import Recording, describe
-from .cycle import Cycle
-from .exporter import Metrics
+from ...adapters.base import Adapter
+from ...simulate.model.job import Job
+from ...simulate.model.plan import Plan, Rejection, Start
+from ...simulate.model.snapshot import JobState
+from ..apply import Recording, describe
+from ..assembly import assemble
+from ..learning.profile_learning import LearnedProfiles
+from ..report.metrics import Metrics
+from ..state.journal import Journal
 from .guard import Guard
-from .journal import Journal
-from .memory import Memory
-from .planning import Options
+from .problem import Options
 
 
 @dataclass(frozen=True)
-class Glance:
+class QueuePreview:
     """What one cycle decided.
 
     Args:
-        plan: of the jobs that were handed over and wait, without those that run; None: there is nothing to plan.
+        plan: of the waiting jobs that were handed over; None = there is nothing to plan.
         starts: what would start now.
-        commands: one for each line that would be run, for all of `actions`.
-        actions: each as one line.
-        waits: key -> why it is not planned.
-        handed_over: jobs that wait and were handed over.
-        jobs: those that wait, by their keys.
+        actions: everything that would be done, each as one line.
+        commands: the command lines that would be run for `actions`.
+        rejected: actions that the check dropped.
+        waits: why a job is not planned, by key.
+        handed_over: number of waiting jobs that were handed over.
+        jobs: the waiting jobs, under their keys.
     """
 
     plan: Plan | None
@@ -47,27 +48,30 @@ class Glance:
     jobs: tuple[Job, ...]
 
 
-def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
-    """Decide once on what is there. Raises AdapterError.
+def look(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
+    """Return what the daemon would do now. Raises AdapterError.
 
     Args:
+        adapter: whose queue is read.
+        options: how to plan.
         profiles: a profile store that may be written to, such as a copy.
     """
     journal = Journal(Path(":memory:"), in_memory=True)
     try:
         if adapter.capabilities.offers:
-            journal.keep_offers(adapter.name, time.time())
+            journal.keep_handed_over(adapter.name, time.time())
         guard = Guard(bound=math.inf, window=1, fallback=options.policy, enabled=False)
-        recording = Recording(lambda line: None)
-        cycle = Cycle(adapter, recording, journal, Metrics(), guard, options, time.monotonic)
-        memory = Memory(profiles)
-        cycle.know, cycle.company = memory.named, memory.company
+        recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
+        clock = time.monotonic
+        cycle = assemble(adapter, recording, journal, Metrics(), guard, options, clock, profiles=learned)
         began = time.perf_counter()
         report = cycle.run()
         took = time.perf_counter() - began
-        waiting = {entry.key: entry for entry in cycle.queue.active() if entry.state is JobState.PENDING}
+        tracker = cycle.tracker
+        waiting = {entry.key: entry for entry in tracker.queue.active() if entry.state is JobState.PENDING}
         planned = {job.id for job in report.plan.jobs} if report.plan else set()
-        waits = {key: entry.waits for key, entry in waiting.items() if entry.waits and key not in planned} | cycle.stuck
+        waits = {key: entry.waits for key, entry in waiting.items() if entry.waits and key not in planned}
+        waits |= tracker.stuck
         actions = [applied.action for applied in report.applied]
         commands = [line for action in actions for line in adapter.preview(action)]
         plan = report.plan and replace(
@@ -75,7 +79,7 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> Glance:
             jobs=tuple(job for job in report.plan.jobs if job.id in waiting and job.id not in waits),
             simulated_in=took,
         )
-        return Glance(
+        return QueuePreview(
             plan,
             tuple(action for action in actions if isinstance(action, Start)),
             tuple(map(describe, actions)),

@@ -1,8 +1,7 @@
-"""How old the calibrations of the nodes are and what changed since the ones before, as metrics.
+"""Metrics of node calibrations: how old each is, and what changed since the one before.
 
-Rule: the folder is read now and then by a thread of its own, so that neither a cycle nor a scrape waits for a file
-system; a file that is no record costs one warning. Only nodes of the cluster file have series, and of their constants
-only those that changed.
+Rule: a separate thread reads the folder, so that neither a cycle nor a scrape waits for a file system; an unreadable
+record costs one warning. Only nodes of the cluster file have series, and only for constants that changed.
 """
 
 from __future__ import annotations
@@ -15,20 +14,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..profiles.calibration.changes import changes, measured
-from ..profiles.calibration.records import Record, history, newest, read_record
-from ..simulate.errors import ConfigError
-from ..simulate.platform import Cluster
+from ...profiles.calibration.calibration_records import (
+    Record,
+    calibrated_values,
+    changes,
+    newest,
+    read_record,
+    record_files,
+)
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster
 
 log = logging.getLogger("pilotfish.calibrations")
-#: Seconds between two looks into the folder; files of which we tell that they are no records.
+#: Seconds between two reads of the folder, and the most unreadable files that are logged.
 EVERY_S, MOST_WARNINGS = 300.0, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One node: when it was calibrated last, s since the epoch, and what then was not as it had been (new / old; 0 for
-    what has no ratio)."""
+class NodeCalibration:
+    """A node's last calibration: its time, epoch seconds, and the constants that changed: new / old, 0 = no ratio."""
 
     time: float
     changed: Mapping[str, float]
@@ -38,51 +42,52 @@ class Calibrations:
     """The recorded calibrations of a cluster's nodes, as metric families for a registry of prometheus_client.
 
     Args:
-        folder: where `pilotfish calibrate --record` keeps them; it need not be there.
-        bound: what counts as a change, 0.1 = a tenth.
-        clock: seconds since the epoch.
+        folder: where `pilotfish calibrate --record` writes; need not exist.
+        cluster: whose nodes are shown.
+        bound: least relative change that counts, 0.1 = a tenth.
+        clock: epoch seconds.
     """
 
     def __init__(self, folder: Path, cluster: Cluster, bound: float, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._bound, self._clock = folder, bound, clock
         self._nodes = frozenset(cluster.index)
-        self._standing: Mapping[str, Standing] = {}
+        self._found: Mapping[str, NodeCalibration] = {}
         self._refused: set[str] = set()
         self._warned: set[str] = set()
-        self._read: dict[Path, Record] = {}
+        self._records: dict[Path, Record] = {}
         self._stop = threading.Event()
 
     def watch(self) -> None:
-        """Look now and every EVERY_S seconds from now on, in a thread, until `close`."""
+        """Read now and every EVERY_S seconds, in a thread, until `close`."""
         threading.Thread(target=self._watch, name="calibrations", daemon=True).start()
 
     def close(self) -> None:
-        """Look no more; a look that a file system keeps waiting is not waited for."""
+        """Stop reading, without waiting for a file system that hangs."""
         self._stop.set()
 
-    def look(self) -> None:
-        """Read the two newest records of each node, those that are known already from memory."""
+    def read(self) -> None:
+        """Read the two newest records of each node; known ones come from memory."""
         self._refused = set()
         try:
-            by_node = history(self._folder)
+            by_node = record_files(self._folder)
         except FileNotFoundError:
             by_node = {}
         except (OSError, ConfigError) as error:
             self._refuse(str(self._folder), str(getattr(error, "strerror", None) or error))
             return
-        kept, standing = dict[Path, Record](), dict[str, Standing]()
+        kept, found = dict[Path, Record](), dict[str, NodeCalibration]()
         for name, paths in by_node.items():
             node = self._node(name)
             if node is None:
                 continue
             records = newest(paths, 2, lambda error: self._refuse(error.source, str(error)), self._record)
-            kept |= {path: self._read[path] for path in paths[:2] if path in self._read}
+            kept |= {path: self._records[path] for path in paths[:2] if path in self._records}
             if records:
-                standing[node] = self._stands(records)
-        self._read, self._standing = kept, standing
+                found[node] = self._compare(records)
+        self._records, self._found = kept, found
 
     def collect(self) -> Iterator[Any]:
-        """The families, as they are now; nothing is read for them."""
+        """Yield the families from memory."""
         from prometheus_client.core import GaugeMetricFamily
 
         age = GaugeMetricFamily(
@@ -98,14 +103,14 @@ class Calibrations:
             "New over old, of those constants.",
             labels=("node", "constant"),
         )
-        for node, standing in sorted(self._standing.items()):
-            age.add_metric((node,), max(0.0, self._clock() - standing.time))
-            changed.add_metric((node,), len(standing.changed))
-            for key, value in standing.changed.items():
+        for node, calibration in sorted(self._found.items()):
+            age.add_metric((node,), max(0.0, self._clock() - calibration.time))
+            changed.add_metric((node,), len(calibration.changed))
+            for key, value in calibration.changed.items():
                 if value:
                     ratio.add_metric((node, key), value)
         refused = GaugeMetricFamily(
-            "pilotfish_calibration_unreadable_files", "Files among the records that are none; the log names them."
+            "pilotfish_calibration_unreadable_files", "Calibration records that are unreadable; the log names them."
         )
         refused.add_metric((), len(self._refused))
         yield from (age, changed, ratio, refused)
@@ -113,30 +118,30 @@ class Calibrations:
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
-                self.look()
+                self.read()
             except Exception:
                 log.exception("the calibrations could not be read")
             self._stop.wait(EVERY_S)
 
     def _node(self, name: str) -> str | None:
-        """The node of the cluster that was calibrated under a name, its own or its host's with the domain."""
+        """Return the node of the cluster calibrated under a name: its own, or its host's with the domain."""
         return next((each for each in (name, name.partition(".")[0]) if each in self._nodes), None)
 
     def _record(self, path: Path) -> Record:
-        if path not in self._read:
-            self._read[path] = read_record(path)
-        return self._read[path]
+        if path not in self._records:
+            self._records[path] = read_record(path)
+        return self._records[path]
 
-    def _stands(self, records: list[Record]) -> Standing:
+    def _compare(self, records: list[Record]) -> NodeCalibration:
         last = records[0]
         if len(records) < 2:
-            return Standing(last.time, {})
-        before, after = (measured(record.found, record.name) for record in reversed(records))
+            return NodeCalibration(last.time, {})
+        before, after = (calibrated_values(record.found, record.name) for record in reversed(records))
         found = [change for change in changes(before, after, self._bound) if change.sure and change.old is not None]
-        return Standing(last.time, {change.key: change.ratio or 0.0 for change in found})
+        return NodeCalibration(last.time, {change.key: change.ratio or 0.0 for change in found})
 
     def _refuse(self, source: str, why: str) -> None:
         self._refused.add(source)
         if source not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(source)
-            log.warning("no calibration: %s", why)
+            log.warning("unreadable calibration record: %s", why)

@@ -1,40 +1,145 @@
-"""What the outside may watch: metrics and health over HTTP, read from memory.
+"""The metrics of the daemon.
 
-Rule: a scrape never reaches the resource manager, and no label holds a job or a user, so that the number
-of time series depends on nodes and configuration alone; few profiles have a label of their own (see `error_metrics`).
+Rule: no label names a job or a user, so that the number of time series depends on nodes and configuration alone. The
+first MOST_PROFILES profiles have a label each, all others share one. Arguments of a command and names of jobs are in no
+label, because they show which user runs what; a program's name and a checksum stand for them.
 """
 
 from __future__ import annotations
 
-import threading
+import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from .. import __version__
-from ..adapters.load import Load
-from ..simulate.errors import ConfigError
-from ..simulate.plan import Plan
-from ..simulate.platform import Node
-from ..simulate.snapshot import JobState, Snapshot
-from .check import occupancy
-from .error_metrics import ErrorMetrics
-from .load import LoadMetrics
+from ... import __version__
+from ...adapters.base import BreakerState, Load
+from ...profiles.identity import COMMAND, KIND
+from ...simulate.model.cluster import Node
+from ...simulate.model.plan import LEVEL, Plan
+from ...simulate.model.snapshot import JobState, Snapshot
+from ..check import occupancy
+from ..planning.guard import Forecaster
+from .accuracy import NOT_RECORDED, SOURCES
+
+MOST_PROFILES = 50
+OTHERS = "others"
+
+
+class ErrorMetrics:
+    """Metrics of forecast errors, by contention model and by profile.
+
+    Args:
+        make: makes a metric of a kind with name, text and labels, see `Metrics`.
+        buckets: of the histogram by model, ratios.
+    """
+
+    def __init__(self, make: Any, buckets: tuple[float, ...]) -> None:
+        from prometheus_client import Counter, Histogram, Summary
+
+        text = "|forecast - actual| / actual of run times, by {}."
+        self._by_model = make(
+            Histogram,
+            "model_forecast_error_ratio",
+            text.format("contention model and source of the profile"),
+            ("model", "source"),
+            buckets=buckets,
+        )
+        self._intervals = make(
+            Counter,
+            "forecast_intervals_total",
+            f"Completed jobs: run time inside or outside its {LEVEL:.0%} prediction interval, by source of profile.",
+            ("source", "result"),
+        )
+        for source in SOURCES:
+            for result in ("inside", "outside"):
+                self._intervals.labels(source, result)
+        self._by_profile = make(Summary, "profile_forecast_error_ratio", text.format("profile"), ("profile",))
+        self.relearned = make(Counter, "profiles_relearned_total", "Profiles learned again because they had drifted.")
+        self._labels: dict[str, str] = {}
+
+    def observe(self, forecaster: Forecaster, profile: str, error: float) -> None:
+        """Count an error, a ratio, under its forecaster and its profile's name."""
+        self._by_model.labels(*(label or NOT_RECORDED for label in forecaster)).observe(error)
+        self._by_profile.labels(self._label(profile)).observe(error)
+
+    def count_interval(self, source: str, *, inside: bool) -> None:
+        """Count a completed job with a prediction interval, by the source of its profile."""
+        self._intervals.labels(source, "inside" if inside else "outside").inc()
+
+    def _label(self, profile: str) -> str:
+        if profile not in self._labels and len(self._labels) < MOST_PROFILES:
+            self._labels[profile] = _anonymous(profile)
+        return self._labels.get(profile, OTHERS)
+
+
+def _anonymous(profile: str) -> str:
+    if not profile.startswith((COMMAND, KIND)):
+        return profile
+    public = profile.split(" ", 2)[:2] if profile.startswith(COMMAND) else [KIND.strip()]
+    return f"{' '.join(public)} #{zlib.crc32(profile.encode(errors='surrogateescape')):08x}"
+
+
+class LoadMetrics:
+    """The load on the resource manager as metric families, read at a scrape from the adapter's own counts.
+
+    Args:
+        adapter: its name.
+        load: returns its counts.
+    """
+
+    def __init__(self, adapter: str, load: Callable[[], Load | None]) -> None:
+        self._adapter, self._load = adapter, load
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the families as they are now."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+        load = self._load()
+        if load is None:
+            return
+        requests = CounterMetricFamily(
+            "pilotfish_adapter_requests",
+            "Requests to the resource manager by result; open and budget: not sent.",
+            labels=("adapter", "call", "result"),
+        )
+        for (call, outcome), number in sorted(load.requests.items()):
+            requests.add_metric((self._adapter, call, outcome), number)
+        seconds = SummaryMetricFamily(
+            "pilotfish_adapter_request_seconds",
+            "Time until the resource manager answered or the request failed.",
+            labels=("adapter", "call"),
+        )
+        for call, (number, total) in sorted(load.seconds.items()):
+            seconds.add_metric((self._adapter, call), number, total)
+        breakers = GaugeMetricFamily(
+            "pilotfish_adapter_breaker",
+            "1 for the state of the circuit breaker of a service, 0 for the others.",
+            labels=("adapter", "service", "state"),
+        )
+        for service, now in sorted(load.breakers.items()):
+            for state in BreakerState:
+                breakers.add_metric((self._adapter, service, str(state)), float(state is now))
+        budget = GaugeMetricFamily(
+            "pilotfish_adapter_budget_left_requests",
+            "Requests that may be sent now without a pause.",
+            labels=("adapter",),
+        )
+        budget.add_metric((self._adapter,), load.budget_left)
+        yield from (requests, seconds, breakers, budget)
+
 
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
-#: Connections; one that says nothing is closed after the handler's `timeout`, seconds.
-MOST_AT_ONCE = 32
 MODES = ("live", "dry-run", "fallback", "blocked")
 
 
 class Metrics:
-    """Every metric of the daemon, on a registry of its own.
+    """Every metric of the daemon, in a registry of its own.
 
-    `mode` is one of MODES: fallback = the guard distrusts forecasts; blocked = the journal cannot be written.
+    The mode is one of MODES: fallback = the guard overrules the policy; blocked = the journal cannot be written.
     """
 
     def __init__(self) -> None:
@@ -48,20 +153,12 @@ class Metrics:
 
         make(Gauge, "build_info", "Version of the running daemon.", ("version",)).labels(__version__).set(1)
         self.mode = make(Gauge, "mode", "1 for the mode the daemon is in, 0 for the others.", ("mode",))
-        self.cycle_duration = make(
-            Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS
-        )
-        self.snapshot_age = make(
-            Gauge, "snapshot_age_seconds", "Age of the newest snapshot, as of the scrape."
-        )
+        self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
+        self.snapshot_age = make(Gauge, "snapshot_age_seconds", "Age of the newest snapshot, as of the scrape.")
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
-        self.decisions = make(
-            Counter, "decisions_total", "Decisions by what came of them.", ("policy", "outcome")
-        )
-        self.decision_duration = make(
-            Histogram, "decision_duration_seconds", "Time to make a plan.", buckets=_SECONDS
-        )
-        self.evaluations = make(Counter, "whatif_evaluations_total", "Placements that were simulated.")
+        self.decisions = make(Counter, "decisions_total", "Decisions by outcome.", ("policy", "outcome"))
+        self.decision_duration = make(Histogram, "decision_duration_seconds", "Time to make a plan.", buckets=_SECONDS)
+        self.evaluations = make(Counter, "whatif_evaluations_total", "Simulated placements.")
         self.forecast_error = make(
             Histogram,
             "forecast_error_ratio",
@@ -87,11 +184,9 @@ class Metrics:
             "Requests to the resource manager.",
             ("adapter", "call", "result"),
         )
-        self.adapter_errors = make(
-            Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",)
-        )
-        self.booked = make(
-            Counter, "booked_jobs_total", "Ended jobs by what came of asking the accounting for them.", ("outcome",)
+        self.adapter_errors = make(Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",))
+        self.usage_lookups = make(
+            Counter, "booked_jobs_total", "Ended jobs by outcome of their lookup in the accounting.", ("outcome",)
         )
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
@@ -102,7 +197,12 @@ class Metrics:
         self._node_watts: list[float | None] = []
 
     def show_load(self, adapter: str, load: Callable[[], Load | None]) -> None:
-        """Show the requests that an adapter counts itself, instead of the calls to it."""
+        """Show the requests that an adapter counts itself in place of the calls to it.
+
+        Args:
+            adapter: its name.
+            load: returns its counts.
+        """
         self.registry.unregister(self.adapter_requests)
         self.registry.register(LoadMetrics(adapter, load))
 
@@ -111,25 +211,25 @@ class Metrics:
         for each in MODES:
             self.mode.labels(each).set(each == mode)
 
-    def planned(self, policy: str, plan: Plan, seconds: float) -> None:
-        """Count a plan."""
+    def count_plan(self, policy: str, plan: Plan, seconds: float) -> None:
+        """Count a plan by its policy, and the seconds that it took."""
         self.decision_duration.observe(seconds)
         self.evaluations.inc(plan.evaluations)
         self.decisions.labels(policy, "truncated" if plan.truncated else "planned").inc()
 
-    def saw(self, snapshot: Snapshot, states: Counter[JobState]) -> None:
-        """Show what a snapshot says of the nodes, and how many of our jobs are in each state."""
+    def show_snapshot(self, snapshot: Snapshot, states: Counter[JobState]) -> None:
+        """Show the nodes of a snapshot, and how many of our jobs are in each state."""
         for state in JobState:
             self.jobs.labels(str(state)).set(states[state])
         if self._last is not None and self._watts is not None:
             self._energy.inc(self._watts * max(0.0, snapshot.time - self._last.time))
-        self._watts = self._saw_nodes(snapshot)
+        self._watts = self._show_nodes(snapshot)
         if self._watts is not None and self._energy is None:
             self._energy = self._make_energy()
         self._last = snapshot
 
-    def _saw_nodes(self, snapshot: Snapshot) -> float | None:
-        """Show the nodes on which something has changed; power of all, watts, where that of each is known."""
+    def _show_nodes(self, snapshot: Snapshot) -> float | None:
+        """Show the nodes that have changed; return the power of all, watts, if it is known of each."""
         nodes, threads = snapshot.cluster.nodes, occupancy(snapshot).threads
         if self._last is None or self._last.cluster is not snapshot.cluster:
             self._threads, self._node_watts = [-1] * len(nodes), [None] * len(nodes)
@@ -148,10 +248,13 @@ class Metrics:
 
 
 def node_watts(node: Node, threads: int) -> float | None:
-    """Power of a node with that many threads, watts; None where its type says nothing of power.
+    """Return the power of a node, watts, by the formulas of `simulate.model.cluster.Power`; None if unknown.
 
-    The formulas of `simulate.platform.Power`. Every thread placed there is taken as busy, up to the cores:
-    how long threads sleep or wait is not seen here, so that this is an upper bound.
+    An upper bound: every placed thread counts as busy, although it may sleep or wait.
+
+    Args:
+        node: whose type has the power model.
+        threads: placed on the node; at most its cores count.
     """
     power, busy = node.type.power, min(threads, node.type.cores)
     if power is None:
@@ -160,132 +263,3 @@ def node_watts(node: Node, threads: int) -> float | None:
         return power.idle + (power.computing - power.idle) * busy / node.type.cores
     uncore = power.per_socket * node.type.sockets * (power.idle_uncore if busy == 0 else 1.0)
     return power.idle + uncore + power.per_core * busy
-
-
-class Health:
-    """When the last cycle was completed; fails when none was for `patience_s` (a clock's seconds)."""
-
-    def __init__(self, patience_s: float, clock: Callable[[], float]) -> None:
-        self.patience_s, self._clock = patience_s, clock
-        self._last, self._ready = clock(), False
-
-    def completed(self) -> None:
-        """Note a completed cycle."""
-        self._last, self._ready = self._clock(), True
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since the last completed cycle (or since the start)."""
-        return self._clock() - self._last
-
-    @property
-    def alive(self) -> bool:
-        """Whether cycles are being completed."""
-        return self.age_s <= self.patience_s
-
-    @property
-    def ready(self) -> bool:
-        """Whether a first cycle has been completed and the others go on."""
-        return self._ready and self.alive
-
-
-class Exporter:
-    """An HTTP server for /metrics, /healthz and /readyz, on threads of its own that only read.
-
-    Args:
-        port: 0 picks a free one; `port` then tells which.
-
-    Raises:
-        ConfigError: the address or port cannot be had.
-    """
-
-    def __init__(
-        self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836
-    ) -> None:
-        metrics.snapshot_age.set_function(lambda: health.age_s)
-
-        class Handler(_Handler):
-            pass
-
-        Handler.pages = {
-            "/metrics": lambda accept: _exposition(metrics, accept),
-            "/healthz": lambda _: _verdict(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
-            "/readyz": lambda _: _verdict(health.ready, "no cycle has been completed of late"),
-        }
-        try:
-            self._server = _Server((address, port), Handler)
-        except (OSError, OverflowError) as error:
-            raise ConfigError(
-                "metrics", "port", f"cannot listen on {address}:{port}: {getattr(error, 'strerror', error)}"
-            ) from None
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="exporter", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    """A thread for each connection, at most MOST_AT_ONCE: who opens many must not take the daemon's descriptors."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._free = threading.Semaphore(MOST_AT_ONCE)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be started
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is not worth a line."""
-
-
-_Page = Callable[[str], tuple[int, str, bytes]]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    pages: dict[str, _Page]
-    timeout = 10
-
-    def do_GET(self) -> None:
-        page = self.pages.get(self.path.partition("?")[0])
-        status, kind, body = (
-            page(self.headers.get("Accept", "")) if page else (404, "text/plain", b"not found\n")
-        )
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Scrapes are not worth a line."""
-
-
-def _exposition(metrics: Metrics, accept: str) -> tuple[int, str, bytes]:
-    from prometheus_client.exposition import choose_encoder
-
-    encode, kind = choose_encoder(accept)
-    return 200, kind, encode(metrics.registry)
-
-
-def _verdict(good: bool, why_not: str) -> tuple[int, str, bytes]:
-    return (200, "text/plain", b"ok\n") if good else (503, "text/plain", f"{why_not}\n".encode())

@@ -1,7 +1,7 @@
-"""Asking the resource manager's records what became of jobs that it does not show any more.
+"""Jobs that have left the queue: ask the resource manager's records how they ended.
 
-Rule: all that are missing are asked for at once, at most MOST of them, again and again with growing gaps; while no
-answer comes nothing is known, and that is said once.
+Rule: all missing jobs are asked for at once, at most MOST of them, with growing gaps between requests. While records
+cannot be read nothing is known about these jobs; this is logged once.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 
-from ..adapters.base import Adapter, AdapterError
-from ..simulate.snapshot import JobView
-from .queue import Answers
-from .render.text import count
+from ...adapters.base import Adapter, AdapterError
+from ...formats.text import count
+from ...simulate.model.snapshot import JobView
+from .queue import Records
 
 log = logging.getLogger("pilotfish.cycle")
-#: Jobs in one request; those that were not asked for yet, or longest ago, come first.
+#: Jobs in one request; those asked for longest ago, or never, come first.
 MOST = 200
-#: Seconds between two requests: the first is doubled up to the last while nothing new is missed or known.
+#: Seconds between two requests: the first, doubled up to the last while nothing new is missing or found.
 GAP_S = (1.0, 60.0)
 
 
-class Recall:
-    """Follows the jobs that are missing.
+class EndedJobs:
+    """Looks up missing jobs.
 
     Args:
+        adapter: whose records are read.
         clock: seconds, monotonic.
     """
 
@@ -36,8 +37,8 @@ class Recall:
         self._gap, self._last = GAP_S[0], -math.inf
         self._kept = self._answered = True
 
-    def look(self, missing: Mapping[str, float]) -> Answers | None:
-        """What is on record of the jobs that are missing now; None where no record is kept.
+    def look_up(self, missing: Mapping[str, float]) -> Records | None:
+        """Return the records of the jobs that are missing now; None if no records are kept.
 
         Args:
             missing: by key, a time before which the job cannot have been started, epoch seconds.
@@ -57,27 +58,27 @@ class Recall:
         try:
             found = self._adapter.recall({key: missing[key] for key in keys})
         except AdapterError as error:
-            self._unanswered(error, len(missing))
+            self._note_failure(error, len(missing))
             return
         if not self._answered:
             log.warning("the records of ended jobs can be read again")
         self._answered = True
         if found is None:
-            self._unrecorded()
+            self._note_no_records()
             return
         self._kept = True
         self._answers |= {key: found.get(key) for key in keys}
         if found:
             self._gap = GAP_S[0]
 
-    def _unanswered(self, error: AdapterError, missing: int) -> None:
+    def _note_failure(self, error: AdapterError, missing: int) -> None:
         self._answers.clear()
         if self._answered:
             what = f"{count(missing, 'job')} that the queue does not show {'is' if missing == 1 else 'are'}"
             log.error("the records of ended jobs cannot be read: %s; %s unknown until they can", error, what)
         self._answered = False
 
-    def _unrecorded(self) -> None:
+    def _note_no_records(self) -> None:
         if self._kept:
             log.warning(
                 "%s keeps no record of jobs that have left its queue: one that is not shown for long has failed",

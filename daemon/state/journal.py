@@ -1,8 +1,8 @@
 """The journal: what must survive a kill -9, in one SQLite file.
 
-Rule: an intent is on the disk (WAL, synchronous=FULL) before it is carried out, so that a restart looks up
-what happened instead of guessing. A journal that cannot be read is never replaced by an empty one: that
-would forget jobs; the daemon says what is wrong and does not start.
+Rule: an intent is on disk (WAL, synchronous=FULL) before it is carried out, so that a restart looks up what happened
+instead of guessing. A journal that cannot be read is never replaced by an empty one, which would forget jobs; the
+daemon reports what is wrong and does not start.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from ..simulate.errors import InvalidJobError, PilotfishError
-from ..simulate.job import DEFAULT_PROFILE, Job
-from ..simulate.plan import Action, Start
-from ..simulate.snapshot import JobState
-from .accuracy import Foretold
-from .codec import decode, encode
-from .guard import Judged
-from .journal_file import identity, open_copy, open_file, unusable
-from .offers import offers_of
+from ...simulate.errors import InvalidJobError, PilotfishError
+from ...simulate.model.job import DEFAULT_PROFILE, Job
+from ...simulate.model.plan import Action, Start
+from ...simulate.model.snapshot import JobState
+from ..codec import decode, encode
+from ..planning.guard import Forecaster
+from ..report.accuracy import ForecastOutcome
+from .handed_over import handed_over
+from .journal_db import identity, open_copy, open_file, unusable
 from .queue import Entry, Forecast, Queue, Submission
-from .wanted import Wanted
+from .unsaved import PendingUsage, Unsaved
 
 _JOB_COLUMNS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
@@ -35,16 +35,14 @@ _JOB_COLUMNS = (
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
-_WANT = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
-
-
-#: instead of a definition: the jobs are the resource manager's (see `offers`)
-_OFFERS = ""
-_OLD_OFFERS = (
+_SAVE_PENDING = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+#: In place of a definition: the jobs are the resource manager's (see `handed_over`).
+_HANDED_OVER = ""
+_OLD_HANDED_OVER = (
     "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
 )
-#: with what was said of each job at its last choice
-_FORETOLD = (
+#: With the record of each job's last choice.
+_FORECASTS = (
     "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time,"
     " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
     " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
@@ -53,18 +51,18 @@ _FORETOLD = (
 
 
 class JournalError(PilotfishError):
-    """The journal cannot be written at the moment (a full disk, as a rule); nothing may be started."""
+    """The journal cannot be written now (usually a full disk); no job may be started."""
 
 
 class Journal:
     """One SQLite file, held exclusively while open.
 
     Args:
-        path: the file; made with its folder if missing, both for their owner alone.
-        in_memory: work on a copy of the file in memory (a dry run) and leave the file itself untouched.
+        path: the file; made with its folder if missing, both accessible to their owner only.
+        in_memory: work on a copy of the file in memory (a dry run) and leave the file untouched.
 
     Raises:
-        ConfigError: held by another daemon, damaged, of another version, or not to be opened.
+        ConfigError: the file is in use by another daemon, damaged, of another version, or cannot be opened.
     """
 
     def __init__(self, path: Path, *, in_memory: bool = False) -> None:
@@ -90,7 +88,12 @@ class Journal:
             raise
 
     def submit(self, submission: Submission, idempotency_key: str | None) -> None:
-        """Write a new workflow and its jobs, all or nothing. Raises JournalError."""
+        """Write a new workflow and its jobs, all or nothing. Raises JournalError.
+
+        Args:
+            submission: the workflow.
+            idempotency_key: chosen by the client, unique; None = none.
+        """
         with self._transaction() as run:
             run(
                 "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state)"
@@ -107,18 +110,23 @@ class Journal:
             for entry in submission.entries.values():
                 run(_SAVE, _row(entry))
 
-    def keep_offers(self, name: str, time: float) -> None:
-        """Keep what comes through the resource manager of that name from now on. Raises JournalError."""
+    def keep_handed_over(self, name: str, time: float) -> None:
+        """Keep the jobs handed over through a resource manager from now on. Raises JournalError.
+
+        Args:
+            name: of the resource manager.
+            time: now, epoch seconds.
+        """
         if not self._read("SELECT 1 FROM workflows WHERE id = ?", (name,)):
             with self._transaction() as run:
                 run(
                     "INSERT INTO workflows (id, number, name, definition, submit_time, state)"
                     " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?)",
-                    (name, name, _OFFERS, time, str(JobState.RUNNING)),
+                    (name, name, _HANDED_OVER, time, str(JobState.RUNNING)),
                 )
 
     def submitted_as(self, idempotency_key: str) -> tuple[str, str] | None:
-        """The id and the definition of the workflow that came with this key, if one did."""
+        """Return the id and the definition of the workflow submitted with this key, if there is one."""
         query = "SELECT id, definition FROM workflows WHERE idempotency_key = ?"
         row: tuple[str, str] | None = self._db.execute(query, (idempotency_key,)).fetchone()
         return row
@@ -128,20 +136,16 @@ class Journal:
         entries: Iterable[Entry],
         *,
         ended: Iterable[Submission] = (),
-        outcomes: Iterable[tuple[int, str]] = (),
-        story: Iterable[tuple[Any, ...]] = (),
-        errors: Iterable[tuple[Judged, float]] = (),
-        wanted: Iterable[Wanted] = (),
+        unsaved: Unsaved | None = None,
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
 
         Args:
+            entries: the jobs.
             ended: workflows whose last job has ended.
-            outcomes: (intent, outcome) of intents that came to one.
-            story: (key, time, cycle, kind, text, data) records, for `explain`.
-            errors: (what was judged, forecast error of a run time), for the guard after a restart.
-            wanted: jobs that are to be looked up in the books.
+            unsaved: all else that is new.
         """
+        unsaved = unsaved or Unsaved()
         with self._transaction() as run:
             for entry in entries:
                 run(_SAVE, _row(entry))
@@ -151,24 +155,28 @@ class Journal:
                     "UPDATE workflows SET state = ?, finish_time = ? WHERE id = ?",
                     (str(submission.state), finish, submission.id),
                 )
-            for intent, outcome in outcomes:
+            for intent, outcome in unsaved.outcomes.items():
                 run("UPDATE intents SET outcome = ? WHERE id = ?", (outcome, intent))
-            for key, time, cycle, kind, text, data in story:
+            for key, time, cycle, kind, text, data in unsaved.records:
                 run(
                     "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
                     (key, time, cycle, kind, text, json.dumps(data) if data else None),
                 )
-            for (model, source), ratio in errors:
+            for (model, source), ratio in unsaved.errors:
                 run("INSERT INTO errors (model, source, ratio) VALUES (?, ?, ?)", (model, source, ratio))
-            for each in wanted:
-                run(_WANT, astuple(each))
+            for each in unsaved.pending:
+                run(_SAVE_PENDING, astuple(each))
 
-    def intend(
-        self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float
-    ) -> dict[str, int]:
-        """Write the actions that are about to be carried out; returns key -> intent. Raises JournalError.
+    def intend(self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float) -> dict[str, int]:
+        """Write the actions that are about to be carried out; return the intent's row by key. Raises JournalError.
 
-        When this returns, they are on the disk.
+        When this returns, they are on disk.
+
+        Args:
+            actions: the intents.
+            entries: jobs whose state is written in the same transaction.
+            cycle: number of the cycle.
+            time: of its snapshot, epoch seconds.
         """
         intents: dict[str, int] = {}
         with self._transaction() as run:
@@ -185,14 +193,14 @@ class Journal:
         return intents
 
     def probe(self) -> None:
-        """Try whether the disk takes a few pages again. Raises JournalError."""
+        """Write and delete a few pages, to see if the disk takes them again. Raises JournalError."""
         with self._transaction() as run:
             run("INSERT INTO story (key, time, kind, text) VALUES ('', 0, 'probe', zeroblob(65536))")
         with self._transaction() as run:
             run("DELETE FROM story WHERE key = ''")
 
     def load(self) -> Queue:
-        """Rebuild the queue: every workflow that has not ended, with its open intents."""
+        """Return the queue: every workflow that has not ended, with its open intents."""
         queue = Queue()
         select = "SELECT id, definition, submit_time FROM workflows WHERE finish_time IS NULL ORDER BY number"
         try:
@@ -208,8 +216,8 @@ class Journal:
 
     def _submission(self, workflow: str, definition: str, submit_time: float) -> Submission:
         rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
-        if definition == _OFFERS:  # what the jobs ask for is in the resource manager's queue
-            submission: Submission = offers_of(workflow, submit_time)
+        if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
+            submission: Submission = handed_over(workflow, submit_time)
             submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2]) for row in rows}
         else:
             submission = Submission(workflow, decode(definition), submit_time)
@@ -218,74 +226,80 @@ class Journal:
         return submission
 
     def recent(self, limit: int) -> list[Submission]:
-        """The last `limit` workflows, the newest last, ended or not."""
-        rows = self._read(
-            "SELECT id, definition, submit_time FROM workflows ORDER BY number DESC LIMIT ?", (limit,)
-        )
+        """Return the last `limit` workflows, the newest last, ended or not."""
+        rows = self._read("SELECT id, definition, submit_time FROM workflows ORDER BY number DESC LIMIT ?", (limit,))
         return [self._submission(*row) for row in reversed(rows)]
 
     def find(self, workflow: str) -> Submission | None:
-        """The workflow of that id, ended or not."""
+        """Return the workflow of that id, ended or not."""
         rows = self._read("SELECT id, definition, submit_time FROM workflows WHERE id = ?", (workflow,))
         return self._submission(*rows[0]) if rows else None
 
     def workflows_with(self, job: str) -> list[str]:
-        """Ids of the workflows that have a job of that id, the newest first."""
+        """Return the ids of the workflows that have a job of that id, the newest first."""
         query = "SELECT id FROM workflows JOIN jobs ON workflow = id WHERE job = ? ORDER BY number DESC"
         return [row[0] for row in self._read(query, (job,))]
 
-    def story(self, key: str) -> list[dict[str, Any]]:
-        """All that was recorded of a job, in order."""
+    def records(self, key: str) -> list[dict[str, Any]]:
+        """Return all records of a job, in order."""
         rows = self._read("SELECT time, cycle, kind, text, data FROM story WHERE key = ? ORDER BY id", (key,))
         names = ("time", "cycle", "kind", "text", "data")
         return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
 
-    def last_errors(self, count: int) -> list[tuple[Judged, float]]:
-        """The last `count` forecast errors of run times, each after what was judged, the oldest first."""
+    def last_errors(self, count: int) -> list[tuple[Forecaster, float]]:
+        """Return the last `count` forecast errors of run times, each with its forecaster, the oldest first."""
         rows = self._read("SELECT model, source, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [(Judged(model, source), ratio) for model, source, ratio in reversed(rows)]
+        return [(Forecaster(model, source), ratio) for model, source, ratio in reversed(rows)]
 
-    def foretold(self, most: int) -> list[Foretold]:
-        """The jobs that completed and had been foretold, the last `most` to end, the oldest first. O(jobs).
+    def forecasts(self, most: int) -> list[ForecastOutcome]:
+        """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(jobs).
 
-        One that ended before it began, by a clock that was set back, is none of them. Raises ConfigError: damaged.
+        A job that ended before it began, by a clock that was set back, is left out. Raises ConfigError: damaged.
         """
-        rows = self._read(_FORETOLD, (str(JobState.COMPLETED), most))
+        rows = self._read(_FORECASTS, (str(JobState.COMPLETED), most))
         try:
-            return [_foretold(*row) for row in reversed(rows)]
+            return [_measured_forecast(*row) for row in reversed(rows)]
         except ValueError as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
-    def books_due(self, now: float, most: int) -> list[Wanted]:
-        """The jobs that are to be looked up in the books now, the first `most` of them, and most overdue. Raises
-        JournalError.
+    def usage_due(self, now: float, most: int) -> list[PendingUsage]:
+        """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.
+
+        Args:
+            now: epoch seconds.
+            most: jobs to return.
         """
         query = "SELECT key, name, since, ended, due, tries FROM books WHERE due <= ? ORDER BY due, key LIMIT ?"
         try:
-            return [Wanted(*row) for row in self._read(query, (now, most))]
+            return [PendingUsage(*row) for row in self._read(query, (now, most))]
         except sqlite3.Error as error:
             raise JournalError(f"{self.path}: cannot be read: {error}") from None
 
-    def settle_books(self, done: Iterable[str], later: Iterable[Wanted]) -> None:
-        """Drop jobs that need not be looked up any more, and note when others are to be. Raises JournalError."""
+    def settle_usage(self, done: Iterable[str], later: Iterable[PendingUsage]) -> None:
+        """Note which jobs need no lookup in the accounting any more, and when others do. Raises JournalError.
+
+        Args:
+            done: keys of the jobs to drop.
+            later: jobs to look up again.
+        """
         with self._transaction() as run:
             for key in done:
                 run("DELETE FROM books WHERE key = ?", (key,))
             for each in later:
-                run(_WANT, astuple(each))
+                run(_SAVE_PENDING, astuple(each))
 
     def expired(self, before: float) -> list[str]:
-        """Keys of the jobs whose workflows ended before that time."""
+        """Return the keys of the jobs whose workflows ended before that time, epoch seconds."""
         query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
         return [row[0] for row in self._read(f"{query} WHERE workflows.finish_time < ?", (before,))]
 
     def prune(self, before: float) -> int:
-        """Drop workflows that ended before that time, with all that belongs to them; returns how many."""
+        """Drop the workflows that ended before that time, with all their records; return how many."""
         with self._transaction() as run:
             old = "SELECT id FROM workflows WHERE finish_time < ?"
             for table in ("story", "intents"):
                 run(f"DELETE FROM {table} WHERE substr(key, 1, instr(key, '/') - 1) IN ({old})", (before,))
-            for name, job in self._read(_OLD_OFFERS, (_OFFERS, before)):
+            for name, job in self._read(_OLD_HANDED_OVER, (_HANDED_OVER, before)):
                 run("DELETE FROM jobs WHERE workflow = ? AND job = ?", (name, job))
                 for table in ("story", "intents"):
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
@@ -294,7 +308,7 @@ class Journal:
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def _read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -303,9 +317,9 @@ class Journal:
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     forecast = entry.forecast
-    foretold: tuple[float | None, ...] = (None,) * 4
+    forecast_columns: tuple[float | None, ...] = (None,) * 4
     if forecast:
-        foretold = (
+        forecast_columns = (
             forecast.start_time,
             forecast.finish_time,
             forecast.isolated_run_time,
@@ -322,7 +336,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
         entry.exit_code,
         entry.signal,
         entry.reason,
-        *foretold,
+        *forecast_columns,
         entry.promised,
         entry.expected,
         entry.handed,
@@ -347,13 +361,13 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     )
 
 
-def _foretold(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> Foretold:
-    told = json.loads(data or "{}")
-    if not isinstance(told, dict):
-        raise ValueError(f"what was foretold of {key} is no record")
-    named = [told.get(name) for name in ("profile", "model", "policy", "source", "class")]
-    within = told.get("run_within") or (None, None)
+def _measured_forecast(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> ForecastOutcome:
+    choice = json.loads(data or "{}")
+    if not isinstance(choice, dict):
+        raise ValueError(f"the forecast of {key} is not a record")
+    named = [choice.get(name) for name in ("profile", "model", "policy", "source", "class")]
+    within = choice.get("run_within") or (None, None)
     numbers = isinstance(within, list) and len(within) == 2 and all(isinstance(bound, int | float) for bound in within)
     if not all(name is None or isinstance(name, str) for name in named) or not (numbers or within == (None, None)):
-        raise ValueError(f"what was foretold of {key} cannot be read")
-    return Foretold(key, time, forecast_s, actual_s, *named, *within)
+        raise ValueError(f"the forecast of {key} cannot be read")
+    return ForecastOutcome(key, time, forecast_s, actual_s, *named, *within)

@@ -1,20 +1,57 @@
-"""The journal's file: its tables, and how it is opened.
+"""The journal's file: its tables, and how it is opened or copied.
 
-Rule: it is for its owner alone; one that is damaged, emptied or of another version is refused, never replaced; and a
-copy leaves the original as it is.
+Rule: only its owner can read it. A file that is damaged, emptied or of another version is refused, never replaced. A
+copy leaves the original untouched: SQLite never opens the original, since even a reader would leave files next to it;
+a file that changes during the copy is copied again, so that the copy is consistent.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..simulate.errors import ConfigError
-from .copies import copy_whole
+from ...simulate.errors import ConfigError
+
+#: Attempts to copy a file that keeps changing.
+COPIES = 100
+
+
+def copy_database(path: Path, folder: Path) -> Path:
+    """Copy a SQLite file and its -wal, if they exist, into `folder`, while others may write; return the copy's path.
+
+    Args:
+        path: the file.
+        folder: an existing directory.
+
+    Raises:
+        OSError: the file cannot be read.
+        sqlite3.OperationalError: it changed during every attempt.
+    """
+    files = (path, path.with_name(f"{path.name}-wal"))
+    for _ in range(COPIES):
+        before = [_version_of(file) for file in files]
+        for file in files:
+            (folder / file.name).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(file, folder / file.name)
+        if before == [_version_of(file) for file in files]:
+            return folder / path.name
+    raise sqlite3.OperationalError("it changes all the time")
+
+
+def _version_of(path: Path) -> tuple[int, ...] | None:
+    """Return a value that changes whenever the file's content does; None without a file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
 
 VERSION = 4
 _BOOKS = """CREATE TABLE IF NOT EXISTS books (
@@ -42,7 +79,7 @@ CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT
     source TEXT NOT NULL DEFAULT '');
 {_BOOKS};
 """
-#: What each earlier version lacks.
+#: Statements that upgrade each earlier version to the next.
 _ADDED = {
     1: ("ALTER TABLE jobs ADD COLUMN since REAL",),
     2: ("ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",),
@@ -56,7 +93,7 @@ _ADDED = {
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """The journal, made with its folder if missing, and held. Raises ConfigError."""
+    """Open the journal exclusively, made with its folder if missing. Raises ConfigError."""
     try:
         _refuse_emptied(path)
         with _private():
@@ -69,12 +106,12 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def open_copy(path: Path) -> sqlite3.Connection:
-    """A copy of the journal in memory, empty where there is none. Raises ConfigError."""
+    """Return a copy of the journal in memory, empty without a file. Raises ConfigError."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     try:
         _refuse_emptied(path)
         with tempfile.TemporaryDirectory() as folder:
-            source = sqlite3.connect(copy_whole(path, Path(folder)))
+            source = sqlite3.connect(copy_database(path, Path(folder)))
             try:
                 source.backup(database)
             finally:
@@ -87,7 +124,7 @@ def open_copy(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _private() -> Iterator[None]:
-    """What is made meanwhile is for its owner alone; SQLite gives the -wal the mode of the file itself."""
+    """Create files for their owner only; SQLite gives the -wal the mode of the file itself."""
     before = os.umask(0o077)
     try:
         yield
@@ -96,7 +133,7 @@ def _private() -> Iterator[None]:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at `path`; None if none can be seen there."""
+    """Return device and inode of the file at `path`, None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -105,19 +142,24 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_emptied(path: Path) -> None:
-    """Raise DatabaseError for a file that lost what it held; SQLite would take it for a new one."""
+    """Raise DatabaseError for a file that lost its content; SQLite would take it for a new one."""
     if not path.is_file() or path.stat().st_size:
         return
-    for beside in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        if beside.exists():
-            raise sqlite3.DatabaseError(f"it is empty, but {beside.name} is there")
+    for companion in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if companion.exists():
+            raise sqlite3.DatabaseError(f"it is empty, but {companion.name} exists")
     jobs = path.parent / "local" / "jobs"
     if jobs.is_dir() and any(jobs.iterdir()):
         raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
 
 
 def unusable(path: Path, error: Exception) -> ConfigError:
-    """What to say of a journal that cannot be used, and who must do what."""
+    """Return the error for a journal that cannot be used: what is wrong, and what to do.
+
+    Args:
+        path: the journal's file.
+        error: raised by SQLite or the file system.
+    """
     if "locked" in str(error):
         return ConfigError(str(path), "", "another pilotfish daemon is using this journal")
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
@@ -148,9 +190,7 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
                 run(statement)
         run(f"PRAGMA user_version={VERSION}")
     elif version != VERSION:
-        raise ConfigError(
-            str(path), "", f"it is a journal of version {version}", f"version {VERSION}"
-        )
+        raise ConfigError(str(path), "", f"it is a journal of version {version}", f"version {VERSION}")
     run("COMMIT")
     found = run("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":

@@ -1,35 +1,40 @@
-"""The queue: what was handed to us and how far each job has come, in memory.
+"""The queue: the jobs that were submitted or handed over to us, and how far each has come, in memory.
 
-Rule: only a snapshot (or a user's cancel) moves a job's state; a job that the resource manager no longer
-shows is UNKNOWN until its records say how it ended, and never started again. It has failed without such a word only
-where no records are kept and it was missed for long, or where they were read and have not known it for very long.
-Everything here is pure: no files, no clock.
+Rule: only a snapshot (or a user's cancel) changes a job's state. A job that the resource manager no longer shows is
+UNKNOWN until its records say how it ended, and is never started again. Without such a record it counts as failed only
+if no records are kept and it was missing for long, or if the records do not know it for very long. Pure: no files, no
+clock.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..simulate.fits import memory_need
-from ..simulate.job import Job, Workflow
-from ..simulate.snapshot import JobState, JobView, Snapshot
-from .endings import ending
+from ...simulate.model.capacity import memory_need
+from ...simulate.model.job import Job, Workflow
+from ...simulate.model.plan import PlannedJob
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
 
-#: What is on record of jobs, by key: None = the records do not know it; a key that is left out was not answered.
-Answers = Mapping[str, JobView | None]
+#: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
+Records = Mapping[str, JobView | None]
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
-#: Snapshots in a row, and seconds, without a job that was there: then it will not come back. Where records are kept,
-#: and do not know it, it takes longer: they may be far behind after a fault.
-MISSED, MISSED_S, UNHEARD_S = 10, 30.0, 900.0
+#: Snapshots in a row, and seconds, after which a missing job will not come back. The last one, seconds, holds if
+#: records are kept and do not know the job: they may be far behind after a fault.
+MISSED, MISSED_S, UNRECORDED_S = 10, 30.0, 900.0
 _BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What was foretold of a job; times are epoch seconds of the resource manager's clock; `within`: see `Within`."""
+    """A job's forecast; times are epoch seconds of the resource manager's clock.
+
+    Args:
+        within: earliest and latest end of the prediction interval of probability LEVEL; None = not known.
+    """
 
     start_time: float
     finish_time: float
@@ -37,31 +42,45 @@ class Forecast:
     contention_slowdown: float
     within: tuple[float, float] | None = None
 
+    @staticmethod
+    def of(planned: PlannedJob, now: float) -> Forecast:
+        """Return the forecast of a job in a plan that begins `now`, epoch seconds."""
+        within = planned.within
+        return Forecast(
+            now + planned.start_time,
+            now + planned.finish_time,
+            planned.isolated_run_time,
+            planned.contention_slowdown,
+            (now + within.earliest, now + within.latest) if within else None,
+        )
+
     @property
     def run_time(self) -> float:
-        """Seconds between start and finish."""
+        """Run time, seconds."""
         return self.finish_time - self.start_time
 
     @property
     def run_within(self) -> tuple[float, float] | None:
-        """Seconds between which its run time is as likely as LEVEL; None = not known."""
+        """The prediction interval of the run time, seconds; None = not known."""
         return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
 
 
 @dataclass(slots=True)
 class Entry:
-    """A job on its way; `key` is the name under which the resource manager knows it, `shape` decides where it fits:
-    nodes, threads, bytes and the nodes that are allowed.
+    """A job in the queue.
+
+    `key` is its name in the resource manager; `shape` (nodes, threads, bytes, allowed nodes) decides where it fits.
 
     Args:
-        forecast: at the decision to start it; `promised` is the first forecast of its finish time,
-            `expected` the latest.
+        position: in its workflow, from 0.
+        forecast: at the decision to start it; `promised` is the first forecast of its finish time, `expected` the
+            latest.
         handed: the resource manager has taken it (its intent came true).
-        intent: row of the journalled intent that has no outcome yet, and `refused` what the manager said
-            to it.
-        not_before: time of the next attempt after a start that failed.
-        since: when it was taken in, if it came by itself (see `offers`), and `waits` why it must not start now.
-        missed: in how many snapshots in a row it was not seen, of which the first was at `missed_since`.
+        cancel_wanted: a user asked for its end.
+        attempts: starts that failed; `not_before` is when the next may be tried, epoch seconds.
+        intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
+        since: when it was submitted to the resource manager, if it was handed over; `waits` is why it must not start.
+        missed: in how many snapshots in a row it was missing, the first at `missed_since`.
     """
 
     workflow: str
@@ -95,7 +114,7 @@ class Entry:
         self.change(self.job)
 
     def change(self, job: Job) -> None:
-        """Ask for something else under the same key."""
+        """Replace what the job asks for."""
         self.job = job
         self.shape = (job.nodes, job.profile.threads, memory_need(job), job.allowed)
 
@@ -107,9 +126,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a job: kind is started, ended, cancelled, lost, retry, seen; `text` for a
-    person.
-    """
+    """Something that happened to a job: kind is started, ended, cancelled, lost, retry or seen; `text` explains it."""
 
     kind: str
     entry: Entry
@@ -118,7 +135,7 @@ class Event:
 
 @dataclass(slots=True)
 class Submission:
-    """A workflow that was handed to us under `id`."""
+    """A workflow that was submitted to us under `id`."""
 
     id: str
     workflow: Workflow
@@ -134,7 +151,7 @@ class Submission:
 
     @property
     def state(self) -> JobState:
-        """Of the whole: COMPLETED when all did; when all ended, the worst; RUNNING once one has begun."""
+        """COMPLETED if all jobs are; the worst state if all have ended; RUNNING once one has begun."""
         states = {entry.state for entry in self.entries.values()}
         if all(state.ended for state in states):
             order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.COMPLETED)
@@ -143,52 +160,52 @@ class Submission:
 
     @property
     def offered(self) -> bool:
-        """Whether its jobs are in the resource manager's own queue, which says what becomes of them."""
+        """Whether its jobs were handed over, and stay in the resource manager's own queue."""
         return False
 
-    def let_go(self) -> None:
-        """Drop what nobody will ask for again: nothing, before the whole has ended."""
+    def drop_ended(self) -> None:
+        """Drop ended jobs that are not needed any more: none before the whole workflow has ended."""
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the workflow: None until it ended, 0 when every job completed, else 1."""
+        """None until the workflow has ended, 0 if every job completed, else 1."""
         state = self.state
         return None if not state.ended else int(state is not JobState.COMPLETED)
 
 
 class Queue:
-    """All workflows that have not ended; `dirty` holds the entries that the journal has not seen yet."""
+    """All workflows that have not ended; `dirty` holds the entries that the journal does not have yet."""
 
     def __init__(self) -> None:
         self.submissions: dict[str, Submission] = {}
         self.dirty: dict[str, Entry] = {}
 
     def add(self, submission: Submission) -> None:
-        """Take a workflow in."""
+        """Add a workflow."""
         self.submissions[submission.id] = submission
 
     def entries(self) -> Iterator[Entry]:
-        """Every job, in the order of submission and file."""
+        """Yield every job, in the order of submission and file."""
         for submission in self.submissions.values():
             yield from submission.entries.values()
 
     def active(self) -> list[Entry]:
-        """The jobs that have not ended."""
+        """Return the jobs that have not ended."""
         pending = JobState.PENDING
         return [entry for entry in self.entries() if entry.state is pending or not entry.state.ended]
 
     def find(self, key: str) -> Entry | None:
-        """The job known as `key`."""
+        """Return the job of that key, None if it is not here."""
         workflow, _, job = key.partition("/")
         submission = self.submissions.get(workflow)
         return submission.entries.get(job) if submission else None
 
     def ready(self, entry: Entry) -> bool:
-        """Whether all that `entry` waits for has completed, and nothing else keeps it."""
+        """Return whether all predecessors have completed and nothing else keeps the job."""
         return not entry.waits and not self.unmet(entry)
 
     def unmet(self, entry: Entry) -> list[Entry]:
-        """The jobs that must still complete before `entry` may start. One that was let go of is none of them."""
+        """Return the predecessors that have not completed; one that is not followed any more does not count."""
         if not entry.job.after:
             return []
         others = self.submissions[entry.workflow].entries
@@ -196,13 +213,14 @@ class Queue:
         return [other for other in before if other is not None and other.state is not JobState.COMPLETED]
 
     def as_planned(self, entry: Entry) -> Job:
-        """The job under its key, without the dependencies that are done: what the planner is given."""
+        """Return the job for the planner: under its key, without dependencies that have completed."""
         after = tuple(before.key for before in self.unmet(entry))
         return dataclasses.replace(entry.job, id=entry.key, after=after)
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:
-        """The jobs that were, or may have been, started and are not in a snapshot, with the time of their submission
-        to us, before which we cannot have started them. O(jobs).
+        """Return the jobs that may have been started and are not in a snapshot, with their submission times. O(jobs).
+
+        A job cannot have been started before its submission to us (epoch seconds).
         """
         shown = {view.key for view in snapshot.jobs}
         return {
@@ -214,11 +232,12 @@ class Queue:
             and entry.key not in shown
         }
 
-    def observe(self, snapshot: Snapshot, records: Answers | None = None) -> list[Event]:
-        """Fold a snapshot in and return what happened, also to the descendants of what failed. O(jobs).
+    def observe(self, snapshot: Snapshot, records: Records | None = None) -> list[Event]:
+        """Update all jobs from a snapshot, and return what happened, also to successors of failed jobs. O(jobs).
 
         Args:
-            records: what is on record of the jobs that are `missing`; None where no records are kept.
+            snapshot: the jobs at this moment.
+            records: of the jobs that are `missing`; None if the resource manager keeps no records.
         """
         views = {view.key: view for view in snapshot.jobs}
         events: list[Event] = []
@@ -239,7 +258,13 @@ class Queue:
         return events
 
     def cancel(self, entries: Iterable[Entry], now: float, reason: str) -> list[Event]:
-        """Cancel what still waits and ask for the end of what runs; returns the jobs that ended by this."""
+        """Cancel waiting jobs, and mark running ones to be ended; return the events of those that ended by this.
+
+        Args:
+            entries: the jobs.
+            now: epoch seconds.
+            reason: of the cancellation.
+        """
         events: list[Event] = []
         for entry in entries:
             if entry.waiting:
@@ -269,26 +294,24 @@ class Queue:
             return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
-    def _not_seen(
-        self, entry: Entry, now: float, left: JobView | None, records: Answers | None
-    ) -> Event | None:
-        """A job that the resource manager does not show, or (`left`) shows as never begun and left alone."""
-        unheard = left is not None or records is None or records.get(entry.key, entry) is None
-        if (entry.intent is not None and (unheard or entry.refused)) or (left is not None and entry.handed):
+    def _not_seen(self, entry: Entry, now: float, left: JobView | None, records: Records | None) -> Event | None:
+        """Update a job that is not shown, or (`left`) is shown as never begun and left alone."""
+        unknown = left is not None or records is None or records.get(entry.key, entry) is None
+        if (entry.intent is not None and (unknown or entry.refused)) or (left is not None and entry.handed):
             return self._start_failed(entry, now, left)
         if not entry.handed and entry.intent is None:
             return None
-        if not unheard:
+        if not unknown:
             entry.missed = 0
             return self._lose(entry, now, records)
         entry.missed_since = entry.missed_since if entry.missed else now
         entry.missed += 1
-        patience_s = MISSED_S if records is None else UNHEARD_S
+        patience_s = MISSED_S if records is None else UNRECORDED_S
         long = entry.missed >= MISSED and now - entry.missed_since >= patience_s
         return self._end_missed(entry, now) if long and not entry.cancel_wanted else self._lose(entry, now, records)
 
-    def _lose(self, entry: Entry, now: float, records: Answers | None) -> Event | None:
-        """A job of which is not known what it does; one that was to be cancelled is let go of."""
+    def _lose(self, entry: Entry, now: float, records: Records | None) -> Event | None:
+        """Mark a job as UNKNOWN; one that was to be cancelled is given up."""
         known = (records or {}).get(entry.key)
         why = known.reason if known else "the resource manager does not show it any more"
         if entry.state is JobState.UNKNOWN and entry.cancel_wanted:
@@ -304,7 +327,7 @@ class Queue:
         return Event("ended", entry, outcome(entry))
 
     def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> Event:
-        """A job that was to start and, as the snapshot shows, never began."""
+        """Put a job back whose start, as the snapshot shows, did not happen."""
         entry.handed, why = False, left.reason if left else ""
         if entry.refused and not (left and left.offered):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
@@ -336,10 +359,45 @@ class Queue:
 
 
 def busy(entry: Entry) -> bool:
-    """Whether the job holds its nodes: it runs, may run, or was handed over to run."""
+    """Return whether the job holds its nodes: it runs, may run, or was placed to run."""
     return (entry.handed or entry.state in _BUSY) and not entry.state.ended
 
 
 def outcome(entry: Entry) -> str:
-    """How a job ended, in a few words."""
+    """Return how a job ended, in a few words."""
     return ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+
+
+def ending(state: str, exit_code: int | None, number: int | None, reason: str) -> str:
+    """Return how a job ended: `failed: exit code 3`, `timeout: reached its walltime of 5 s`.
+
+    Args:
+        state: a JobState or its name.
+        exit_code: of its process, if known.
+        number: of the signal that ended it, if one did.
+        reason: given by the resource manager or the queue.
+    """
+    if state == JobState.COMPLETED or (reason.startswith(str(state)) and reason):
+        return reason or str(state)
+    why = reason
+    if state == JobState.FAILED:
+        code = f"exit code {exit_code}" if exit_code and not number else ""
+        why = ", ".join(part for part in (reason or _name(number), code) if part)
+    return f"{state}: {why}" if why else str(state)
+
+
+def mark(state: str, exit_code: int | None, number: int | None) -> str:
+    """Return the same for a cell of a table: `exit 3`, `SIGKILL`, or the state. The arguments are those of `ending`."""
+    if state == JobState.FAILED and (number or exit_code):
+        return _name(number) or f"exit {exit_code}"
+    return str(state)
+
+
+def _name(number: int | None) -> str:
+    """Return the name of a signal, such as `SIGKILL`; "" without one."""
+    if not number:
+        return ""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,64 @@
+"""Assembly: put a cycle together from its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..adapters.base import Adapter
+from .apply import Applier
+from .guarded_planner import GuardedPlanner, simulate_plan
+from .learning.job_profiles import GivenProfiles
+from .learning.profile_drift import ProfileDrift
+from .loop import Cycle
+from .planning.guard import Guard
+from .planning.plan_cache import PlanCache
+from .planning.problem import Options, Planner
+from .report.cycle_report import CycleReporter, Observer
+from .report.forecast_errors import ForecastErrors
+from .report.metrics import Metrics
+from .state.journal import Journal
+from .state.unsaved import Unsaved
+from .tracker import JobTracker
+from .trigger import Trigger
+
+
+def assemble(
+    adapter: Adapter,
+    applier: Applier,
+    journal: Journal,
+    metrics: Metrics,
+    guard: Guard,
+    options: Options,
+    clock: Callable[[], float],
+    *,
+    planner: Planner = simulate_plan,
+    stopping: Callable[[], bool] = lambda: False,
+    recheck_s: float = 1.0,
+    profiles: GivenProfiles | None = None,
+    drift: ProfileDrift | None = None,
+    observers: Callable[[JobTracker], Sequence[Observer]] = lambda tracker: (),
+) -> Cycle:
+    """Return a cycle with everything around it.
+
+    Args:
+        adapter: reads the cluster.
+        applier: carries actions out, or prints them.
+        journal: what survives a restart; the queue is loaded from it.
+        metrics: receives the numbers of each cycle.
+        guard: overrules the policy of `options` while forecasts keep missing.
+        options: how to plan.
+        clock: seconds, monotonic, for durations only.
+        planner: makes a plan; the simulator by default.
+        stopping: whether the daemon is about to stop; ends a search.
+        recheck_s: seconds until a plan that has drifted is made again.
+        profiles: replace default profiles; None = plan with the profiles that jobs came with.
+        drift: watches the errors of profiles; None = no profile is ever learned again.
+        observers: made for the tracker; called before the one that logs and exports each cycle.
+    """
+    unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
+    drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
+    forecasts = ForecastErrors(metrics, guard, drift, unsaved)
+    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles or GivenProfiles())
+    guarded = GuardedPlanner(forecasts, options, trigger, metrics, clock, make_plan=planner, stopping=stopping)
+    watching = (*observers(tracker), CycleReporter(metrics, tracker.queue, clock))
+    return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)

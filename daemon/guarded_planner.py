@@ -1,0 +1,149 @@
+"""Planning within limits: which policy, for how long, and what to do if it fails.
+
+Rule: the guard chooses between the configured policy and the fallback; a policy that fails is logged and the fallback
+decides; a search ends at its time limit, when the daemon stops, or once for news (see `plan_cache`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable
+
+from ..formats.entry_points import register_mapping_policy
+from ..simulate.errors import PilotfishError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.plan import Plan
+from ..simulate.model.snapshot import Snapshot
+from .planning.node_shortlist import shortlist
+from .planning.problem import Options, Planner, Problem, next_due
+from .report.accuracy import source_of
+from .report.cycle_report import CycleReport
+from .report.forecast_errors import ForecastErrors
+from .report.metrics import Metrics
+from .state.queue import Queue
+from .trigger import Trigger
+
+log = logging.getLogger("pilotfish.cycle")
+#: Simulations x jobs that a plan may spend on runner-ups. Jobs that start now come first.
+RUNNER_UP_BUDGET = 10_000
+
+
+def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
+    """Plan with the simulator (loaded on first use) on the nodes that matter."""
+    from ..simulate.model.objective import Objective
+    from ..simulate.planning.planner import plan
+
+    register_mapping_policy(options.policy)
+    problem, cluster = shortlist(problem, cluster)
+    return plan(
+        problem.workflow,
+        cluster,
+        policy=options.policy,
+        objective=Objective.parse(options.objective),
+        seed=options.seed,
+        budget=options.budget,
+        should_stop=options.should_stop,
+        underway=problem.running,
+        available=problem.available,
+        explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
+    )
+
+
+class GuardedPlanner:
+    """Makes the plan of a cycle.
+
+    Args:
+        forecasts: holds the guard that trusts or distrusts forecasts.
+        options: as configured; a reload replaces them.
+        trigger: receives the time of the next plan.
+        clock: seconds, monotonic.
+        make_plan: the planner.
+        stopping: whether the daemon is about to stop; ends a search.
+    """
+
+    def __init__(
+        self,
+        forecasts: ForecastErrors,
+        options: Options,
+        trigger: Trigger,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        *,
+        make_plan: Planner = simulate_plan,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._forecasts, self._trigger, self._metrics, self._clock = forecasts, trigger, metrics, clock
+        self.options, self.make_plan, self._stopping = options, make_plan, stopping
+
+    def decide(self, problem: Problem, snapshot: Snapshot, report: CycleReport, retry_s: float) -> Plan | None:
+        """Return the plan of this cycle, if there is one, and set when to plan next.
+
+        Args:
+            problem: what to plan.
+            snapshot: what it was made from.
+            report: of this cycle; receives the plan, its policy, and whether there is more to plan.
+            retry_s: seconds until a start that failed may be tried again.
+        """
+        now, guard = snapshot.time, self._forecasts.guard
+        if not problem.startable:
+            self._trigger.recheck(now, retry_s)
+            return None
+        wanted = guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
+        for policy in dict.fromkeys((wanted, guard.fallback)):
+            objective = self.options.objective if policy == wanted else "makespan"
+            began = self._clock()
+            limit = self._limit(began)
+            options = dataclasses.replace(self.options, policy=policy, objective=objective, should_stop=limit)
+            try:
+                plan = self._plan(problem, snapshot.cluster, options, report)
+            except Exception as error:  # a policy must not take the daemon down
+                self._note_failure(policy, error, report)
+                continue
+            if plan is None:
+                return None
+            self._metrics.count_plan(policy, plan, self._clock() - began)
+            report.plan, report.policy = plan, policy
+            self._trigger.recheck(now, min(next_due(plan, problem), retry_s))
+            return plan
+        self._trigger.recheck(now, 0.0)
+        return None
+
+    def policy_for(self, queue: Queue) -> str:
+        """Return the policy that decides for the jobs in the queue."""
+        guard = self._forecasts.guard
+        if not guard.tripped:
+            return self.options.policy
+        return guard.policy(self.options.policy, {source_of(entry.job) for entry in queue.active()})
+
+    def mode(self, queue: Queue, *, dry: bool) -> str:
+        """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""
+        if self.policy_for(queue) != self.options.policy:
+            return "fallback"
+        return "dry-run" if dry else "live"
+
+    def _plan(self, problem: Problem, cluster: Cluster, options: Options, report: CycleReport) -> Plan | None:
+        """Return the last plan if it still serves, else a new one; None if news ended the search."""
+        cache = self._trigger.cache
+        if plan := cache.next(problem, cluster, options, report.events):
+            report.more = True
+            return plan
+        plan = self.make_plan(problem, cluster, options)
+        if cache.interrupted:
+            self._trigger.changed = True  # the next cycle plans with the news
+            return None
+        cache.store(plan, problem)
+        report.more = problem.beyond
+        return plan
+
+    def _note_failure(self, policy: str, error: Exception, report: CycleReport) -> None:
+        self._trigger.cache.drop()
+        trace = not isinstance(error, PilotfishError)
+        what = f"{type(error).__name__}: {error}"
+        log.error("cycle %d: policy %s failed: %s", report.number, policy, what, exc_info=trace)
+        self._metrics.decisions.labels(policy, "failed").inc()
+
+    def _limit(self, began: float) -> Callable[[], bool]:
+        deadline = began + (self.options.time_limit or math.inf)
+        return lambda: self._stopping() or self._clock() > deadline or self._trigger.cache.has_news()

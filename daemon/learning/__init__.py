@@ -1,0 +1,1 @@
+"""Learning: profiles from the runs of jobs, and the drift of profiles."""

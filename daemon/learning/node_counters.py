@@ -1,0 +1,83 @@
+"""Hardware counters of jobs on this node: a completed job is learned from once its counts have come in.
+
+Rule: no cycle waits for a counter or fails for one. Only jobs that teach are counted, and only those on one node: the
+parts of a job on several nodes differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from ...profiles.measure.neighbour_counters import NeighbourCounters
+from ...simulate.model.snapshot import JobView, Snapshot
+from ..report.cycle_report import Observer, completed_views
+from ..state.queue import Event
+from .profile_learning import LearnedProfiles
+
+log = logging.getLogger("pilotfish.profiles")
+
+
+class NodeCounters(Observer):
+    """Lets the profiles learn from completed jobs, with what was counted of them.
+
+    Args:
+        counters: of this node; may be empty.
+        profiles: what learns.
+    """
+
+    def __init__(self, counters: NeighbourCounters, profiles: LearnedProfiles) -> None:
+        self._counters, self._profiles = counters, profiles
+        self._held: dict[str, JobView] = {}
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Start, read and stop counters by what runs now. O(jobs)."""
+        try:
+            self._follow(snapshot)
+        except Exception as error:  # an unexpected fault of a counter must not take the daemon down
+            log.error("counters of jobs are given up: %s: %s", type(error).__name__, error)
+            self._give_up()
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """Learn from the jobs that have just completed."""
+        if views := completed_views(events, snapshot):
+            self.learn(views)
+
+    def learn(self, views: Iterable[JobView]) -> None:
+        """Learn from completed jobs; from counted ones once their counts have come in."""
+        views = list(views)
+        self._held |= {view.key: view for view in views if self._counters.counts(view.key)}
+        self._profiles.learn(view for view in views if view.key not in self._held)
+
+    def close(self) -> None:
+        """Learn from all jobs with the counts there are, and stop counting."""
+        self._learn_counted()
+        self._give_up()
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        self._learn_counted()
+        here = [view for view in snapshot.jobs if view.pid is not None]
+        running = {
+            view.key: view.pid
+            for view in here
+            if view.pid is not None and len(view.nodes) == 1 and self._profiles.learns_from(view.job)
+        }
+        self._counters.update(running, alone=len(here) == 1)
+
+    def _give_up(self) -> None:
+        held, self._held = list(self._held.values()), {}
+        with suppress(Exception):
+            self._counters.close()
+        self._counters = NeighbourCounters(())
+        self._profiles.learn(held)
+
+    def _learn_counted(self) -> None:
+        """Learn from jobs whose counts have come in; drop the counts of jobs that did not complete."""
+        for key in self._counters.ended:
+            if key not in self._held:
+                self._counters.discard(key)
+            elif self._counters.ready(key):
+                view = self._held.pop(key)
+                counted = self._counters.collect(key, dict(view.usage).get("cpu_seconds", 0.0))
+                self._profiles.learn([view], {key: counted})

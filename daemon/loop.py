@@ -1,0 +1,98 @@
+"""The control loop: observe -> snapshot -> decide -> forecast -> check -> apply -> report.
+
+Rule: one thread, one pass, every step once. An intent is journalled before it is carried out; while the journal
+cannot be written, the daemon goes on observing and starts nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ..adapters.base import Adapter
+from .apply import Applier, carry_out
+from .check import check
+from .guarded_planner import GuardedPlanner
+from .report.cycle_report import CycleReport, Observer
+from .tracker import JobTracker
+from .trigger import Trigger
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect garbage after a cycle only: a cycle makes many objects, none in a ring; a search costs a sixth of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class Cycle:
+    """One pass of the loop after another; the state between two passes is the tracker's, which the journal rebuilds.
+
+    Args:
+        tracker: the state of all jobs; `trigger` says when to plan, and `planner` makes the plan.
+        observers: called in this order at the three moments of a cycle, see `Observer`.
+        clock: seconds, monotonic, for durations only; all times of jobs are the resource manager's.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        applier: Applier,
+        tracker: JobTracker,
+        trigger: Trigger,
+        planner: GuardedPlanner,
+        observers: Sequence[Observer],
+        clock: Callable[[], float],
+    ) -> None:
+        self.adapter, self.applier, self.tracker, self.trigger = adapter, applier, tracker, trigger
+        self.planner, self.observers, self.clock, self.number = planner, observers, clock, 0
+
+    @_no_garbage_collection()
+    def run(self) -> CycleReport:
+        """Go through one cycle. Raises AdapterError if the cluster cannot be read; nothing has happened then."""
+        self.number += 1
+        report = CycleReport(self.number, self.clock(), dry=self.applier.dry)
+        # 1. Observe: one snapshot is the only picture of the cluster that this cycle decides on.
+        snapshot = self.adapter.snapshot()
+        for observer in self.observers:
+            observer.on_snapshot(snapshot)
+        # 2. Fold it in: what started, ended or failed, and which intents came true.
+        snapshot = self.tracker.with_interference(snapshot)
+        report.events = self.tracker.fold(snapshot, self.number)
+        for observer in self.observers:
+            observer.on_events(report.events, snapshot)
+        self.tracker.save()
+        # 3. Decide, if anything has changed since the last plan and a job waits.
+        due = self.trigger.due(snapshot, report.events, blocked=bool(self.tracker.blocked)) and self.tracker.any_waiting
+        problem = self.tracker.problem(snapshot, self.planner.options.window) if due else None
+        plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None
+        # 4. Forecast: note when the plan expects each job to end; what starts now becomes an action.
+        starts = self.tracker.note_forecasts(plan, problem, snapshot) if plan and problem else []
+        actions = self.tracker.actions(snapshot, starts)
+        # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
+        if actions:
+            report.rejected = check(actions, self.adapter.refresh([action.key for action in actions]))
+            actions = self.tracker.without_rejected(actions, report.rejected)
+        # 6. Journal the intents: from here on a restart knows what may have happened.
+        intended = self.tracker.intend(actions)
+        # 7. Apply.
+        report.applied = carry_out(intended, self.applier)
+        # 8. Journal the outcome.
+        self.tracker.conclude(report.applied, dry=self.applier.dry)
+        self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
+        # 9. Report.
+        report.mode = self.mode
+        for observer in self.observers:
+            observer.on_cycle(report, snapshot)
+        return report
+
+    @property
+    def mode(self) -> str:
+        """The daemon's mode, one of `metrics.MODES`."""
+        return "blocked" if self.tracker.blocked else self.planner.mode(self.tracker.queue, dry=self.applier.dry)

@@ -1,0 +1,357 @@
+"""Forecast errors of finished runs, and of past jobs by contention model, source, policy, class and profile.
+
+Rule: an error is (actual - forecast) / actual, negative if the job was faster than forecast; spans under 1 ms count as
+1 ms. Only jobs that completed have one. Jobs with the default profile are counted separately, as profile `default`:
+they say nothing about a model or a policy.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from ...formats.text import clean
+from ...profiles.identity import signature
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import DEFAULT_PROFILE, Job
+from ...simulate.model.plan import LEVEL, Plan, PlannedJob
+from ...simulate.model.snapshot import JobState
+from ..learning.job_profiles import has_default_profile
+from ..state.queue import Entry, Submission
+
+
+def relative_error(forecast: float, actual: float) -> float:
+    """Return (actual - forecast) / actual of two spans in seconds; spans under 1 ms count as 1 ms."""
+    return (actual - forecast) / max(actual, 1e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """A job as planned and as it ran; times in seconds from the run's start, None if it never started."""
+
+    planned: PlannedJob
+    state: JobState
+    nodes: tuple[str, ...]
+    start_time: float | None
+    finish_time: float | None
+    exit_code: int | None
+    signal: int | None
+    reason: str
+
+    @property
+    def run_time(self) -> float | None:
+        """Run time, seconds."""
+        if self.start_time is None or self.finish_time is None:
+            return None
+        return self.finish_time - self.start_time
+
+    @property
+    def forecast_run_time(self) -> float:
+        """Forecast of the run time, seconds."""
+        return self.planned.finish_time - self.planned.start_time
+
+    @property
+    def error(self) -> float | None:
+        """Error of the run time; None unless the job completed."""
+        if self.state is not JobState.COMPLETED or self.run_time is None:
+            return None
+        return relative_error(self.forecast_run_time, self.run_time)
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """A whole run; `jobs` in the workflow's order."""
+
+    id: str
+    plan: Plan
+    state: JobState
+    jobs: tuple[JobOutcome, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every job completed, else 1."""
+        return int(self.state is not JobState.COMPLETED)
+
+    @cached_property
+    def makespan(self) -> float:
+        """Seconds from the first start to the last end; 0 if no job ran."""
+        return max(
+            (job.finish_time for job in self.jobs if job.run_time is not None and job.finish_time),
+            default=0.0,
+        )
+
+    @property
+    def makespan_error(self) -> float | None:
+        """Error of the makespan; None unless every job completed."""
+        return relative_error(self.plan.makespan, self.makespan) if self.exit_code == 0 else None
+
+    @cached_property
+    def median_error(self) -> float | None:
+        """Median of the absolute run-time errors."""
+        errors = [abs(job.error) for job in self.jobs if job.error is not None]
+        return statistics.median(errors) if errors else None
+
+    @cached_property
+    def worst(self) -> JobOutcome | None:
+        """The completed job with the largest error of the run time."""
+        known = [job for job in self.jobs if job.error is not None]
+        return max(known, key=lambda job: abs(job.error or 0.0), default=None)
+
+
+def outcome_of(submission: Submission, plan: Plan) -> RunOutcome:
+    """Return each job's outcome with its plan; the run starts with its first job.
+
+    Args:
+        submission: of the workflow, ended.
+        plan: that it ran by.
+    """
+    planned = {job.id: job for job in plan.jobs}
+    starts = [entry.start_time for entry in submission.entries.values() if entry.start_time is not None]
+    zero = min(starts, default=submission.submit_time)
+    jobs = (_job(entry, planned[name], zero) for name, entry in submission.entries.items() if name in planned)
+    return RunOutcome(submission.id, plan, submission.state, tuple(jobs))
+
+
+def _job(entry: Entry, planned: PlannedJob, zero: float) -> JobOutcome:
+    ran = entry.start_time is not None
+    start = entry.start_time - zero if entry.start_time is not None else None
+    finish = entry.finish_time - zero if ran and entry.finish_time is not None else None
+    return JobOutcome(planned, entry.state, entry.nodes, start, finish, entry.exit_code, entry.signal, entry.reason)
+
+
+def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return the run as a mapping for JSON (schema pilotfish/run/v1).
+
+    Args:
+        outcome: of the run.
+        outputs: job id -> files of its stdout and stderr.
+    """
+    from ...formats.plan import plan_to_dict
+
+    worst = outcome.worst
+    return {
+        "schema": "pilotfish/run/v1",
+        "id": outcome.id,
+        "state": str(outcome.state),
+        "exit_code": outcome.exit_code,
+        "makespan": outcome.makespan,
+        "makespan_error": outcome.makespan_error,
+        "median_run_time_error": outcome.median_error,
+        "worst_run_time_error": worst.error if worst else None,
+        "worst_job": worst.planned.id if worst else None,
+        "jobs": [
+            {
+                "id": job.planned.id,
+                "state": str(job.state),
+                "nodes": list(job.nodes),
+                "start_time": job.start_time,
+                "finish_time": job.finish_time,
+                "run_time": job.run_time,
+                "forecast_run_time": job.forecast_run_time,
+                "run_time_error": job.error,
+                "exit_code": job.exit_code,
+                "signal": job.signal,
+                "reason": job.reason,
+                "stdout": outputs.get(job.planned.id, (None, None))[0],
+                "stderr": outputs.get(job.planned.id, (None, None))[1],
+            }
+            for job in outcome.jobs
+        ],
+        "plan": plan_to_dict(outcome.plan),
+    }
+
+
+#: The number of latest jobs that are evaluated.
+LATEST = 10_000
+#: Least jobs for a trend.
+TREND = 8
+#: Name of a group whose value is not in the journal.
+NOT_RECORDED = "not recorded"
+#: Column of the CSV -> attribute of a job.
+_CSV = {
+    "job": "key",
+    "model": "model",
+    "policy": "policy",
+    "profile": "profile",
+    "source": "source",
+    "class": "job_class",
+    "end_time": "time",
+    "forecast_s": "forecast_s",
+    "actual_s": "actual_s",
+    "error": "error",
+    "shortest_s": "shortest_s",
+    "longest_s": "longest_s",
+    "inside": "inside",
+}
+KINDS = ("model", "source", "policy", "class", "profile")
+#: Sources of profiles, default profiles excepted: the errors of guesses must not count against a model.
+SOURCES = ("measured", "predicted", "given")
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastOutcome:
+    """A completed job's forecast and actual run time, seconds; None = not recorded.
+
+    Args:
+        time: when it ended, epoch seconds.
+        source: of its profile, one of SOURCES.
+        job_class: see `profiles.classes`.
+        shortest_s: lower end of the prediction interval of probability LEVEL; longest_s: its upper end.
+    """
+
+    key: str
+    time: float
+    forecast_s: float
+    actual_s: float
+    profile: str | None = None
+    model: str | None = None
+    policy: str | None = None
+    source: str | None = None
+    job_class: str | None = None
+    shortest_s: float | None = None
+    longest_s: float | None = None
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the run time was inside its prediction interval; None without one."""
+        if self.shortest_s is None or self.longest_s is None:
+            return None
+        return inside(self.actual_s, (self.shortest_s, self.longest_s))
+
+    @property
+    def error(self) -> float:
+        """(actual - forecast) / actual."""
+        return relative_error(self.forecast_s, self.actual_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The forecast errors of a group of jobs, ratios.
+
+    Args:
+        jobs: their number.
+        median: of the absolute errors; high: their 90 % quantile.
+        bias: median of the errors, above 0 if jobs take longer than forecast.
+        trend: median absolute error of the later half of the jobs less that of the earlier half; None under TREND jobs.
+        told: number of jobs with a prediction interval.
+        inside: share of these whose run time was inside it; None without any.
+    """
+
+    name: str
+    jobs: int
+    median: float
+    high: float
+    bias: float
+    trend: float | None
+    told: int = 0
+    inside: float | None = None
+
+
+def profile_of(job: Job) -> str:
+    """Return the name under which a job's forecasts are judged: its profile's, else one made from its command.
+
+    A profile that a user gave without a name differs from the one learned from that command.
+    """
+    if has_default_profile(job):
+        return DEFAULT_PROFILE.name
+    return job.profile.name or f"{signature(job) or 'no command'} (given)"
+
+
+def source_of(job: Job) -> str:
+    """Return the source of a job's profile: `default` or one of SOURCES; unknown sources count as given."""
+    source = job.profile.provenance.source
+    return source if source in SOURCES or has_default_profile(job) else SOURCES[-1]
+
+
+def inside(actual_s: float, within: tuple[float, float]) -> bool:
+    """Return whether a run time is inside an interval, seconds, to 1 ms: starts and ends are not known more exactly."""
+    return within[0] - 1e-3 <= actual_s <= within[1] + 1e-3
+
+
+def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
+    """Return the contention models of some nodes, `max-min` or `equal-share+max-min`; "" if no node is known.
+
+    Args:
+        nodes: their names.
+        cluster: that has them.
+    """
+    found = (cluster.nodes[cluster.index[name]] for name in nodes if name in cluster.index)
+    return "+".join(sorted({str(node.type.contention) for node in found}))
+
+
+def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
+    """Return the accuracy of a group of jobs, at least one, the oldest first."""
+    errors = [job.error for job in jobs]
+    sizes = [abs(error) for error in errors]
+    half, trend = len(sizes) // 2, None
+    if len(sizes) >= TREND:
+        trend = statistics.median(sizes[half:]) - statistics.median(sizes[:half])
+    known_inside = [job.inside for job in jobs if job.inside is not None]
+    return Accuracy(
+        name,
+        len(jobs),
+        statistics.median(sizes),
+        quantile(sizes, 0.9),
+        statistics.median(errors),
+        trend,
+        len(known_inside),
+        sum(known_inside) / len(known_inside) if known_inside else None,
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the least value that is not below a share (0, 1] of the values."""
+    return sorted(values)[math.ceil(round(share * len(values), 9)) - 1]
+
+
+def known(jobs: Iterable[ForecastOutcome]) -> list[ForecastOutcome]:
+    """Return the jobs with another profile than the default."""
+    return [job for job in jobs if job.profile != DEFAULT_PROFILE.name]
+
+
+def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
+    """Return the accuracy of each group of jobs, the largest first. O(jobs log jobs).
+
+    Args:
+        kind: what to group by, one of KINDS.
+        jobs: the oldest first.
+    """
+    groups: dict[str, list[ForecastOutcome]] = {}
+    for job in jobs if kind == "profile" else known(jobs):
+        groups.setdefault(getattr(job, _CSV[kind]) or NOT_RECORDED, []).append(job)
+    found = [accuracy(name, members) for name, members in groups.items()]
+    return sorted(found, key=lambda group: (-group.jobs, group.name))
+
+
+def to_csv(jobs: Sequence[ForecastOutcome]) -> str:
+    """Return all jobs as CSV with a header, times in seconds; unknown values are empty, names are sanitised."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for job in jobs:
+        writer.writerow(_cell(getattr(job, name)) for name in _CSV.values())
+    return out.getvalue()
+
+
+def _cell(value: str | float | bool | None) -> str | float:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else clean(value) if isinstance(value, str) else value
+
+
+def to_dict(jobs: Sequence[ForecastOutcome]) -> dict[str, Any]:
+    """Return all groups and jobs as a mapping for JSON (schema pilotfish/accuracy/v1)."""
+    whole = known(jobs)
+    return {
+        "schema": "pilotfish/accuracy/v1",
+        "all": asdict(accuracy("all", whole)) if whole else None,
+        **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
+        "level": LEVEL,
+        "jobs": [asdict(job) | {"error": job.error, "inside": job.inside} for job in jobs],
+    }

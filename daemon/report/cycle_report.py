@@ -1,0 +1,114 @@
+"""What a cycle did: the report that observers receive, and the sentence and the metrics made from it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...formats.text import count
+from ...simulate.model.plan import Plan, Rejection
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ..apply import Applied, describe
+from ..state.queue import Event, Queue
+from .metrics import Metrics
+
+log = logging.getLogger("pilotfish.cycle")
+
+
+@dataclass(slots=True)
+class CycleReport:
+    """What a cycle did.
+
+    Args:
+        number: of the cycle since the start, from 1.
+        began: when it began, seconds of the daemon's clock.
+        dry: nothing is really done.
+        policy: the one that made the plan, "" without a plan.
+        more: once its starts have happened there is more to plan.
+        mode: of the daemon at the end of the cycle, one of `metrics.MODES`.
+    """
+
+    number: int
+    began: float
+    dry: bool = False
+    events: list[Event] = field(default_factory=list)
+    plan: Plan | None = None
+    policy: str = ""
+    applied: list[Applied] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+    more: bool = False
+    mode: str = ""
+
+
+class Observer:
+    """Watches cycles; each method does nothing by default."""
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """React to a new snapshot, before it is folded in."""
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """React to what happened to our jobs, before the journal is written."""
+
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """React to the end of a cycle."""
+
+
+def completed_views(events: Sequence[Event], snapshot: Snapshot) -> list[JobView]:
+    """Return the views of the jobs that have just completed. O(events), plus O(jobs) if there are any."""
+    completed = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
+    return [view for view in snapshot.jobs if view.key in completed] if completed else []
+
+
+class CycleReporter(Observer):
+    """Logs one sentence and updates the metrics after each cycle.
+
+    Args:
+        queue: whose jobs are counted by state.
+        clock: the one that `CycleReport.began` was read from.
+    """
+
+    def __init__(self, metrics: Metrics, queue: Queue, clock: Callable[[], float]) -> None:
+        self._metrics, self._queue, self._clock = metrics, queue, clock
+
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """Count the decisions and their outcomes, show the snapshot, and log the sentence if anything happened."""
+        metrics, policy = self._metrics, report.policy or "none"
+        for applied in report.applied:
+            outcome = "dry-run" if report.dry else "failed" if applied.error else "applied"
+            metrics.decisions.labels(policy, outcome).inc()
+        if report.rejected:
+            metrics.decisions.labels(policy, "rejected").inc(len(report.rejected))
+        states = Counter[JobState](entry.state for entry in self._queue.entries())
+        metrics.show_snapshot(snapshot, states)
+        metrics.set_mode(report.mode)
+        metrics.cycle_duration.observe(self._clock() - report.began)
+        if text := sentence(report, states, self._clock() - report.began):
+            log.info("cycle %d: %s", report.number, text, extra={"cycle": report.number})
+
+
+def sentence(report: CycleReport, states: Counter[JobState], seconds: float) -> str:
+    """Return one sentence about a cycle, or "" if nothing happened in it.
+
+    Args:
+        report: what the cycle did.
+        states: how many jobs are in each state after the cycle.
+        seconds: that the cycle took.
+    """
+    kinds = Counter(event.kind for event in report.events)
+    failed = sum(bool(applied.error) for applied in report.applied)
+    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items()) if kind != "started"]
+    done = [describe(applied.action) for applied in report.applied if not applied.error]
+    if done:
+        parts.append(", ".join(done[:4]) + (f" and {len(done) - 4} more" if len(done) > 4 else ""))
+    if failed:
+        parts.append(f"{failed} not applied")
+    if report.rejected:
+        parts.append(f"{len(report.rejected)} rejected by the check")
+    if not parts:
+        return ""
+    if report.plan is not None:
+        parts.append(f"planned {count(len(report.plan.jobs), 'job')} by {report.policy}")
+    left = f"{states[JobState.RUNNING]} running, {states[JobState.PENDING]} waiting"
+    return f"{'; '.join(parts)}; {left} ({seconds * 1e3:.0f} ms)"

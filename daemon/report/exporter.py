@@ -1,0 +1,151 @@
+"""The metrics server: metrics and health over HTTP, read from memory.
+
+Rule: a scrape never reaches the resource manager.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ...simulate.errors import ConfigError
+from .metrics import Metrics
+
+#: A connection without a request is closed after the handler's `timeout`, seconds.
+MOST_CONNECTIONS = 32
+
+
+class Health:
+    """Whether cycles are being completed.
+
+    Args:
+        patience_s: longest time without a completed cycle, seconds.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, patience_s: float, clock: Callable[[], float]) -> None:
+        self.patience_s, self._clock = patience_s, clock
+        self._last, self._ready = clock(), False
+
+    def completed(self) -> None:
+        """Note a completed cycle."""
+        self._last, self._ready = self._clock(), True
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last completed cycle (or since the start)."""
+        return self._clock() - self._last
+
+    @property
+    def alive(self) -> bool:
+        """Whether cycles are being completed."""
+        return self.age_s <= self.patience_s
+
+    @property
+    def ready(self) -> bool:
+        """Whether a first cycle has been completed and the others go on."""
+        return self._ready and self.alive
+
+
+class Exporter:
+    """An HTTP server for /metrics, /healthz and /readyz, on threads of its own that only read.
+
+    Args:
+        metrics: served at /metrics.
+        health: served at /healthz and /readyz.
+        address: to listen on.
+        port: to listen on; 0 picks a free one, see the attribute `port`.
+
+    Raises:
+        ConfigError: the address or port cannot be used.
+    """
+
+    def __init__(self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836) -> None:
+        metrics.snapshot_age.set_function(lambda: health.age_s)
+
+        class Handler(_Handler):
+            pass
+
+        Handler.pages = {
+            "/metrics": lambda accept: _exposition(metrics, accept),
+            "/healthz": lambda _: _status(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
+            "/readyz": lambda _: _status(health.ready, "no cycle has been completed recently"),
+        }
+        try:
+            self._server = _Server((address, port), Handler)
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                "metrics", "port", f"cannot listen on {address}:{port}: {getattr(error, 'strerror', error)}"
+            ) from None
+        self.port: int = self._server.server_address[1]
+        self.url = f"http://{f'[{address}]' if ':' in address else address}:{self.port}/metrics"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="exporter", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection, at most MOST_CONNECTIONS, so that clients cannot use up the file descriptors."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.Semaphore(MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log nothing when a client goes away."""
+
+
+_Page = Callable[[str], tuple[int, str, bytes]]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    pages: dict[str, _Page]
+    timeout = 10
+
+    def do_GET(self) -> None:
+        page = self.pages.get(self.path.partition("?")[0])
+        status, kind, body = page(self.headers.get("Accept", "")) if page else (404, "text/plain", b"not found\n")
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log no scrapes."""
+
+
+def _exposition(metrics: Metrics, accept: str) -> tuple[int, str, bytes]:
+    from prometheus_client.exposition import choose_encoder
+
+    encode, kind = choose_encoder(accept)
+    return 200, kind, encode(metrics.registry)
+
+
+def _status(good: bool, why_not: str) -> tuple[int, str, bytes]:
+    return (200, "text/plain", b"ok\n") if good else (503, "text/plain", f"{why_not}\n".encode())

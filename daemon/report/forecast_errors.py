@@ -1,0 +1,83 @@
+"""Forecast errors: measure each forecast against what happened, for the guard, profile drift and the metrics.
+
+Rule: only jobs that completed count. A job planned with the default profile says nothing about a model.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ...formats.text import percent
+from ...simulate.model.cluster import Cluster
+from ..learning.job_profiles import has_default_profile
+from ..learning.profile_drift import ProfileDrift
+from ..planning.guard import Forecaster, Guard, forecast_error
+from ..state.queue import Entry
+from ..state.unsaved import Unsaved
+from .accuracy import inside, model_of, profile_of, source_of
+from .metrics import Metrics
+
+log = logging.getLogger("pilotfish.job")
+
+
+class ForecastErrors:
+    """Measures completed jobs.
+
+    Args:
+        guard: distrusts forecasters that keep missing; a reload replaces it.
+        drift: watches the errors of profiles.
+        unsaved: receives the errors for the journal.
+    """
+
+    def __init__(self, metrics: Metrics, guard: Guard, drift: ProfileDrift, unsaved: Unsaved) -> None:
+        self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
+
+    def measure(self, entry: Entry, submit_time: float, cluster: Cluster) -> None:
+        """Measure the forecasts of a completed job.
+
+        Args:
+            entry: the completed job.
+            submit_time: of its submission to us, epoch seconds; the entry's own time goes first.
+            cluster: on which it ran.
+        """
+        if entry.start_time is None or entry.finish_time is None:
+            return
+        run_time = entry.finish_time - entry.start_time
+        if run_time < 0.0:  # a clock was set back: the run time is unknown
+            return
+        if entry.forecast:
+            error = forecast_error(entry.forecast.run_time, run_time)
+            self._metrics.forecast_error.labels("run_time").observe(error)
+            self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
+            if not has_default_profile(entry.job):
+                self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                if within := entry.forecast.run_within:
+                    self._metrics.errors.count_interval(source_of(entry.job), inside=inside(run_time, within))
+        if entry.promised is not None:
+            submitted = submit_time if entry.since is None else entry.since
+            error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
+            self._metrics.forecast_error.labels("finish_time").observe(error)
+
+    def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:
+        profile = profile_of(entry.job)
+        self._metrics.errors.observe(forecaster, profile, error)
+        self._unsaved.errors.append((forecaster, error))
+        before = self.guard.distrusted
+        if self.guard.add(error, forecaster):
+            self._log_guard(before)
+        self._drift.add(profile, entry.job, error)
+
+    def _log_guard(self, before: frozenset[Forecaster]) -> None:
+        """Log which forecasters are newly distrusted, or trusted again, since `before`."""
+        guard = self.guard
+        for forecaster in sorted(guard.distrusted - before) if guard.enabled else ():
+            log.warning(
+                "the median forecast error of model %s is %s, over the bound of %s: policy %s decides for now",
+                forecaster,
+                percent(guard.median(forecaster) or 0.0),
+                percent(guard.bound),
+                guard.fallback,
+            )
+        for forecaster in sorted(before - guard.distrusted):
+            more = "" if guard.tripped else ": the configured policy decides"
+            log.warning("forecasts of model %s are good again%s", forecaster, more)

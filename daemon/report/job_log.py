@@ -1,0 +1,132 @@
+"""The log of each job: what was chosen for it, why, what was done and how it ended; `explain` shows it.
+
+Rule: a record waits in `Unsaved` until the journal has taken it. What repeats every cycle is logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ...formats.text import count, percent, seconds
+from ...profiles.classes import classify_on
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
+from ...simulate.model.snapshot import JobState
+from ..apply import Applied, describe
+from ..state.queue import Entry, Event, Forecast, ending
+from ..state.unsaved import Unsaved
+from .accuracy import model_of, profile_of, source_of
+
+log = logging.getLogger("pilotfish.job")
+
+
+class JobLog:
+    """Writes records of jobs to `unsaved` and to the log; `cycle` and `now` are those of the last snapshot."""
+
+    def __init__(self, unsaved: Unsaved) -> None:
+        self._unsaved = unsaved
+        self.cycle, self.now = 0, 0.0
+        self._choices: dict[str, str] = {}
+        self._last_error = ""  # several actions that fail alike in a row are logged once
+        self._dry_run_texts: dict[tuple[str, str], str] = {}  # a dry run makes the same decision in every cycle
+        self._stuck: Mapping[str, str] = {}
+
+    def begin_cycle(self, number: int, now: float) -> None:
+        """Set the number of the cycle and the time of its snapshot, epoch seconds."""
+        self.cycle, self.now = number, now
+
+    def add_event(self, event: Event) -> None:
+        """Record what a snapshot or a user did to a job."""
+        entry, text = event.entry, event.text
+        if entry.state.ended:
+            text = ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+        self._add(entry.key, event.kind, text)
+        if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
+            log.warning("%s %s", entry.key, text, extra={"job": entry.key, "cycle": self.cycle})
+
+    def add_relearned(self, entry: Entry) -> None:
+        """Record that a waiting job is planned with a profile learned again."""
+        about = entry.job.profile.provenance
+        self._add(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
+
+    def add_choice(self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, cluster: Cluster) -> None:
+        """Record that the plan starts a job now: nodes, forecast, contention model, class and runner-up.
+
+        Args:
+            entry: the job in the queue.
+            forecast: of this start.
+            planned: the job in the plan.
+            plan: that starts the job.
+            cluster: that it was planned for.
+        """
+        within = (planned.within.earliest, planned.within.latest) if planned.within else None
+        data: dict[str, Any] = {
+            "policy": plan.policy,
+            "profile": profile_of(entry.job),
+            "source": source_of(entry.job),
+            "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
+            "model": model_of(planned.nodes, cluster),
+            "nodes": planned.nodes,
+            "run_time": forecast.run_time,
+            "run_within": forecast.run_within,
+            "isolated_run_time": planned.isolated_run_time,
+            "contention_slowdown": planned.contention_slowdown,
+            "evaluations": plan.evaluations,
+        }
+        text = f"{plan.policy} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}"
+        if within:
+            text += f" ({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])})"
+        slowdown = planned.contention_slowdown
+        text += ", no slowdown" if slowdown < 1.005 else f", slowdown {slowdown:.2f}"
+        if planned.why is not None:
+            data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
+            text += f"; runner-up {', '.join(planned.why.nodes)}, {_cost(planned.why.cost_s)}"
+        self._choices[entry.key] = text
+        self._add(entry.key, "chosen", text, data)
+
+    def add_applied(self, applied: Applied, entry: Entry, *, dry: bool) -> None:
+        """Record the outcome of an action.
+
+        Args:
+            applied: the action and its error, if any.
+            entry: its job.
+            dry: nothing was really done.
+        """
+        text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
+        last_error, self._last_error = self._last_error, applied.error
+        if applied.error and applied.sent and applied.error != last_error:  # one not sent is logged for the cluster
+            log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
+        self._add(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
+        choice = self._choices.pop(entry.key, "")
+        if dry:
+            self._dry_run_texts |= {(entry.key, "chosen"): choice, (entry.key, "dry-run"): text}
+
+    def add_rejected(self, rejection: Rejection) -> None:
+        """Record an action that the check dropped."""
+        self._add(rejection.action.key, "rejected", f"{describe(rejection.action)}: {rejection.reason}")
+
+    def warn_stuck(self, stuck: Mapping[str, str]) -> None:
+        """Log one line for each reason that has come to keep jobs waiting; `stuck` is reason by key."""
+        reasons: dict[str, list[str]] = {}
+        for key in stuck.keys() - self._stuck.keys():
+            reasons.setdefault(stuck[key], []).append(key)
+        self._stuck = stuck
+        for reason, keys in reasons.items():
+            who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
+            log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
+
+    def _add(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
+        if self._dry_run_texts.get((key, kind)) == text:
+            return
+        self._unsaved.records.append((key, self.now, self.cycle, kind, text, data))
+        log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
+
+
+def _cost(cost_s: float) -> str:
+    """Return what the runner-up would have cost; inf means that the job would never have fitted there."""
+    if math.isinf(cost_s):
+        return "would never fit"
+    return f"{seconds(cost_s)} worse" if cost_s >= 5e-4 else "as good"

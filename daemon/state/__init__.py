@@ -1,0 +1,1 @@
+"""State: the queue, its journal and the write-ahead step between them."""

@@ -1,0 +1,118 @@
+"""The write-ahead step between memory and the journal: intents before actions, outcomes after.
+
+Rule: a journal that cannot be written stops starts, not observing. This is logged once, and ends by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from ...simulate.model.plan import Action, Cancel, Start
+from ...simulate.model.snapshot import JobState
+from ..apply import Applied
+from .journal import Journal, JournalError
+from .queue import RETRY_S, Entry, Queue
+from .unsaved import Unsaved
+
+log = logging.getLogger("pilotfish.cycle")
+
+
+class WriteAhead:
+    """Writes the queue's changes and `unsaved`; `blocked` is why it cannot, or "".
+
+    Args:
+        journal: where to.
+        queue: whose dirty entries are written.
+        unsaved: all else that is written.
+    """
+
+    def __init__(self, journal: Journal, queue: Queue, unsaved: Unsaved) -> None:
+        self._journal, self._queue, self._unsaved = journal, queue, unsaved
+        self._intents: dict[str, int] = {}
+        self.blocked = ""
+
+    def save(self) -> bool:
+        """Write what is new and drop workflows that have ended. Return False if the journal cannot be written."""
+        ended = [s for s in self._queue.submissions.values() if s.state.ended]
+        if not (self._queue.dirty or ended or self._unsaved or self.blocked):
+            return True
+        try:
+            if self.blocked:
+                self._journal.probe()
+            self._journal.save(self._queue.dirty.values(), ended=ended, unsaved=self._unsaved)
+        except JournalError as error:
+            self._block(error)
+            return False
+        self._queue.dirty.clear()
+        self._unsaved.clear()
+        for submission in ended:
+            del self._queue.submissions[submission.id]
+        for submission in self._queue.submissions.values():
+            submission.drop_ended()
+        if self.blocked:
+            log.warning("the journal can be written again; jobs are started again")
+            self.blocked = ""
+        return True
+
+    def intend(self, actions: Sequence[Action], *, cycle: int, now: float) -> Sequence[Action]:
+        """Write the intents to disk. Return the actions that may be carried out: all of them, or none.
+
+        Args:
+            actions: to be carried out next.
+            cycle: number of the cycle.
+            now: time of its snapshot, epoch seconds.
+        """
+        if not actions:
+            return ()
+        try:
+            self._intents = self._journal.intend(actions, self._queue.dirty.values(), cycle=cycle, time=now)
+        except JournalError as error:
+            self._block(error)
+            return ()
+        self._queue.dirty.clear()
+        for action in actions:
+            entry = self._queue.find(action.key)
+            if entry and isinstance(action, Start):
+                entry.intent, entry.nodes = self._intents[action.key], action.nodes
+        return actions
+
+    def conclude(self, applied: Applied, entry: Entry, *, now: float, dry: bool) -> None:
+        """Note the outcome of an action. The intent of a start that failed stays open until a snapshot shows the job.
+
+        Args:
+            applied: an action that was intended.
+            entry: its job.
+            now: time of the cycle's snapshot, epoch seconds.
+            dry: nothing was really done.
+        """
+        self._queue.dirty[entry.key] = entry
+        intent, outcomes = self._intents[applied.action.key], self._unsaved.outcomes
+        if not isinstance(applied.action, Start):
+            if isinstance(applied.action, Cancel):
+                entry.not_before = now + (RETRY_S[0] if applied.transient else RETRY_S[1])
+            outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
+        elif not applied.sent:  # the job certainly did not start, and may be tried again
+            entry.intent, entry.nodes, entry.not_before = None, (), now + RETRY_S[0]
+            outcomes[intent] = "not sent"
+        elif applied.error:
+            entry.refused = "" if applied.transient else applied.error
+        else:
+            entry.intent, entry.handed = None, not dry
+            if dry:
+                entry.nodes = ()
+            else:
+                entry.state, entry.start_time = JobState.RUNNING, now
+            outcomes[intent] = "dry-run" if dry else "applied"
+
+    def close_intents(self, entries: Iterable[Entry]) -> None:
+        """Close the open intents of entries whose fate the snapshot has shown."""
+        for entry in entries:
+            if entry.intent is not None:
+                self._unsaved.outcomes[entry.intent] = "started" if entry.handed else "not started"
+                entry.intent = None
+
+    def _block(self, error: JournalError) -> None:
+        if not self.blocked:
+            log.error("%s; jobs go on, but none is started until it can be written", error)
+        self.blocked = str(error)

@@ -1,0 +1,228 @@
+"""The state of all jobs between two cycles: the queue and what follows it from one snapshot to the next.
+
+Rule: only a snapshot, a user, or the outcome of an action changes a job. All of it can be rebuilt from the journal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from ..adapters.base import Adapter
+from ..simulate.model.plan import Action, Cancel, Plan, Rejection
+from ..simulate.model.snapshot import JobState, Snapshot
+from .apply import Applied
+from .learning.job_profiles import GivenProfiles
+from .planning.problem import Problem, starts
+from .planning.problem_builder import Neighbours, build_problem, just_ended, running_jobs
+from .planning.progress import Progress
+from .reaper import lapsed, overdue
+from .report.forecast_errors import ForecastErrors
+from .report.job_log import JobLog
+from .state.ended_jobs import EndedJobs
+from .state.handed_over import take_in
+from .state.journal import Journal
+from .state.queue import Entry, Event, Forecast, Queue, Submission, busy
+from .state.unsaved import Unsaved
+from .state.write_ahead import WriteAhead
+from .trigger import Trigger
+
+log = logging.getLogger("pilotfish.cycle")
+#: Seconds that a placed job may take to begin before its pin is released.
+PIN_S = 10.0
+
+
+class JobTracker:
+    """Follows every job.
+
+    Args:
+        journal: the queue is rebuilt from it, and every change is written to it.
+        unsaved: collects what else must be written.
+        forecasts: measures the jobs that complete.
+        trigger: is renewed when something changes that the last plan does not know.
+        clock: seconds, monotonic.
+        profiles: replace the default profile of jobs that are handed over.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        journal: Journal,
+        unsaved: Unsaved,
+        forecasts: ForecastErrors,
+        trigger: Trigger,
+        clock: Callable[[], float],
+        profiles: GivenProfiles,
+    ) -> None:
+        self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
+        self.queue: Queue = journal.load()
+        self.log = JobLog(unsaved)
+        self.write_ahead = WriteAhead(journal, self.queue, unsaved)
+        self._ended_jobs = EndedJobs(adapter, clock)
+        self._profiles = profiles
+        self._progress = Progress()
+        self._neighbours = Neighbours()
+        self.stuck: dict[str, str] = {}
+
+    @property
+    def now(self) -> float:
+        """Time of the last snapshot, epoch seconds of the resource manager's clock; 0 before the first."""
+        return self.log.now
+
+    @property
+    def blocked(self) -> str:
+        """Why the journal cannot be written, or ""."""
+        return self.write_ahead.blocked
+
+    @property
+    def any_running(self) -> bool:
+        """Whether a job of ours runs, or may run."""
+        return any(busy(entry) for entry in self.queue.active())
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether a job waits to be started."""
+        return any(entry.waiting for entry in self.queue.active())
+
+    def retry_in(self, now: float) -> float:
+        """Return in how many seconds the next start that failed may be tried again; inf if none failed."""
+        later = [e.not_before - now for e in self.queue.active() if e.not_before > now and e.waiting]
+        return min(later, default=math.inf)
+
+    def add(self, submission: Submission) -> None:
+        """Take in a workflow that the journal has."""
+        self.queue.add(submission)
+        self._trigger.renew()
+
+    def cancel(self, entries: Iterable[Entry]) -> None:
+        """Cancel jobs for a user; the next cycle ends those that run."""
+        for event in self.queue.cancel(entries, self.now, "cancelled by a user"):
+            self.log.add_event(event)
+        self._trigger.renew()
+        self.save()
+
+    def renew_profile(self, entry: Entry) -> None:
+        """Plan a waiting job, whose profile was learned again, with the new profile."""
+        self.log.add_relearned(entry)
+        self._trigger.renew()
+
+    def with_interference(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with what is known of how programs slow each other on its nodes."""
+        return dataclasses.replace(snapshot, cluster=self._profiles.with_interference(snapshot.cluster))
+
+    def fold(self, snapshot: Snapshot, cycle: int) -> list[Event]:
+        """Update every job from a snapshot, and return what happened. O(jobs).
+
+        Args:
+            snapshot: the cluster and its jobs at this moment.
+            cycle: its number, for the job log.
+        """
+        self.log.begin_cycle(cycle, snapshot.time)
+        records = self._ended_jobs.look_up(self.queue.missing(snapshot))
+        if take_in(self.queue, snapshot, self._profiles.with_profile, records):
+            self._trigger.renew()
+        intended = [entry for entry in self.queue.active() if entry.intent is not None]
+        events = self.queue.observe(snapshot, records)
+        shown = [entry for entry in intended if entry.handed or entry.state is not JobState.UNKNOWN]
+        self.write_ahead.close_intents(shown)
+        for event in events:
+            self.log.add_event(event)
+            if event.entry.state is JobState.COMPLETED:
+                submit_time = self.queue.submissions[event.entry.workflow].submit_time
+                self.forecasts.measure(event.entry, submit_time, snapshot.cluster)
+        if events:
+            self._follow(snapshot, events)
+        return events
+
+    def save(self) -> None:
+        """Write all changes to the journal, if it can be written."""
+        self.write_ahead.save()
+
+    def problem(self, snapshot: Snapshot, window: int | None) -> Problem:
+        """Return the planning problem of this moment, with running jobs as far as their simulation.
+
+        Args:
+            snapshot: the cluster and its jobs at this moment.
+            window: the most waiting jobs to consider; None = all.
+        """
+        self._follow(snapshot, [])
+        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours)
+        self.log.warn_stuck(problem.stuck)
+        self.stuck = problem.stuck
+        return problem
+
+    def note_forecasts(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
+        """Note when the plan expects each job to end, and return the starts that are due now.
+
+        Args:
+            plan: the plan.
+            problem: that the plan answers.
+            snapshot: that the problem was made from.
+        """
+        for planned in plan.jobs:
+            entry = self.queue.find(planned.id)
+            if entry and not entry.state.ended:
+                entry.expected = snapshot.time + planned.finish_time
+                if entry.promised is None:
+                    entry.promised = entry.expected
+                    self.queue.dirty[entry.key] = entry
+        actions: list[Action] = []
+        for start, planned in starts(plan, problem):
+            entry = problem.startable[start.key]
+            entry.forecast = forecast = Forecast.of(planned, snapshot.time)
+            entry.expected = forecast.finish_time
+            self.queue.dirty[entry.key] = entry
+            self.log.add_choice(entry, forecast, planned, plan, snapshot.cluster)
+            actions.append(start)
+        return actions
+
+    def actions(self, snapshot: Snapshot, starts: Sequence[Action]) -> list[Action]:
+        """Return all actions of this cycle: cancels, releases and the given starts.
+
+        A pin that has not become a start in time is released: the nodes are for others, and the job may go elsewhere.
+        So is a job that must not be held any longer: its start is the resource manager's to choose.
+        """
+        if self.blocked:
+            return list(starts)
+        cancels = [
+            Cancel(entry.key)
+            for entry in self.queue.active()
+            if entry.cancel_wanted and entry.handed and entry.not_before <= self.now
+        ]
+        patience_s = max(PIN_S, self._adapter.capabilities.begins_within_s)
+        starting = {action.key for action in starts}
+        return [*cancels, *overdue(snapshot, patience_s), *lapsed(snapshot, starting=starting), *starts]
+
+    def without_rejected(self, actions: Sequence[Action], rejected: Sequence[Rejection]) -> list[Action]:
+        """Return the actions that the check accepted; a rejection makes the plan void."""
+        for rejection in rejected:
+            self.log.add_rejected(rejection)
+        if rejected:
+            self._trigger.replan(self.now)
+        dropped = {id(rejection.action) for rejection in rejected}
+        return [action for action in actions if id(action) not in dropped]
+
+    def intend(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Journal the intents, and return the actions that may be carried out: all of them, or none."""
+        return self.write_ahead.intend(actions, cycle=self.log.cycle, now=self.now)
+
+    def conclude(self, results: Sequence[Applied], *, dry: bool) -> None:
+        """Note and journal the outcomes of the intended actions; `dry`: nothing was really done."""
+        for applied in results:
+            if entry := self.queue.find(applied.action.key):
+                self.write_ahead.conclude(applied, entry, now=self.now, dry=dry)
+                self.log.add_applied(applied, entry, dry=dry)
+        if results:
+            self.save()
+
+    def _follow(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
+        """Advance the simulation of running jobs to the snapshot; start over if that fails."""
+        running, ended = running_jobs(self.queue, snapshot), just_ended(self.queue, events)
+        try:
+            self._progress.follow(snapshot.cluster, running, ended, snapshot.time)
+        except Exception as error:  # a simulation that fails must not take the daemon down
+            what = f"{type(error).__name__}: {error}"
+            log.error("cycle %d: running jobs cannot be followed: %s", self.log.cycle, what)
+            self._progress = Progress()

@@ -1,0 +1,81 @@
+"""When to plan: something changed, or the last plan has drifted.
+
+Rule: the gap between two plans that nothing but drift asked for doubles, up to LONGEST_RECHECK_S.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..simulate.model.snapshot import NodeState, Snapshot
+from .apply import Applied
+from .check import holds_nodes
+from .planning.plan_cache import PlanCache
+from .state.queue import Event
+
+LONGEST_RECHECK_S = 60.0
+
+
+class Trigger:
+    """Says when to plan; `changed`: something the last plan does not know has happened.
+
+    Args:
+        cache: the last plan, dropped when what it was made for has changed.
+        recheck_s: seconds until a plan that has drifted is made again; doubles while nothing else happens.
+    """
+
+    def __init__(self, cache: PlanCache, recheck_s: float = 1.0) -> None:
+        self.cache, self.recheck_s, self._gap_s = cache, recheck_s, recheck_s
+        self.changed = True
+        self._recheck_at = math.inf
+        self._node_states: tuple[NodeState, ...] = ()
+        self._holders: set[str] = set()
+
+    def renew(self) -> None:
+        """Note that what the last plan was made for has changed: plan, and not from that plan."""
+        self.changed = True
+        self.cache.drop()
+
+    def due(self, snapshot: Snapshot, events: Sequence[Event], *, blocked: bool) -> bool:
+        """Return whether to plan now. O(jobs + nodes).
+
+        Args:
+            snapshot: of this cycle.
+            events: what happened to our jobs since the snapshot before.
+            blocked: the journal cannot be written; the reason to plan is kept until it can.
+        """
+        if snapshot.node_states != self._node_states:
+            self.renew()
+        self._node_states = snapshot.node_states
+        holders = {view.key for view in snapshot.jobs if holds_nodes(view)}
+        freed, self._holders = self._holders - holders, holders  # a neighbour that ends frees nodes, too
+        news = self.changed or bool(events) or bool(freed)
+        if blocked or not (news or snapshot.time >= self._recheck_at):
+            self.changed = news or blocked
+            return False
+        self.changed = False
+        self._gap_s = self.recheck_s if news else min(2 * self._gap_s, LONGEST_RECHECK_S)
+        self._recheck_at = math.inf
+        return True
+
+    def recheck(self, now: float, after_s: float) -> None:
+        """Plan again `after_s` seconds after `now` (epoch seconds), but not before the present gap has passed."""
+        self._recheck_at = now + max(after_s, self._gap_s)
+
+    def replan(self, now: float) -> None:
+        """Plan again as soon as the present gap allows, and not from the last plan."""
+        self.cache.drop()
+        self.recheck(now, 0.0)
+
+    def note_applied(self, applied: Sequence[Applied], *, more: bool, dry: bool) -> None:
+        """Plan again in the next cycle if an action was not sent, or if actions took effect and there is more to plan.
+
+        Args:
+            applied: the outcome of each action of this cycle.
+            more: the plan left out jobs that can be planned once its starts have happened.
+            dry: nothing was really done.
+        """
+        self.changed = self.changed or (more and not dry and any(not each.error for each in applied))
+        if any(not each.sent for each in applied):
+            self.renew()
