@@ -1,45 +1,41 @@
-"""`pilotfish demo`: a folder with something to try out."""
+"""`pilotfish demo`: a folder with an example to try."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .streams import note
+
 
 def demo(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to write it.")] = Path(
-        "pilotfish-demo"
-    ),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write.")] = Path("pilotfish-demo"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed.")] = False,
 ) -> None:
-    """Write a small workflow of real programs, and the two nodes of this machine that it can run on.
+    """Write a small workflow of real programs, and a cluster file of two nodes of this machine to run it on.
 
-    Its 15 jobs compute, stream through memory or sleep for about a second each. Nothing is started but a
-    short measurement of this machine's memory.
+    Its 15 jobs compute, stream through memory or sleep for about a second each. The demo starts nothing, except a
+    short measurement of the memory bandwidth. Each node is one CPU and named after it (cpu0).
 
     \b
     Examples:
       pilotfish demo
       pilotfish demo /tmp/try --force
     """
-    from ...profiles.demo import choose_cpus, write_demo
-    from ..render.text import clean
+    from ..formats.text import clean
+    from ..profiles.demo_folder import choose_cpus, write_demo
 
     names = write_demo(directory, force=force)
     if len(choose_cpus()) == 1:
-        print(
-            "pilotfish: there is one CPU that we may use, so the demo has one node; its jobs share it",
-            file=sys.stderr,
-        )
+        note("only one CPU is usable, so the demo has one node; its jobs share it")
     print(f"Wrote {', '.join(names)} into {clean(str(directory))}. Now type:\n")
     print(f"  cd {clean(shlex.quote(str(directory)))}")
-    for line, says in (
+    for line, purpose in (
         ("sh measure.sh", "measure them"),
         ("pilotfish plan workflow.yaml --cluster cluster.yaml --compare", "simulate"),
         ("pilotfish run workflow.yaml --cluster cluster.yaml", "run, compare"),
     ):
-        print(f"  {line:<61}  # {says}")
+        print(f"  {line:<61}  # {purpose}")

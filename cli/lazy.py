@@ -1,11 +1,12 @@
-"""A command group that imports a command's module only when that command is invoked.
+"""A command group that imports the module of a command only when the command is invoked.
 
-Rule: listing commands costs no import; the one-line summaries are written where the commands are listed.
+Rule: listing the commands imports no command; the summaries are written next to the commands' names.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,10 +18,12 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command lives: a module relative to this package, the attribute in it, and one line for the
-    list.
+    """Where a command is defined.
 
-    The attribute is a function (a command) or a `typer.Typer` (a group of commands).
+    Args:
+        module: its module, relative to this package.
+        attribute: a function (a command) or a `typer.Typer` (a group of commands) in it.
+        summary: its line in the list of commands.
     """
 
     module: str
@@ -41,9 +44,11 @@ class Lazy:
 
 
 class LazyGroup(TyperGroup):
-    """The top-level group; a subclass says in `lazy` which commands there are, in the order of the list."""
+    """The top-level group: a subclass lists its commands in `lazy`, and their headings in `sections`."""
 
-    lazy: ClassVar[dict[str, Lazy]] = {}
+    lazy: ClassVar[Mapping[str, Lazy]] = {}
+    #: Heading -> names of commands, for the help.
+    sections: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -51,8 +56,15 @@ class LazyGroup(TyperGroup):
             self.commands[name] = TyperCommand(name, help=command.summary, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the command by its stand-in, then put the real one in its place."""
+        """Find a command by its placeholder, and load it."""
         name, command, rest = super().resolve_command(ctx, args)
-        if name in self.lazy:
+        if name is not None and name in self.lazy:
             command = self.lazy[name].load(name)
         return name, command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under their headings."""
+        widest = max(map(len, self.lazy))
+        for heading, names in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{widest}}", self.lazy[name].summary) for name in names])

@@ -1,8 +1,7 @@
-"""`pilotfish plan --adapter NAME` and `pilotfish plan --config FILE`: what would become of the queue as it is now."""
+"""`pilotfish plan --adapter NAME` and `--config FILE`: what would become of the queue of a resource manager now."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import tempfile
 from contextlib import ExitStack, closing
@@ -10,22 +9,34 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...simulate.errors import ConfigError
-from ...simulate.platform import Cluster
-from . import inputs
+from ..simulate.errors import ConfigError
+from ..simulate.model.cluster import Cluster
+from .inputs import read_cluster
+from .kernel_loading import load_simulator
+from .output.documents import print_json
+from .streams import note, warn
+from .usage_errors import adapter_errors
 
 if TYPE_CHECKING:
-    from ...adapters.base import Adapter
-    from ..glance import Glance
-    from ..planning import Options
+    from ..adapters.base import Adapter
+    from ..daemon.planning.problem import Options
+    from ..daemon.planning.queue_preview import QueuePreview
 
 _MOST_WAITS = 15
 
 
 @dataclass(frozen=True)
-class Source:
-    """Whose queue: the adapter and its options, the nodes if they are known, how to plan, where profiles are, and the
-    configuration that says so, if one does."""
+class QueueSource:
+    """A queue to plan.
+
+    Args:
+        adapter: name of the resource manager's adapter.
+        options: of the adapter.
+        cluster: file of the nodes; None = ask the resource manager.
+        planning: how to plan.
+        profiles: file of the profile store.
+        config: the configuration that says so; None = the command line does.
+    """
 
     adapter: str
     options: dict[str, Any]
@@ -35,20 +46,27 @@ class Source:
     config: Path | None = None
 
 
-def source(
+def queue_source(
     adapter: str | None, config: Path | None, cluster: Path | None, planning: Options, store: Path | None
-) -> Source:
-    """What the options say; of how to plan, what differs from the default goes before the configuration.
+) -> QueueSource:
+    """Combine the command line with a configuration.
+
+    Args:
+        adapter: name of the adapter; None = that of `config`.
+        config: file of the daemon's configuration; None = none, which needs `adapter`.
+        cluster: file of the nodes; it takes precedence over the configuration.
+        planning: what differs from the default takes precedence over the configuration.
+        store: file of the profile store; None = as configured, or the user's own.
 
     Raises:
-        ConfigError: the configuration cannot be used, or speaks of another adapter.
+        ConfigError: the configuration is wrong, or names another adapter.
     """
-    from ..paths import profile_store_path
-    from ..planning import Options
+    from ..daemon.paths import profile_store_path
+    from ..daemon.planning.problem import Options
 
     if config is None:
-        return Source(str(adapter), {}, cluster, planning, store or profile_store_path())
-    from ..config import load_config
+        return QueueSource(str(adapter), {}, cluster, planning, store or profile_store_path())
+    from ..daemon.config import load_config
 
     found = load_config(config)
     if adapter not in (None, found.adapter.name):
@@ -59,7 +77,7 @@ def source(
         if (value := getattr(planning, field.name)) != getattr(Options(), field.name)
     }
     as_configured = {name: getattr(found, name) for name in ("policy", "objective", "seed", "budget", "time_limit")}
-    return Source(
+    return QueueSource(
         found.adapter.name,
         dict(found.adapter.options),
         cluster or Path(found.cluster),
@@ -69,57 +87,67 @@ def source(
     )
 
 
-def show(where: Source, *, commands: bool, as_json: bool, everything: bool) -> None:
-    """Look once, and print what would be done. Raises AdapterError and ConfigError."""
-    from ...adapters import registry
-    from ..glance import look
+def show_queue(source: QueueSource, *, commands: bool, as_json: bool, everything: bool) -> None:
+    """Read the queue once, and print what would be done.
+
+    Args:
+        source: the queue.
+        commands: print the commands, too.
+        as_json: print a JSON document.
+        everything: leave no row out.
+
+    Raises:
+        AdapterError: the resource manager cannot be asked.
+        ConfigError: see `queue_source`.
+    """
+    from ..adapters import registry
+    from ..daemon.planning.queue_preview import look
 
     with ExitStack() as stack:
-        with inputs.adapter_of(where.config):
-            if where.adapter == "local":
+        with adapter_errors(source.config):
+            if source.adapter == "local":
                 raise ConfigError("adapter", "", "'local' has no queue of its own: name a workflow", "slurm")
-            cluster = _nodes(where)
-            adapter = stack.enter_context(closing(registry.create(where.adapter, cluster, **where.options)))
-        inputs.load_simulator()
-        for note in adapter.notes:
-            inputs.warn(note)
+            cluster = _nodes(source)
+            adapter = stack.enter_context(closing(registry.create(source.adapter, cluster, **source.options)))
+        load_simulator()
+        for line in adapter.notes:
+            warn(line)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
-            seen = look(adapter, where.planning, _copy(where.profiles, Path(folder)))
+            seen = look(adapter, source.planning, _copy(source.profiles, Path(folder)))
         if as_json:
-            print(json.dumps(_document(seen, adapter, cluster), indent=2, allow_nan=False))
+            print_json("glance", _document(seen, adapter, cluster))
         else:
             _print(seen, adapter, cluster, commands=commands, everything=everything)
     for warning in seen.plan.warnings if seen.plan else ():
-        inputs.warn(warning)
+        warn(warning)
 
 
-def _nodes(where: Source) -> Cluster:
-    if where.cluster is not None:
-        return inputs.read_cluster(where.cluster)
-    from ...adapters import registry
+def _nodes(source: QueueSource) -> Cluster:
+    if source.cluster is not None:
+        return read_cluster(source.cluster)
+    from ..adapters import registry
 
-    cluster, assumed = registry.discover(where.adapter)
+    cluster, assumed = registry.discover(source.adapter)
     for text in assumed:
-        inputs.note(text)
+        note(text)
     return cluster
 
 
 def _copy(store: Path, folder: Path) -> Path:
-    from ..copies import copy_whole
+    from ..daemon.state.journal_db import copy_database
 
     try:
-        return copy_whole(store, folder)
+        return copy_database(store, folder)
     except (OSError, sqlite3.Error) as error:
-        inputs.warn(f"{store}: cannot be read, no profiles are known: {error}")
+        warn(f"{store}: cannot be read, planning without profiles: {error}")
         return folder / store.name
 
 
-def _print(seen: Glance, adapter: Adapter, cluster: Cluster, *, commands: bool, everything: bool) -> None:
-    from ..classed import classes_of
-    from ..render import tables
-    from ..render.classes import class_lines
-    from ..render.screen import Screen
-    from ..render.text import clean, count
+def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: bool, everything: bool) -> None:
+    from ..daemon.learning.job_profiles import classes_of
+    from ..formats.text import clean, count
+    from .output import tables
+    from .output.text import Screen, class_lines
 
     screen = Screen()
     policy = f", policy {seen.plan.policy}" if seen.plan else ""
@@ -130,21 +158,21 @@ def _print(seen: Glance, adapter: Adapter, cluster: Cluster, *, commands: bool, 
     if seen.plan and seen.plan.jobs:
         plan = seen.plan
         screen.put(tables.plan_table(plan, screen.cells, ascii_only=screen.ascii_only, everything=everything), "")
-        if not everything and (note := tables.left_out(len(plan.jobs))):
-            screen.put(note, "")
+        if not everything and (hidden := tables.left_out(len(plan.jobs))):
+            screen.put(hidden, "")
     if lines := seen.commands if commands else seen.actions:
-        print(*map(clean, lines), "", sep="\n")  # whole, however wide: they are there to be copied
+        print(*map(clean, lines), "", sep="\n")  # not wrapped: they are meant to be copied
     screen.put(*_waits(seen, everything))
     screen.put(*(f"dropped   {rejection.action.key}: {clean(rejection.reason)}" for rejection in seen.rejected))
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
     if not seen.handed_over:
-        screen.put("No job waits that was handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
+        screen.put("No waiting job is handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
 
 
-def _waits(seen: Glance, everything: bool) -> list[str]:
-    from ..render.text import clean
+def _waits(seen: QueuePreview, everything: bool) -> list[str]:
+    from ..formats.text import clean
 
     lines = [f"{key} waits: {clean(why)}" for key, why in seen.waits.items()]
     if everything or len(lines) <= _MOST_WAITS:
@@ -152,12 +180,12 @@ def _waits(seen: Glance, everything: bool) -> list[str]:
     return [*lines[:_MOST_WAITS], f"{len(lines) - _MOST_WAITS} more wait: --all shows them"]
 
 
-def _document(seen: Glance, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:
-    from ..classed import classes_of, with_classes
+def _document(seen: QueuePreview, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:
+    from ..daemon.learning.job_profiles import classes_of, with_classes
+    from ..formats.plan import plan_to_dict
 
-    plan = seen.plan and with_classes(inputs.plan_to_dict(seen.plan), classes_of(seen.plan, seen.jobs, cluster))
+    plan = seen.plan and with_classes(plan_to_dict(seen.plan), classes_of(seen.plan, seen.jobs, cluster))
     return {
-        "schema": "pilotfish/glance/v1",
         "adapter": adapter.name,
         "handed_over": seen.handed_over,
         "starts": [{"job": start.key, "nodes": list(start.nodes)} for start in seen.starts],

@@ -1,7 +1,7 @@
-"""Standard output and error, whose readers may go away at any time (`pilotfish plan ... | head`), or never were there.
+"""Standard output and standard error, including readers that close a pipe early (`pilotfish plan ... | head`).
 
-Rule: a reader who has gone is not an error of what was asked for: nothing more is written, and nobody complains. What
-cannot be said on stderr, for whatever reason, ends nothing either; a result that cannot be written is an error.
+Rule: a closed pipe is no error: the remaining output is discarded. Diagnostics that cannot be written change nothing; a
+result that cannot be written is an error.
 """
 
 from __future__ import annotations
@@ -13,8 +13,30 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 
-def attach() -> None:
-    """Put /dev/null where a standard stream was closed before we began (`>&-`): no other file may take its number."""
+def note(text: str) -> None:
+    """Print one line on stderr, after the output that stdout has so far."""
+    print_diagnostic(f"pilotfish: {text}")
+
+
+def warn(text: str) -> None:
+    """Print one warning on stderr."""
+    note(f"warning: {text}")
+
+
+def print_diagnostic(line: str) -> None:
+    """Print one line on stderr with control characters escaped; ignore a stderr that cannot be written."""
+    from ..formats.text import clean
+
+    with suppress(OSError):
+        sys.stdout.flush()
+    try:
+        print(clean(line), file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def open_closed_streams() -> None:
+    """Open /dev/null as each standard stream that is closed (`>&-`), so that no other file gets its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
@@ -24,34 +46,22 @@ def attach() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
-def tell(text: str) -> None:
-    """One line on stderr, harmless to a terminal, after what stdout has so far; unheard where it cannot be written."""
-    from .render.text import clean
-
-    with suppress(OSError):
-        sys.stdout.flush()
-    try:
-        print(clean(text), file=sys.stderr, flush=True)
-    except OSError:
-        forget(sys.stderr)
-
-
 @contextmanager
-def unheard() -> Iterator[None]:
-    """Go on where the reader of stdout goes away meanwhile; what was left to say is dropped."""
+def ignore_closed_stdout() -> Iterator[None]:
+    """Continue after the reader of stdout has closed it; discard the remaining output."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        forget(sys.stdout)
-    except SystemExit as stop:  # rich's own answer to it
+        discard(sys.stdout)
+    except SystemExit as stop:  # raised by rich for a closed pipe
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
-        forget(sys.stdout)
+        discard(sys.stdout)
 
 
-def forget(stream: IO[str]) -> None:
-    """Let what is still written to `stream` vanish, the interpreter's last flush included."""
+def discard(stream: IO[str]) -> None:
+    """Discard all further output of `stream`, including the interpreter's last flush."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

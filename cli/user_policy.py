@@ -1,7 +1,7 @@
-"""Queue policies of a user's own, found by their names and made.
+"""A user's own queue policy: loaded by its name, and made with its options.
 
-Rule: an option is what the class takes when it is made, read as its annotation or its default says. What goes wrong in
-the user's own code is told by the traceback of that code, and one line that says whose it is.
+Rule: an option is a parameter of the class, read as its annotation or its default says. An exception in the user's code
+is reported by the traceback of that code and one line that names the policy.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..simulate.batch import asking
-from ..simulate.batch.custom import OwnPolicy
-from ..simulate.batch.own import FORMS, Own
-from ..simulate.batch.pairs import Contending
-from ..simulate.batch.spec import Policy
 from ..simulate.errors import ConfigError, PolicyError
-from .streams import tell
+from ..simulate.replay import python_loop
+from ..simulate.replay.policies import FORMS, Contending, Own, Policy
+from ..simulate.replay.user_policy import QueuePolicy
+from .streams import print_diagnostic
 
-#: Files whose frames stand above those of the user's code in a traceback.
-_OURS = (__file__, asking.__file__, importlib.__file__, "<frozen importlib")
+#: Files whose frames precede the user's code in a traceback.
+_OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
 _WORDS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A policy, the SPEC that names it, and the file that it was read from, where there is one."""
+class NamedPolicy:
+    """A queue policy, its SPEC, and the file that it was read from, if any."""
 
-    policy: Policy | Contending | OwnPolicy
+    policy: Policy | Contending | QueuePolicy
     text: str
     file: Path | None = None
 
     @property
     def compiled(self) -> bool:
-        """Whether it is one of ours."""
+        """Whether it is a policy of pilotfish, not of a user."""
         return isinstance(self.policy, Policy | Contending)
 
 
-def make(own: Own, seed: int, source: bytes | None = None) -> Named:
-    """The policy of that name; one that takes a `seed` is given this one.
+def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy:
+    """Load a user's policy.
 
     Args:
-        source: what is in its file, for who cannot see it.
+        own: its name and options.
+        seed: passed to a class that has the parameter `seed`.
+        source: content of its file, for a worker that cannot read it; None = read the file.
 
     Raises:
-        ConfigError: of the source "policy" where the name is wrong, else of what it names.
+        ConfigError: with the source "policy" where the name is wrong, else with the file or module.
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read.
     """
@@ -63,47 +63,47 @@ def make(own: Own, seed: int, source: bytes | None = None) -> Named:
         others = [key for key, one in vars(module).items() if isinstance(one, type) and hasattr(one, "decide")]
         raise ConfigError(own.where, own.name, why, ", ".join(others) or "a class with such a method")
     chosen = _options(kind, own, seed)
-    with _blamed(own, "as it was made"):
-        policy: OwnPolicy = kind(**chosen)
+    with _user_code(own, "as it was made"):
+        policy: QueuePolicy = kind(**chosen)
     file = Path(getattr(module, "__file__", None) or "")
-    return Named(policy, str(own), file if file.is_file() else None)
+    return NamedPolicy(policy, str(own), file if file.is_file() else None)
 
 
 @contextmanager
-def traced() -> Iterator[None]:
-    """Where the user's own code raised an exception, print the traceback of it."""
+def print_policy_traceback() -> Iterator[None]:
+    """Print the traceback of an exception in the user's code; the PolicyError goes on."""
     try:
         yield
     except PolicyError as error:
         cause = error.__cause__
         if cause is not None:
             place = cause.__traceback__
-            while place is not None and place.tb_frame.f_code.co_filename.startswith(_OURS):
+            while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_FRAMES):
                 place = place.tb_next
-            tell(f"pilotfish: the code of policy {error.policy}, which is not pilotfish's, raised this:")
+            print_diagnostic(f"pilotfish: the user's code of policy {error.policy} raised an exception:")
             for line in "".join(traceback.format_exception(type(cause), cause, place)).splitlines():
-                tell(line)
+                print_diagnostic(line)
         raise
 
 
 def _read(own: Own, source: bytes | None) -> ModuleType:
-    """The module in a file; what it imports may lie beside it."""
+    """Execute the file of a module; it may import modules in its folder."""
     where, module = own.where, ModuleType(own.where)
     if source is None:
         source = Path(where).read_bytes()
         sys.path.append(str(Path(where).resolve().parent))
     module.__file__ = where
     sys.modules[where] = module  # no other module has such a name
-    with _blamed(own, "as it was loaded"):
+    with _user_code(own, "as it was loaded"):
         exec(compile(source, where, "exec"), vars(module))
     return module
 
 
 def _imported(own: Own) -> ModuleType:
-    """A module that can be imported, also from this directory."""
+    """Import a module; the current directory is searched last."""
     sys.path.append(os.getcwd())
     try:
-        with _blamed(own, "as it was loaded"):
+        with _user_code(own, "as it was loaded"):
             return importlib.import_module(own.where)
     except PolicyError as error:
         missing = error.__cause__.name if isinstance(error.__cause__, ModuleNotFoundError) else None
@@ -113,7 +113,7 @@ def _imported(own: Own) -> ModuleType:
 
 
 @contextmanager
-def _blamed(own: Own, when: str) -> Iterator[None]:
+def _user_code(own: Own, when: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -121,7 +121,7 @@ def _blamed(own: Own, when: str) -> Iterator[None]:
 
 
 def _options(kind: type[Any], own: Own, seed: int) -> dict[str, Any]:
-    """What a class is made with. Raises ConfigError."""
+    """Return the arguments of a class. Raises ConfigError."""
     known = _parameters(kind)
     for key, value in own.options:
         if key not in known:
@@ -137,7 +137,7 @@ def _options(kind: type[Any], own: Own, seed: int) -> dict[str, Any]:
 
 
 def _parameters(kind: type[Any]) -> dict[str, inspect.Parameter]:
-    """What may be given by name when a class is made."""
+    """Return the parameters of a class that can be given by name."""
     try:
         found = inspect.signature(kind, eval_str=True)
     except Exception:  # annotations that cannot be evaluated here
@@ -169,7 +169,7 @@ _READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 
 
 def _guessed(text: str) -> Any:
-    """What a value looks like that nothing is said of."""
+    """Return the value of a text without a known type: bool, int, float, else text."""
     for read, _ in _READERS.values():
         try:
             return read(text)

@@ -1,6 +1,6 @@
-"""Runs side by side: the numbers by which policies are compared, and how long jobs waited.
+"""A comparison of replays: the figures of merit as bars, and the distribution of waiting times.
 
-Rule: bars begin at 0, so that their lengths compare; a number that is not known has no bar.
+Rule: bars begin at 0, so that their lengths compare. An unknown value has no bar.
 """
 
 from __future__ import annotations
@@ -9,66 +9,66 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...simulate.batch.metrics import TAU_S
-from ...simulate.series.figures import Figures, distribution, figures
-from ..render.text import fit, joules
-from .panels import Array, Bars, Curve, Panel, Part, Picture
-from .units import of_times
-from .views import Shown, View, headline
+from ...formats.text import fit, joules
+from ...simulate.replay.metrics import TAU_S
+from ...simulate.results.figures import RunMetrics, distribution, figures
+from .figure import Axis, Bars, Figure, Line, Panel, Series
+from .replay_figures import Array, Shown, View, about
+from .scales import common_time_unit
 
-#: Cells of a name beside its bar.
-_LONGEST = 26
-_TICKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
+_LONGEST, _ACROSS = 22, 3
+_MARKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
           (86400.0, "1 d"), (864000.0, "10 d"), (8640000.0, "100 d"))  # fmt: skip
 Words = Callable[[Sequence[float]], list[str]]
 
 
-def spell(values: Sequence[float]) -> list[str]:
-    """Times in one unit: `1.19 hours`, `432 hours`."""
-    unit = of_times(values)
-    return [f"{digits(value / unit.size)} {unit.name}" for value in values]
+def spelled(times: Sequence[float]) -> list[str]:
+    """Return times (s) in one unit: `1.19 hours`, `432 hours`."""
+    unit = common_time_unit(times)
+    return [f"{digits(time / unit.size)} {unit.name}" for time in times]
 
 
 def digits(value: float) -> str:
-    """Three digits, and never fewer than are before the point: `4.25`, `66,502`."""
+    """Return three digits, or all that are before the point: `4.25`, `66,502`."""
     return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
-#: Title, number, and how such numbers are written.
-_METRICS: tuple[tuple[str, Callable[[Figures], float | None], Words], ...] = (
-    ("mean waiting", lambda found: found.mean_waiting, spell),
+#: Title, value, and how such values are written.
+_METRICS: tuple[tuple[str, Callable[[RunMetrics], float | None], Words], ...] = (
+    ("mean waiting time", lambda found: found.mean_waiting, spelled),
     ("mean slowdown", lambda found: found.mean_bounded_slowdown, lambda values: list(map(digits, values))),
     ("utilisation", lambda found: found.utilisation, lambda values: [f"{100 * value:.1f} %" for value in values]),
     ("energy", lambda found: found.joules, lambda values: list(map(joules, values))),
-    ("makespan", lambda found: found.makespan, spell),
+    ("makespan", lambda found: found.makespan, spelled),
 )
 
 
-def compare(view: View) -> Picture:
-    """A small panel for each number with a bar for each run, and the distributions of waiting time."""
+def compare(view: View) -> Figure:
+    """Return a panel of bars for each figure of merit, and the distribution of waiting times."""
     window = view.x if view.asked else None
     found = [figures(each.run, window) for each in view.shown]
     bars = [_bars(title, view.shown, [of(each) for each in found], words) for title, of, words in _METRICS]
-    waited = [_waits(each, window) for each in view.shown]
-    high = 0.34 * len(view.shown) + 0.3
-    rows = [[panel for panel in bars if panel is not None], [_distribution(view.shown, waited)]]
-    rows = [row for row in rows if row]
-    notes = f"slowdown: bounded by {TAU_S:g} s"
-    return Picture(headline("Comparison", view.shown), rows, notes, shared=False, height=6.0 + high)
+    known = [panel for panel in bars if panel is not None]
+    rows = [known[i : i + _ACROSS] for i in range(0, len(known), _ACROSS)]
+    rows.append([_distribution(view.shown, [_waits(each, window) for each in view.shown])])
+    notes = [f"slowdown: bounded by {TAU_S:g} s"]
+    height = 3.3 + (0.24 * len(view.shown) + 0.55) * (len(rows) - 1)
+    return Figure("Comparison", rows, about(view.shown), notes, shared=False, height=height)
 
 
 def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], words: Words) -> Panel | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    said = iter(words(known))
-    part = Bars(
+    texts = iter(words(known))
+    bars = Bars(
         [fit(each.label, _LONGEST) for each in shown],
         [each.colour for each in shown],
         [float("nan") if value is None else value for value in values],
-        ["unknown" if value is None else next(said) for value in values],
+        ["unknown" if value is None else next(texts) for value in values],
     )
-    return Panel(title, "", [part], (0.0, max(known) or 1.0), height=0.34 * len(shown) + 0.3)
+    return Panel(Axis("", 0.0, max(known) or 1.0), Axis("", -0.6, len(shown) - 0.4), [bars], title,
+                 0.24 * len(shown) + 0.1)  # fmt: skip
 
 
 def _waits(shown: Shown, window: tuple[float, float] | None) -> Array:
@@ -77,20 +77,20 @@ def _waits(shown: Shown, window: tuple[float, float] | None) -> Array:
     return waits
 
 
-def _distribution(shown: Sequence[Shown], waited: Sequence[Array]) -> Panel:
-    """The share of the jobs that waited no longer than a time, from a second on."""
-    longest = max((float(values.max()) for values in waited if len(values)), default=0.0)
-    right = next((at for at, _ in _TICKS[1:] if at >= longest), longest)
-    parts: list[Part] = []
-    for each, values in zip(shown, waited, strict=True):
+def _distribution(shown: Sequence[Shown], waits: Sequence[Array]) -> Panel:
+    """The share of jobs that waited at most some time, from a second on."""
+    longest = max((float(values.max()) for values in waits if len(values)), default=0.0)
+    right = max(10.0, 1.1 * longest)
+    series: list[Series] = []
+    for each, values in zip(shown, waits, strict=True):
         if not len(values):
             continue
         x, y = distribution(np.maximum(values, 1.0))
         at_once = np.count_nonzero(values <= 1.0) / len(values)
         y = np.concatenate([[at_once], y, [1.0]]) * 100.0
-        parts.append(Curve(each.label, each.colour, np.concatenate([[1.0], x, [right]]), y, stairs=True))
-    marks = [mark for mark in _TICKS if mark[0] <= right]
+        series.append(Line(each.label, each.colour, np.concatenate([[1.0], x, [right]]), y, each.dash, stairs=True))
+    marks = [mark for mark in _MARKS if mark[0] <= right]
     return Panel(
-        "", "% of the jobs", parts, (1.0, right), "waited no longer than", (0.0, 102.0), None, marks,
-        log=True, height=4.2, empty="" if any(map(len, waited)) else "no job ran",
+        Axis("waiting time, at most", 1.0, right, log=True, marks=marks), Axis("jobs (%)", 0.0, 102.0), series,
+        height=1.9, empty="" if any(map(len, waits)) else "no job ran",
     )  # fmt: skip

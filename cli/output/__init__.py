@@ -1,4 +1,4 @@
-"""What people look at: tables, the Gantt chart in the terminal, the Gantt chart as a picture, the live view.
+"""Output for people: tables, summaries, live views; and JSON documents.
 
 Rule: it reads plans and snapshots and returns text; it decides nothing and starts nothing.
 """

@@ -1,7 +1,6 @@
-"""A run while it happens: a picture that is drawn anew on a terminal, plain lines elsewhere. All of it on
-stderr.
+"""The progress of a run on stderr: a picture redrawn in place on a terminal, lines elsewhere.
 
-Rule: it shows what the queue says and nothing else; a reader who has gone away does not stop the run.
+Rule: it shows what the queue contains and nothing else; a closed stderr does not stop the run.
 """
 
 from __future__ import annotations
@@ -9,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from ...simulate.formats.hostlist import fold
-from ...simulate.plan import Plan, Start
-from ...simulate.platform import Cluster
-from ...simulate.snapshot import JobState
-from ..cycle import Report
-from ..queue import Entry, Submission
-from ..streams import tell
-from .text import clean, count, fit, pad, seconds, width
+from ...daemon.report.cycle_report import CycleReport
+from ...daemon.state.queue import Entry, Submission
+from ...formats.hostlist import fold
+from ...formats.text import clean, count, fit, pad, seconds, width
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.plan import Plan, Start
+from ...simulate.model.snapshot import JobState
+from ..streams import print_diagnostic
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -26,21 +25,27 @@ _BAR = 24
 
 
 class View(Protocol):
-    """Who watches a run."""
+    """A view of a run."""
 
-    def show(self, report: Report | None) -> None:
-        """Take in what a cycle did, or, with None, that time has passed."""
+    def show(self, report: CycleReport | None) -> None:
+        """Show the report of a cycle; None: only time has passed."""
         ...
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         ...
 
 
-def view(
-    submission: Submission, plan: Plan, cluster: Cluster, clock: Callable[[], float], *, live: bool
-) -> View:
-    """The live picture where stderr is a terminal and `live`, else lines."""
+def view(submission: Submission, plan: Plan, cluster: Cluster, clock: Callable[[], float], *, live: bool) -> View:
+    """Return a picture if `live` and stderr is a terminal, else lines.
+
+    Args:
+        submission: the run's jobs.
+        plan: the forecast.
+        cluster: the nodes.
+        clock: seconds, monotonic.
+        live: draw a picture, if possible.
+    """
     from rich.console import Console
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -50,25 +55,25 @@ def view(
 
 
 class Lines:
-    """A line for each start and end: `12.5 s  end  align on a: completed in 4.1 s (forecast 4.0 s)`."""
+    """One line for each start and end: `12.5 s  end  align on cpu0: completed in 4.1 s (forecast 4.0 s)`."""
 
     def __init__(self, submission: Submission, plan: Plan, clock: Callable[[], float]) -> None:
         self._clock, self._began = clock, clock()
         self._planned = {job.id: job for job in plan.jobs}
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
         self._submission = submission
 
-    def show(self, report: Report | None) -> None:
-        """Print what happened since the last call."""
+    def show(self, report: CycleReport | None) -> None:
+        """Print the starts and ends since the last call."""
         if report is None:
             return
         for entry in self._submission.entries.values():
-            if entry.state.ended and entry.key not in self._told:
-                self._told.add(entry.key)
-                self._say("end", self._ending(entry))
+            if entry.state.ended and entry.key not in self._shown:
+                self._shown.add(entry.key)
+                self._print("end", self._ending(entry))
         for applied in report.applied:
             if isinstance(applied.action, Start) and not applied.error:
-                self._say("start", f"{_name(applied.action.job.id)} on {fold(applied.action.nodes)}")
+                self._print("start", f"{_name(applied.action.job.id)} on {fold(applied.action.nodes)}")
 
     def _ending(self, entry: Entry) -> str:
         if entry.start_time is None or entry.finish_time is None or entry.state is JobState.CANCELLED:
@@ -78,8 +83,8 @@ class Lines:
         how = f"{entry.state} in {seconds(run_time)} (forecast {seconds(forecast)})"
         return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {how}"
 
-    def _say(self, kind: str, text: str) -> None:
-        tell(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
+    def _print(self, kind: str, text: str) -> None:
+        print_diagnostic(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
 
     def close(self) -> None:
         """Nothing to restore."""
@@ -90,7 +95,7 @@ def _name(job: str, cells: int = 40) -> str:
 
 
 class Picture:
-    """Progress, time against forecast, and what each node runs, drawn in place."""
+    """Progress, time and forecast, and the jobs on each node, redrawn in place."""
 
     def __init__(
         self,
@@ -109,15 +114,15 @@ class Picture:
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._live.start()
 
-    def show(self, report: Report | None) -> None:
-        """Draw the present."""
+    def show(self, report: CycleReport | None) -> None:
+        """Redraw the picture."""
         for applied in report.applied if report else ():
             if isinstance(applied.action, Start) and not applied.error:
                 self._started[applied.action.job.id] = self._clock()
         self._live.update(self._draw(), refresh=True)
 
     def close(self) -> None:
-        """Take the picture away; the tables follow."""
+        """Remove the picture; the tables follow."""
         self._live.stop()
 
     def _draw(self) -> Group:

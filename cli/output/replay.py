@@ -1,41 +1,63 @@
-"""What a replay looks like: its summary, the list of policies, how far it has come.
+"""The summary of a replay, its progress, and the errors of predictors side by side.
 
-Rule: what is left out of the trace is said; how far it has come only where it takes more than PATIENCE_S.
+Rule: jobs that were left out are reported; progress is shown only after PATIENCE_S, on a terminal.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from .screen import Screen
-from .text import clean, count, duration, joules, percent, seconds
+from ...formats.schema import format_size
+from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
+from ...profiles.prediction.predictors import LIMIT
+from .tables import Column, grid
+from .text import Screen
 
 if TYPE_CHECKING:
-    from ...simulate.batch.energy import Limited
-    from ...simulate.batch.metrics import Summary
-    from ...simulate.batch.replay import Replayed
-    from ...simulate.workload import Workload
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ...profiles.prediction.evaluate import Evaluation, Score
+    from ...simulate.model.workload import Workload
+    from ...simulate.replay.energy import LimitOutcome
+    from ...simulate.replay.metrics import Summary
+    from ...simulate.replay.replay import Replayed
+
 
 PATIENCE_S = 2.0
 
 
-def show(
-    screen: Screen, replayed: Replayed, summary: Summary, policy: str, whose: str, limit: Limited | None,
+def show_replay(
+    screen: Screen, replayed: Replayed, summary: Summary, policy: str, size_from: str, limit: LimitOutcome | None,
     *, has_limit: bool, assumed: bool,
 ) -> None:  # fmt: skip
-    """Print the summary; `has_limit`: the policy has one; `assumed`: what the machine draws is not its own."""
+    """Print the summary of a replay.
+
+    Args:
+        screen: where to print.
+        replayed: the replay.
+        summary: its numbers.
+        policy: SPEC of the policy.
+        size_from: what states the size of the machine.
+        limit: use of an energy or power limit.
+        has_limit: the policy has a limit.
+        assumed: the power of the machine is an assumption.
+    """
     jobs = replayed.workload
-    machine = f"{replayed.machine:,} processors ({whose})"
+    machine = f"{replayed.machine:,} processors ({size_from})"
     screen.title(f"{clean(jobs.name)}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
+    waiting = (summary.median_waiting_time, summary.p95_waiting_time, summary.p99_waiting_time)
+    slowdown = (summary.median_bounded_slowdown, summary.p95_bounded_slowdown, summary.p99_bounded_slowdown)
     lines = [
         ("waiting", _mean_and_most(summary.mean_waiting_time, summary.max_waiting_time)),
+        ("", _percentiles(waiting, seconds)),
         ("turnaround", _mean_and_most(summary.mean_turnaround_time, summary.max_turnaround_time)),
         ("slowdown", f"{_number(summary.mean_bounded_slowdown)} in the mean, bounded by 10 s"),
+        ("", _percentiles(slowdown, _number)),
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
+        ("period", _period(replayed)),
         ("energy", _energy(summary, assumed=assumed)),
         ("jobs", _ends(summary, replayed, policy)),
     ]
@@ -43,14 +65,34 @@ def show(
         lines.insert(-1, ("limit", _limit(limit) if limit else "none: no jobs are submitted in its window"))
     if jobs.programs is not None:
         placed = int((jobs.more["program"] >= 0).sum())
-        lines.append(("network", f"how long {count(placed, 'job')} ran depends on where, and on who else sent"))
+        lines.append(("network", f"the run time of {count(placed, 'job')} depends on placement and on other traffic"))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
     spent = summary.simulation_time
     rate = f", {summary.nb_jobs / spent:,.0f} jobs/s" if spent > 0 else ""
     lines.append(("simulated", f"in {duration(spent)}{rate}"))
     for name, text in lines:
-        screen.put(f"{name:<12}{clean(text)}")
+        if text:
+            screen.put(f"{name:<12}{clean(text)}")
+
+
+def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
+    """Return `50 % within 1 s, 95 % within 2 s, 99 % within 3 s`, or "" without jobs."""
+    found = [f"{level} % within {shown(value)}" for level, value in zip((50, 95, 99), values, strict=True)
+             if value is not None]  # fmt: skip
+    return ", ".join(found)
+
+
+def _period(replayed: Replayed) -> str:
+    """Return the dates of the first submission and the last end, where the trace has a start date; UTC."""
+    epoch, ran = replayed.workload.epoch, ~replayed.rejected
+    if epoch is None or not ran.any():
+        return ""
+    first, last = replayed.submit_time[ran].min(), replayed.finish_time[ran].max()
+    if epoch + last >= 253_402_300_800:  # the year 10000
+        return ""
+    begin, end = (datetime.fromtimestamp(epoch + float(at), UTC).strftime("%Y-%m-%d %H:%M") for at in (first, last))
+    return f"{begin} to {end} (UTC)"
 
 
 def _energy(summary: Summary, *, assumed: bool) -> str:
@@ -61,7 +103,7 @@ def _energy(summary: Summary, *, assumed: bool) -> str:
     return f"{joules(summary.consumed_joules)}{whose}{switched}"
 
 
-def _limit(limit: Limited) -> str:
+def _limit(limit: LimitOutcome) -> str:
     used = f"{joules(limit.consumed)} of {joules(limit.allowed)} used in its window"
     if limit.hopeless:
         return f"{used}; idle machines alone take more than that: no job could start in it"
@@ -82,7 +124,7 @@ def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
         why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
         words.append(f"{others:,} rejected{why}")
     if stranded:
-        words.append(f"{stranded:,} rejected: a job that they wait for was, or ended badly")
+        words.append(f"{stranded:,} rejected: a job that they depend on was rejected or failed")
     return ", ".join(words)
 
 
@@ -96,45 +138,8 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.2f}"
 
 
-def show_policies(screen: Screen) -> None:
-    """Print a line for each policy and each part that may be added, and their options below."""
-    from ...simulate.batch.spec import PARTS, POLICIES
-
-    words: dict[str, dict[str, str]] = {}
-    for name, kind in POLICIES.items():
-        _show_policy(screen, name, kind, words)
-    screen.put("", "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300:", "")
-    for name, kind in PARTS.items():
-        _show_policy(screen, name, kind, words)
-    screen.put("", "Your own, a class (the README says how): ./mine.py:Class, package.module:Class,")
-    screen.put("and its options, as in ./mine.py:Class:depth=3,share=0.5")
-    for option, meanings in words.items():
-        screen.put("", f"{option}:")
-        longest = max(map(len, meanings))
-        for word, what in meanings.items():
-            screen.put(f"  {word:<{longest}}  {what}")
-
-
-def _show_policy(screen: Screen, name: str, kind: type[Any], words: dict[str, dict[str, str]]) -> None:
-    screen.put(f"{name}: {(kind.__doc__ or '').splitlines()[0]}", f"  source: {kind.source}")
-    for option in fields(kind):
-        told = option.metadata
-        if "words" in told:
-            words.setdefault(option.name, {}).update(told["words"])
-        default = "" if _is_infinite(option.default) else f" (default {_shown(option.default)})"
-        screen.put(f"  {option.name}: {told['help']}; {told['allowed']}{default}")
-
-
-def _is_infinite(value: object) -> bool:
-    return isinstance(value, float) and math.isinf(value)
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 class Progress:
-    """A bar on stderr where a replay takes long and a person looks: share of the trace, simulated time a second."""
+    """A progress bar on a terminal for long replays: share of the trace, and simulated days per second."""
 
     def __init__(self, jobs: Workload) -> None:
         times = jobs.submit_time
@@ -151,7 +156,7 @@ class Progress:
             self._bar.stop()
 
     def at(self, now: float) -> None:
-        """The simulated time has come so far."""
+        """Show that the replay has reached the simulated time `now`, seconds of the trace."""
         spent = time.monotonic() - self._began
         if spent < PATIENCE_S:
             return
@@ -174,3 +179,57 @@ class Progress:
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True)
         self._task = self._bar.add_task("", total=1.0, rate="")
         self._bar.start()
+
+
+_MOST_KINDS = 6
+
+
+def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> None:
+    """Print predictors side by side, and on which earlier jobs each prediction rests.
+
+    Args:
+        screen: where to print.
+        name: of the workload.
+        need: what was predicted, `run-time` or `memory`.
+        found: the evaluation.
+    """
+    rest = f", {found.left_out:,} others left out" if found.left_out else ""
+    screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{rest}")
+    columns = [Column("PREDICTOR", most=20)]
+    columns += [Column(head, right=True) for head in ("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")]
+    rows = list(zip(found.scores, *_columns(list(found.scores.values()), need), strict=True))
+    screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only), "")
+    for predictor, score in found.scores.items():
+        if len(score.kinds) > 1:
+            screen.put(grid(
+                [Column(f"{predictor.upper()}: FROM ENDED JOBS OF THE SAME", most=44), Column("JOBS", right=True)],
+                _kinds(score), screen.cells, ascii_only=screen.ascii_only,
+            ), "")  # fmt: skip
+    screen.put("* best. TOO LOW: share of jobs that needed more than predicted")
+
+
+def _columns(scores: Sequence[Score], need: str) -> Iterable[list[str]]:
+    """Yield the cells of each column of numbers, the lowest number marked."""
+    for errors in ([score.mean_error for score in scores], [score.median_error for score in scores]):
+        text = format_size if need == "memory" else _seconds(max(errors))
+        yield _marked(errors, text)
+    yield _marked([score.relative for score in scores], lambda value: f"{value:.3f}")
+    yield _marked([score.underpredicted for score in scores], lambda value: f"{100 * value:.1f} %")
+
+
+def _seconds(largest: float) -> Callable[[float], str]:
+    """Return how to write the times of a column, by its largest."""
+    places = decimals(largest)
+    return lambda value: f"{value:,.{places}f} s"
+
+
+def _marked(values: Sequence[float | None], look: Callable[[float], str]) -> list[str]:
+    best = min((value for value in values if value is not None), default=None)
+    return ["unknown " if value is None else look(value) + ("*" if value == best else " ") for value in values]
+
+
+def _kinds(score: Score) -> list[tuple[str, str]]:
+    shown = list(score.kinds.items())
+    if len(shown) > _MOST_KINDS:
+        shown[_MOST_KINDS:] = [("other kinds", sum(share for _, share in shown[_MOST_KINDS:]))]
+    return [("none yet: the limit" if kind == LIMIT else kind, f"{100 * share:.1f} %") for kind, share in shown]

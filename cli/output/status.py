@@ -1,29 +1,26 @@
-"""What the daemon's clients show: workflows and jobs with forecast against actual, and one job's story.
+"""Output of the clients: workflows and jobs with their forecasts, the log of a job, the accuracy of forecasts.
 
-Rule: what needs a look comes first in a table, and a list that is cut says what it leaves out.
+Rule: urgent rows come first; a shortened list says what it leaves out; errors of a factor of two or more are factors.
 """
 
 from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
 
-from ...simulate.formats.hostlist import fold
-from ...simulate.plan import LEVEL
-from ..accuracy import inside
-from ..endings import ending, mark
-from ..guard import Judged
-from ..outcome import relative_error
-from .classes import class_lines
-from .outcome import failure, signed
-from .screen import Screen
-from .tables import Column, grid, known_to
-from .text import clean, count, percent, seconds, times
+from ...daemon.planning.guard import Forecaster
+from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
+from ...daemon.state.queue import ending, mark
+from ...formats.hostlist import fold
+from ...formats.text import clean, count, percent, seconds, times
+from ...simulate.model.plan import LEVEL
+from .tables import Column, failure, grid, known_to, signed
+from .text import Screen, class_lines
 
 _COLUMNS = (
     Column("JOB"),
@@ -33,21 +30,22 @@ _COLUMNS = (
     Column("ACTUAL", right=True),
     Column("ERROR", right=True),
 )
-#: Between FORECAST and ACTUAL, where one of the jobs has it.
+#: Between FORECAST and ACTUAL, if a job has a prediction interval.
 _KNOWN_TO, _AT = Column("KNOWN TO", right=True), 4
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 
 
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
-    """Print the answer to `status`: a line on the daemon, one on each workflow, the jobs of those that go on.
+    """Print the reply to `status`: a line on the daemon, a line on each workflow, the jobs of unfinished workflows.
 
     Args:
-        everything: show all workflows, and all jobs, also of workflows that have ended.
+        reply: of the daemon, or of a client with the same shape.
+        everything: show all workflows and all jobs, also of workflows that have ended.
     """
     screen, workflows = Screen(), reply["workflows"]
-    known = count(len(workflows), "workflow")
+    total = count(len(workflows), "workflow")
     how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
-    screen.put(Text(f"{clean(reply['cluster'])}: {how}{known}"))
+    screen.put(Text(f"{clean(reply['cluster'])}: {how}{total}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
     if reply.get("mode") == "fallback":
@@ -55,7 +53,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     left = _Budget(len(workflows), sum(len(flow["jobs"]) for flow in workflows)) if everything else _Budget()
     ended = [flow for flow in workflows if flow["finish_time"] is not None]
     alive = [flow for flow in workflows if flow["finish_time"] is None]
-    alive.sort(key=lambda flow: flow["state"] == "pending")  # those that run come first
+    alive.sort(key=lambda flow: flow["state"] == "pending")  # running workflows first
     if ended:
         screen.put("")
     for flow in ended:
@@ -74,12 +72,12 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
 
 def _why_fallback(median_error: float, bound: float, model: str, source: str = "") -> str:
     missed = percent(median_error) if median_error < 1 else times(1 + median_error)
-    return f"fallback: {Judged(model, source)} missed by {missed}; the bound is {percent(bound)}"
+    return f"fallback: {Forecaster(model, source)} missed by {missed}; the bound is {percent(bound)}"
 
 
 @dataclass
 class _Budget:
-    """How much of what goes on may be shown, so that it stays on a screen or two."""
+    """Workflows and jobs that may still be shown, so that the output fits on two screens."""
 
     workflows: int = 20
     jobs: int = 30
@@ -105,7 +103,7 @@ def _not_completed(workflow: dict[str, Any]) -> int:
 
 
 def _pressing(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The jobs that have not completed: first those that failed, then those that run, then those that wait."""
+    """Return the jobs that have not completed: failed, running, waiting."""
     return sorted((job for job in jobs if job["state"] != "completed"), key=lambda job: _URGENCY.get(job["state"], 2))
 
 
@@ -129,7 +127,7 @@ def _state(job: dict[str, Any]) -> str:
 
 
 def _error(job: dict[str, Any], actual: float | None) -> str:
-    """Of the forecast, for a job that completed: what was ended early says nothing about it."""
+    """Return the error of the forecast of a completed job; jobs that were ended early have none."""
     if job["state"] != "completed" or actual is None or job["forecast_run_time"] is None:
         return ""
     return signed(relative_error(job["forecast_run_time"], actual))
@@ -140,32 +138,32 @@ def _run_time(job: dict[str, Any], now: float) -> float | None:
     return None if start is None else max(0.0, (now if finish is None else finish) - start)
 
 
-def show_story(reply: dict[str, Any]) -> None:
-    """Print the answer to `explain`: the job, then what happened with the seconds since its submission."""
+def show_job_log(reply: dict[str, Any]) -> None:
+    """Print the reply to `explain`: the job, and its log with the seconds since its submission."""
     screen, job, begin = Screen(), reply["job"], reply["submit_time"]
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
-    told: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
-        told.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
+        lines.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
     ages = [f"{record['time'] - begin:+.1f}" for record in reply["story"]]
     widest = max(map(len, ages), default=0)
     for age, record in zip(ages, reply["story"], strict=True):
         kind, text = record["kind"], record["text"]
-        told.append((f"{age:>{widest}} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
+        lines.append((f"{age:>{widest}} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
     actual = _run_time(job, begin)
     if error := _error(job, actual):
         assert actual is not None
-        told.append(("forecast", f"{seconds(job['forecast_run_time'])}, took {seconds(actual)} ({error})"))
+        lines.append(("forecast", f"{seconds(job['forecast_run_time'])}, took {seconds(actual)} ({error})"))
         if within := job.get("forecast_run_within"):
             where = "inside" if inside(actual, within) else "outside"
-            told.append(("", f"{where} of {seconds(within[0])} to {seconds(within[1])}, where {percent(LEVEL)} end"))
-    told = [(label, clean(text)) for label, text in told if text]
-    margin = max([8, *(len(label) for label, _ in told)]) + 4
-    for label, text in told:
+            lines.append(("", f"{where} of {seconds(within[0])} to {seconds(within[1])}, where {percent(LEVEL)} end"))
+    lines = [(label, clean(text)) for label, text in lines if text]
+    margin = max([8, *(len(label) for label, _ in lines)]) + 4
+    for label, text in lines:
         screen.put(*_wrapped(label, text, margin, screen.cells))
-    for name in ("stdout", "stderr"):  # whole: a path is there to be copied
+    for name in ("stdout", "stderr"):  # not wrapped: a path is meant to be copied
         if job[name]:
             print(f"  {name:<{margin - 2}}{clean(job[name])}")
 
@@ -176,9 +174,54 @@ def _wrapped(label: str, text: str, margin: int, cells: int) -> Iterator[Text]:
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:
-    """One line for each job of a workflow that failed by itself, with the file of what it said."""
+    """Return a line for each failed job of a workflow, with the file of its stderr."""
     return [
         failure(job["id"], ending(job["state"], job["exit_code"], job["signal"], job["reason"]), job["stderr"])
         for job in workflow["jobs"]
         if job["state"] in ("failed", "timeout")
     ]
+
+
+#: Profiles that are shown without --all.
+_MOST = 20
+_HEADS = ("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE")
+
+
+def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
+    """Print the accuracy by model, source of profiles, policy and profile.
+
+    Args:
+        jobs: completed jobs with their forecasts.
+        everything: show all profiles.
+    """
+    screen, whole = Screen(), known(jobs)
+    if not jobs:
+        screen.put("No job with a forecast has completed yet.")
+        return
+    screen.title(f"{count(len(jobs), 'job')} completed with a forecast, errors of run times")
+    for kind in KINDS:
+        groups = by(kind, jobs)
+        shown = groups if everything else groups[:_MOST]
+        if not groups:
+            continue
+        total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
+        columns = (Column(kind.upper()), *(Column(head, right=True) for head in _HEADS))
+        rows = [_accuracy_row(group) for group in (*shown, *total)]
+        screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+        if left := len(groups) - len(shown):
+            screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
+        screen.put("")
+    if any(job.inside is not None for job in whole):
+        screen.put(f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected")
+    if assumed := len(jobs) - len(whole):
+        screen.put(f"default   {count(assumed, 'job')} without a profile, counted only in the table of profiles")
+
+
+def _accuracy_row(group: Accuracy) -> tuple[str, ...]:
+    trend = "" if group.trend is None else f"{100 * group.trend:+.1f} points"
+    inside = "" if group.inside is None else percent(group.inside)
+    return (group.name, f"{group.jobs:,}", _size(group.median), _size(group.high), signed(group.bias), trend, inside)
+
+
+def _size(error: float) -> str:
+    return percent(error) if error < 1 else times(1 + error)

@@ -1,6 +1,6 @@
-"""What a sweep looks like: its runs before they begin, how far it has come, and which of them are worth having.
+"""A sweep for people: its runs before they start, its progress, and the best runs of each case.
 
-Rule: runs are compared within the same jobs at the same load only; a bar where a person looks, else a line at each
+Rule: only runs of the same jobs at the same load are compared. Progress is a bar on a terminal, else a line at each
 tenth.
 """
 
@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.text import Text
 
-from ...simulate.sweep.best import OBJECTIVES, Objective, Worth, cases, worth
-from ..streams import tell
-from .screen import Screen
+from ...formats.text import broken, clean, count, decimals, duration, fit, joules, width
+from ...simulate.sweep import OBJECTIVES, BestRuns, Objective, cases, worth
+from ..streams import note
 from .tables import Column, grid, needed, with_gap
-from .text import broken, clean, count, decimals, duration, fit, joules, width
+from .text import Screen
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Row = Mapping[str, Any]
 MOST_CASES = 8
-_WIDEST_NAME = 30
+_WIDEST_NAME, _LEAST_POLICY = 30, 18
 
 
 def _seconds(value: float) -> str:
     return f"{value:,.{decimals(value)}f}"
 
 
-#: Heading of each objective's column, and how its numbers are written.
-_LOOKS: dict[str, tuple[str, Callable[[float], str]]] = {
+#: Objective -> heading of its column, and how its numbers are written.
+_SHOWN: dict[str, tuple[str, Callable[[float], str]]] = {
     "mean_waiting_time": ("WAITING s", _seconds),
     "mean_bounded_slowdown": ("SLOWDOWN", lambda value: f"{value:,.2f}"),
     "makespan": ("MAKESPAN s", _seconds),
@@ -41,31 +41,35 @@ _LOOKS: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def show(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None:
-    """Print the runs of each case that are worth having.
+def show_sweep(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None:
+    """Print the best runs of each case.
 
     Args:
-        same: the columns that make a case: workload, what is taken of it, load.
+        screen: where to print.
+        rows: the results.
+        same: the columns that define a case: workload, selection of jobs, load.
     """
     found = cases([row for row in rows if row["status"] == "done"], same)
     vary = [name for name in ("machine", "seed") if len({row[name] for row in rows}) > 1]
-    told = [name for name in same[1:] if len({row[name] for row in rows}) > 1]
+    differing = [name for name in same[1:] if len({row[name] for row in rows}) > 1]
     for case in found[:MOST_CASES]:
-        words = [f"{name} {case[0][name]}" for name in told if case[0][name] is not None]
+        words = [f"{name} {case[0][name]}" for name in differing if case[0][name] is not None]
         title = ", ".join([str(case[0]["workload"]), *words])
         judged = worth(case)
         screen.title(f"{fit(clean(title), screen.cells - 20)}: {count(len(case), 'run')}")
         screen.put(*_lines(case, judged, vary, screen), "")
         names = " and ".join(objective.name for objective in judged.two)
     if found:
-        screen.put(f"> no other run beats it in both {names}    * the best of all")
+        screen.put(f"> no other run beats it in both {names}    * best")
     if len(found) > MOST_CASES:
         screen.put(f"{count(len(found) - MOST_CASES, 'more case')} in the results; --json is for programs")
 
 
-def _lines(case: Sequence[Row], judged: Worth, vary: Sequence[str], screen: Screen) -> list[Table | Text]:
-    """The front and the best, by the second of the two objectives; runs whose numbers are alike are one line, or where
-    that is too long two: what was run, and what came of it."""
+def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: Screen) -> list[Table | Text]:
+    """Return a line for each run of the Pareto front and each best run, sorted by the second of the two objectives.
+
+    Runs with equal numbers share a line. Lines that do not fit become two: the run, and its numbers.
+    """
     shown = [objective for objective in OBJECTIVES if objective in judged.best]
     keys = [tuple(row[objective.column] for objective in shown) for row in case]
     alike, chosen = Counter(keys), dict[tuple[Any, ...], int]()
@@ -76,7 +80,7 @@ def _lines(case: Sequence[Row], judged: Worth, vary: Sequence[str], screen: Scre
     runs = [(case[place]["policy"], *(str(case[place][name]) for name in vary)) for place in places]
     many = [alike[keys[place]] for place in places]
     numbers = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
-    heads = [_LOOKS[objective.column][0] + " " for objective in shown]
+    heads = [_SHOWN[objective.column][0] + " " for objective in shown]
     columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary),
                Column("ALIKE", right=True), *(Column(head, right=True) for head in heads)]  # fmt: skip
     every = list(zip(marks, runs, many, numbers, strict=True))
@@ -102,11 +106,11 @@ def _number(objective: Objective, row: Row, best: Row) -> str:
     value = row[objective.column]
     if value is None:
         return "unknown "
-    return _LOOKS[objective.column][1](value) + ("*" if value == best[objective.column] else " ")
+    return _SHOWN[objective.column][1](value) + ("*" if value == best[objective.column] else " ")
 
 
 def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
-    """Print what would be run: the workload, the policy, and what else varies from run to run."""
+    """Print the runs of a sweep: workload, policy, and what else differs between runs."""
     rest = [name for name in rows[0] if name not in ("run", "workload", "policy") and not name.startswith("policy_")]
     names = ["workload", "policy", *(name for name in rest if len({row[name] for row in rows}) > 1)]
 
@@ -117,23 +121,26 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     lines = with_gap(rows, line, everything=False)
     others = [columns[0], *columns[2:]]
     room = screen.cells - 2 - needed(others, [(each[0], *each[2:]) for each in lines])
-    columns[1] = Column("POLICY", most=max(room, _WIDEST_NAME))
+    if room < _LEAST_POLICY:  # long names of workloads give way, and no number does
+        columns[0] = Column("WORKLOAD", most=_WIDEST_NAME - (_LEAST_POLICY - room))
+        room = _LEAST_POLICY
+    columns[1] = Column("POLICY", most=room)
     parted = list[tuple[str, ...]]()
     for workload, policy, *more in lines:
-        first, *rest = broken(policy, max(room, _WIDEST_NAME) - 2, ascii_only=screen.ascii_only)
+        first, *rest = broken(policy, room - 2, ascii_only=screen.ascii_only)
         parted += [(workload, first, *more), *(("", f"  {each}", *[""] * len(more)) for each in rest)]
     screen.put(grid(columns, parted, screen.cells, ascii_only=screen.ascii_only))
 
 
 class Progress:
-    """How far a sweep has come, on stderr.
+    """The progress of a sweep, on stderr.
 
     Args:
-        runs: how many there are to do.
+        runs: how many are to be replayed.
     """
 
     def __init__(self, runs: int) -> None:
-        self._runs, self._ended, self._failed, self._told = runs, 0, 0, 0
+        self._runs, self._ended, self._failed, self._tenths = runs, 0, 0, 0
         self._began = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -152,18 +159,18 @@ class Progress:
         if self._ended and error is None:
             spent = time.monotonic() - self._began
             rate = f", {self._ended / spent:,.0f} runs/s" if spent > 0 else ""
-            tell(f"pilotfish: {count(self._ended, 'run')} in {duration(spent)}{rate}{self._failures}")
+            note(f"{count(self._ended, 'run')} in {duration(spent)}{rate}{self._failures}")
 
     def ended(self, rows: Sequence[Row]) -> None:
-        """These runs have ended."""
+        """Count runs that have ended."""
         self._ended += len(rows)
         self._failed += sum(row["status"] != "done" for row in rows)
         if self._bar is not None:
             self._bar.update(self._task, completed=self._ended, failed=self._failures)
-        elif self._told < (tenths := 10 * self._ended // self._runs) < 10:
-            self._told = tenths
+        elif self._tenths < (tenths := 10 * self._ended // self._runs) < 10:
+            self._tenths = tenths
             spent = duration(time.monotonic() - self._began)
-            tell(f"pilotfish: {self._ended:,} of {count(self._runs, 'run')} in {spent}{self._failures}")
+            note(f"{self._ended:,} of {count(self._runs, 'run')} in {spent}{self._failures}")
 
     @property
     def _failures(self) -> str:

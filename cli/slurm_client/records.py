@@ -1,8 +1,7 @@
-"""What was submitted from here: one file for each workflow, in its user's state directory.
+"""Records of submissions: one file for each workflow, in its user's state directory.
 
-Rule: the intent is on the disk before the first job is submitted; what is learned later is added line by line, so that
-a process that is killed loses nothing that it had written. The resource manager's own comments are the truth; this file
-says what was meant.
+Rule: the intent is on disk before the first job is submitted; what is learned later is appended line by line, so that a
+killed process loses nothing that it had written. The comments of the jobs in Slurm take precedence over the record.
 Format: JSON lines (schema pilotfish/submission/v1): the intent, then {job, id}, {stage}, {ended, ...}.
 """
 
@@ -17,28 +16,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...daemon.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
-from ...simulate.job import Workflow
-from ..codec import decode, encode
+from ...simulate.model.job import Workflow
 
 SCHEMA = "pilotfish/submission/v1"
-#: what became of the submission: not finished, whole, or taken back because a job was refused
+#: Stages of a submission: not finished, whole, or taken back because a job was refused.
 BEGUN, WHOLE, TAKEN_BACK = "begun", "whole", "taken back"
 
 
 @dataclass(slots=True)
 class Record:
-    """A workflow that was submitted from here.
+    """A submitted workflow.
 
     Args:
-        key: under which the same workflow is taken only once.
+        id: of the workflow.
+        key: the same workflow is submitted only once under a key.
+        workflow: the jobs.
         time: of the submission, epoch seconds of this machine.
         outputs: folder of stdout and stderr.
-        hold: job -> seconds from its submission to its begin time; empty: it was submitted without.
-        forecast: job -> start and run time (seconds, from the submission), slowdown, nodes and class, where it was
+        hold: job -> seconds from its submission to its begin time; empty = without holds.
+        forecast: job -> start and run time (seconds, from the submission), slowdown, nodes and class, if it was
             planned.
-        ids: job -> id in the resource manager, of those known to be there.
-        ended: job -> how it ended, as it was last seen.
+        ids: job -> id in Slurm, of jobs known to be submitted.
+        stage: BEGUN, WHOLE or TAKEN_BACK.
+        ended: job -> how it ended.
+        path: file of the record.
     """
 
     id: str
@@ -54,7 +57,7 @@ class Record:
     path: Path = Path()
 
     def key_of(self, job: str) -> str:
-        """The key that a job carries."""
+        """Return the key of a job, in its comment."""
         return f"{self.id}/{job}"
 
     def create(self, folder: Path) -> None:
@@ -77,24 +80,24 @@ class Record:
             raise ConfigError(str(self.path), "", f"cannot be written: {error.strerror}") from None
 
     def submitted(self, job: str, number: int) -> None:
-        """Note that a job is there."""
+        """Record the id of a submitted job."""
         if self.ids.get(job) != number:
             self.ids[job] = number
             self._add({"job": job, "id": number})
 
     def reached(self, stage: str) -> None:
-        """Note how far the submission has come."""
+        """Record the stage of the submission."""
         if self.stage != stage:
             self.stage = stage
             self._add({"stage": stage})
 
     def has_ended(self, job: str, how: dict[str, Any]) -> None:
-        """Note how a job ended."""
+        """Record how a job ended."""
         self.ended[job] = how
         self._add({"ended": job, **how})
 
     def _add(self, line: dict[str, Any]) -> None:
-        """Add a line. What cannot be written is asked of the resource manager again, and nobody has to know."""
+        """Append a line; if it cannot be written, the same is later read from Slurm again."""
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
@@ -103,7 +106,7 @@ class Record:
 
 
 def read(path: Path) -> Record:
-    """A record. A last line that was cut off is left out. Raises ConfigError."""
+    """Read a record; ignore an incomplete last line. Raises ConfigError."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         intent = json.loads(lines[0])
@@ -114,7 +117,7 @@ def read(path: Path) -> Record:
         record = Record(**{name: intent[name] for name in names}, workflow=workflow, outputs=Path(intent["outputs"]))
         record.path = path
         for line in lines[1:]:
-            _follow(record, line)
+            _apply(record, line)
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, InvalidJobError) as error:
@@ -122,21 +125,21 @@ def read(path: Path) -> Record:
     return record
 
 
-def _follow(record: Record, line: str) -> None:
+def _apply(record: Record, line: str) -> None:
     try:
-        said = json.loads(line) if line else {}
+        entry = json.loads(line) if line else {}
     except ValueError:
         return  # cut off by a kill
-    if "job" in said:
-        record.ids[said["job"]] = said["id"]
-    elif "stage" in said:
-        record.stage = said["stage"]
-    elif "ended" in said:
-        record.ended[said.pop("ended")] = said
+    if "job" in entry:
+        record.ids[entry["job"]] = entry["id"]
+    elif "stage" in entry:
+        record.stage = entry["stage"]
+    elif "ended" in entry:
+        record.ended[entry.pop("ended")] = entry
 
 
 def folder(state: Path) -> Path:
-    """Where records are kept, made if missing. Raises ConfigError."""
+    """Return the folder of the records, made if missing. Raises ConfigError."""
     found = state / "workflows"
     try:
         found.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -146,7 +149,7 @@ def folder(state: Path) -> Path:
 
 
 def known(state: Path) -> Iterator[Record | ConfigError]:
-    """Every record, the oldest first, and what is wrong with those that cannot be read."""
+    """Yield every record, the oldest first; an error for each that cannot be read."""
     found: list[tuple[float, Record | ConfigError]] = []
     for path in sorted((state / "workflows").glob("*.jsonl")):
         try:
@@ -158,7 +161,7 @@ def known(state: Path) -> Iterator[Record | ConfigError]:
 
 
 def forget(state: Path, before: float) -> None:
-    """Remove records to which nothing was added since a moment, epoch seconds."""
+    """Remove records that were last changed before a moment, epoch seconds."""
     for path in (state / "workflows").glob("*.jsonl"):
         with suppress(OSError):
             if path.stat().st_mtime < before:
@@ -167,10 +170,14 @@ def forget(state: Path, before: float) -> None:
 
 @contextmanager
 def alone(state: Path, id: str) -> Iterator[None]:
-    """Keep others on this machine, and on those that share its files, from submitting the same meanwhile.
+    """Lock a submission against other processes, on all machines that share the state directory.
+
+    Args:
+        state: the state directory.
+        id: of the workflow.
 
     Raises:
-        PilotfishError: somebody does already.
+        PilotfishError: another process is submitting it.
     """
     path = folder(state) / f"{id}.lock"
     with path.open("a") as file:
@@ -179,7 +186,7 @@ def alone(state: Path, id: str) -> Iterator[None]:
         except BlockingIOError:
             raise PilotfishError(f"{id} is being submitted by another process at this moment") from None
         except OSError:
-            pass  # a file system without locks: two at once are then the user's to avoid
+            pass  # a file system without locks
         if not os.fstat(file.fileno()).st_nlink:
             raise PilotfishError(f"{id} was submitted by another process just now")
         try:

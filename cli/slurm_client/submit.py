@@ -1,9 +1,12 @@
-"""Handing a whole workflow to Slurm as its user, job by job, so that it is there whole or not at all.
+"""Submit a whole workflow to Slurm as its user, job by job, all jobs or none.
 
-Rule: nothing can begin before all jobs are there: those that wait for no other are locked by a begin time that is later
-than the one in their comment, and let go of together at the end. Before a job is submitted, and after an answer that
-did not come, it is looked for by its key; what was refused takes back what was there before it. Whoever is killed in
-the middle leaves jobs that the same submission finds again.
+Rule: no job can start before all are submitted: jobs without dependencies get a later begin time (a lock), and are
+unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up by its key; a refusal
+takes back the jobs submitted before. The jobs of a killed submission are found again by the same submission.
+
+Holds: a job may start by itself a grace time after its earliest possible start, so that without pilotfish a workflow
+is late by about one grace time, not by one for each step. No hold exceeds `max_defer_seconds` after the earliest start
+that the isolated run times of its predecessors allow (without predecessors: after its submission), nor a day.
 """
 
 from __future__ import annotations
@@ -12,42 +15,99 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from graphlib import TopologicalSorter
+from hashlib import sha256
 from pathlib import Path
 
 from ...adapters.base import AdapterError
 from ...adapters.slurm import submission
-from ...adapters.slurm.own import OwnJobs, by_key, too_long
 from ...adapters.slurm.records import SlurmJob
+from ...adapters.slurm.user_client import OwnJobs, by_key, too_long
+from ...daemon.learning.job_profiles import has_default_profile
+from ...formats.text import count
 from ...simulate.errors import InvalidJobError, PilotfishError
-from ...simulate.job import Job
-from ...simulate.snapshot import JobState
-from ..render.text import count
-from .holds import in_order
-from .model import Settings
-from .record import TAKEN_BACK, WHOLE, Record
+from ...simulate.model.job import Job, Workflow
+from ...simulate.model.snapshot import JobState
+from ..daemon_client import EndUnknownError
+from .records import TAKEN_BACK, WHOLE, Record
+from .settings import Settings
 
-#: The lock on jobs that wait for no other, beyond their hold: seconds for all, and for each job.
+LONGEST_S = 86_400
+
+
+def in_order(workflow: Workflow) -> list[Job]:
+    """Return the jobs in an order that respects the dependencies. O(jobs + dependencies)."""
+    order = TopologicalSorter({job.id: job.after for job in workflow.jobs}).static_order()
+    return [workflow.jobs[workflow.index[name]] for name in order]
+
+
+def guessed(workflow: Workflow) -> set[str]:
+    """Return the jobs of unknown run time and all their successors: they get no forecast."""
+    found: set[str] = set()
+    for job in in_order(workflow):
+        if has_default_profile(job) or found.intersection(job.after):
+            found.add(job.id)
+    return found
+
+
+def earliest_starts(workflow: Workflow) -> dict[str, float]:
+    """Return the earliest start of each job, seconds: the longest chain of run times; unknown ones count as 0."""
+    start: dict[str, float] = {}
+    end: dict[str, float] = {}
+    for job in in_order(workflow):
+        start[job.id] = max((end[before] for before in job.after), default=0.0)
+        known = 0.0 if has_default_profile(job) else job.profile.isolated_time
+        end[job.id] = start[job.id] + known
+    return start
+
+
+def holds(workflow: Workflow, expected: Mapping[str, float], key_of: Mapping[str, str], to: Settings) -> dict[str, int]:
+    """Return the seconds from the submission of each job to its begin time.
+
+    Args:
+        workflow: the jobs.
+        expected: job -> its start in a simulated plan, seconds from now.
+        key_of: job -> its key, which staggers the holds so that they do not end together.
+        to: the settings.
+    """
+    earliest = earliest_starts(workflow)
+    return {
+        job.id: _hold(max(expected.get(job.id, 0.0), earliest[job.id]), earliest[job.id], key_of[job.id], to)
+        for job in workflow.jobs
+    }
+
+
+def _hold(expected_s: float, earliest_s: float, key: str, to: Settings) -> int:
+    stagger = int.from_bytes(sha256(key.encode()).digest()[:4]) % (to.stagger_seconds + 1)
+    wanted = math.ceil(expected_s) + to.grace_seconds + stagger
+    return min(wanted, math.ceil(earliest_s) + to.max_defer_seconds, LONGEST_S)
+
+
+#: Lock of jobs without dependencies, beyond their hold: seconds for all, and for each job.
 LOCK_S, LOCK_EACH_S = 120, 0.5
-#: Seconds for which a job is looked for once Slurm answers again: what was asked of a frozen controller comes late.
+#: Seconds for which a job is looked up after Slurm answers again: a frozen controller carries out requests late.
 SETTLE_S = 10.0
-#: Difference between this machine's clock and the controller's from which begin times are set right.
+#: Difference between the clocks of this machine and the controller from which begin times are corrected, seconds.
 SKEW_S = 2.0
 TRIES = 3
 _NOISE = re.compile(r"(?:sbatch: |error: |Batch job submission failed: )+")
 
 
-class NotKnownError(PilotfishError):
-    """What became of a job cannot be learned now."""
+class NotKnownError(EndUnknownError):
+    """Whether a job was submitted cannot be learned now."""
 
 
 class Submitter:
-    """Submits one workflow: `look`, then `submit`.
+    """Submits one workflow: `find_submitted`, then `submit`.
 
     Args:
-        record: what is meant; it is kept up to date.
-        say: takes one line for the user.
-        again: it was taken back before, and what was cancelled then does not count.
+        own: the user's jobs in Slurm.
+        record: the intent; it is kept up to date.
+        to: the settings.
+        say: prints one line.
+        again: the submission was taken back before; its cancelled jobs do not count.
+        sleep: waits for some seconds.
         clock, wall: seconds, monotonic; epoch seconds of this machine.
     """
 
@@ -73,8 +133,8 @@ class Submitter:
         self._gone: frozenset[str] = frozenset()
         self._unsure = False
 
-    def look(self) -> int:
-        """See what is there already; returns how many jobs. Changes nothing.
+    def find_submitted(self) -> int:
+        """Find the jobs that are submitted already; return their number. Changes nothing.
 
         Raises:
             AdapterError: Slurm cannot be asked.
@@ -98,7 +158,7 @@ class Submitter:
         return len(self._there)
 
     def submit(self) -> None:
-        """Submit what is not there.
+        """Submit the other jobs.
 
         Raises:
             PilotfishError: a job was refused; what had been submitted was cancelled.
@@ -107,7 +167,7 @@ class Submitter:
         try:
             for job in self._jobs:
                 if job.id in self._there:
-                    self._take_up(job, self._there[job.id])
+                    self._record_submitted(job, self._there[job.id])
                 elif job.id not in self._record.ids:
                     self._record.submitted(job.id, self._submit(job))
             if self._unsure:
@@ -118,14 +178,14 @@ class Submitter:
         self._record.reached(WHOLE)
 
     def _in_queue(self) -> dict[str, SlurmJob]:
-        """Jobs of this workflow in the queue by key, without those that a submission has taken back."""
+        """Return the jobs of this workflow in the queue by key, without cancelled ones if it was taken back."""
         found = {key: job for key, job in by_key(self._own.jobs()).items() if key.startswith(f"{self._record.id}/")}
         if not self._again:
             return found
         return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
 
-    def _take_up(self, job: Job, there: SlurmJob) -> None:
-        """Go on with a job that is there; one that is still locked is let go of with the others."""
+    def _record_submitted(self, job: Job, there: SlurmJob) -> None:
+        """Record a submitted job; if it is still locked, unlock it with the others."""
         self._record.submitted(job.id, there.id)
         if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
             return
@@ -133,7 +193,7 @@ class Submitter:
             self._locked[job.id] = self._clock() - (self._wall() - self._skew_s - there.submit)
 
     def _submit(self, job: Job) -> int:
-        """Submit one job; an answer that does not come is looked for in the queue before another try."""
+        """Submit one job; after a lost answer, look it up in the queue before the next try."""
         argv = self._argv(job)
         for attempt in range(1, TRIES + 1):
             self._locked |= {} if job.after else {job.id: self._clock()}
@@ -151,7 +211,7 @@ class Submitter:
         raise AssertionError
 
     def _look_for(self, key: str) -> SlurmJob | None:
-        """The job, once Slurm answers; None if it is not there and has not come for a while."""
+        """Return the job once Slurm answers; None if it does not appear within SETTLE_S."""
         asked, answered = self._clock(), math.inf
         while True:
             try:
@@ -170,7 +230,7 @@ class Submitter:
         there = f"{len(record.ids)} of {count(len(self._jobs), 'job')} were"
         return NotKnownError(
             f"whether {key} was submitted is not known; {there}: {error} "
-            f"(the same with `--key {record.key}` goes on, `pilotfish cancel {record.id}` takes it back)"
+            f"(the same command with `--key {record.key}` continues, `pilotfish cancel {record.id}` takes it back)"
         )
 
     def _argv(self, job: Job) -> list[str]:
@@ -181,10 +241,10 @@ class Submitter:
         return submission.users_command(job, self._comment(job), begin, before, files, self._to.submit_options)
 
     def _completed(self, name: str) -> bool:
-        """Whether a job that was there has ended well: Slurm forgets, and then takes it for one that did."""
+        """Return whether a submitted job has completed; Slurm itself takes a forgotten job as completed."""
         found = self._there.get(name)
-        told = self._record.ended.get(name, {}).get("state")
-        state = found.state if found else JobState(told) if told else None
+        ended = self._record.ended.get(name, {}).get("state")
+        state = found.state if found else JobState(ended) if ended else None
         if state is None and name in self._gone:
             raise AdapterError(f"{name}, for which others wait, has left the queue: how it ended is not known")
         if state is not None and state.ended and state is not JobState.COMPLETED:
@@ -196,13 +256,13 @@ class Submitter:
         return submission.comment_for(self._record.key_of(job.id), hold=self._record.hold.get(job.id, 0), profile=named)
 
     def _drop_doubles(self) -> None:
-        """Cancel what came late of an answer that was lost, where the job was submitted again."""
+        """Cancel duplicates of jobs that were submitted again after a lost answer."""
         known, prefix = set(self._record.ids.values()), f"{self._record.id}/"
         mine = [job for job in self._own.jobs() if (submission.key_in(job.comment) or "").startswith(prefix)]
         self._own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
 
     def _unlock(self) -> None:
-        """Give every locked job the begin time of its comment."""
+        """Set the begin time of every locked job to that in its comment."""
         begins = defaultdict[int, list[int]](list)
         for name, submitted in self._locked.items():
             held = self._record.hold.get(name, 0)
@@ -215,9 +275,9 @@ class Submitter:
             self._say(f"warning: all is submitted, but may begin {self._lock_s} s later than it could: {error}")
 
     def _undone(self, error: AdapterError | KeyboardInterrupt) -> BaseException:
-        """Take back what is there; returns what to raise."""
+        """Cancel the submitted jobs; return the exception to raise."""
         record = self._record
-        record.reached(TAKEN_BACK)  # before the first is cancelled: whoever comes after a kill must not count these
+        record.reached(TAKEN_BACK)  # first, so that the next submission does not count them after a kill
         said = str(error) or "interrupted"
         try:
             ids = {*record.ids.values(), *(job.id for job in self._in_queue().values())}
@@ -228,14 +288,14 @@ class Submitter:
             return NotKnownError(f"{said}; what is there could not be cancelled: {problem} (scancel {listed})")
         if ids:
             said += f"; taken back: {count(len(ids) - len(left), 'job')}"
-            said += f"; begun already: {', '.join(map(str, left))}" if left else ", of which none had begun"
+            said += f"; begun already: {', '.join(map(str, left))}" if left else "; none had begun"
         if isinstance(error, KeyboardInterrupt):
             self._say(said)
             return error
         return PilotfishError(said)
 
     def _skew(self) -> float:
-        """Seconds by which this machine's clock is ahead of the controller's; 0 if that is little or not told."""
+        """Return the seconds by which this machine's clock is ahead of the controller's; 0 if small or unknown."""
         try:
             ahead = self._wall() - self._own.time() - 0.5
         except AdapterError as error:
@@ -246,7 +306,7 @@ class Submitter:
 
 
 def output_files(record: Record, job: str) -> tuple[Path, Path]:
-    """Files of a job's stdout and stderr."""
+    """Return the files of a job's stdout and stderr."""
     name = submission.plain_name(job)
     return record.outputs / f"{name}.out", record.outputs / f"{name}.err"
 

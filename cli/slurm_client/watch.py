@@ -1,8 +1,8 @@
-"""What became of one's workflows: records of what was submitted, beside what the resource manager shows now.
+"""The state of a user's workflows: the records of submissions combined with what Slurm shows now.
 
-Rule: it shows only jobs of the user who asks, and works without records too: a job's comment says which workflow it is
-of. What has left the queue is known by what was seen of it before, by accounting, or by what has started after it; else
-it says that it is not known. The replies have the shapes of the daemon's own (see `requests`).
+Rule: it shows only the user's own jobs, and works without records: the comment of a job names its workflow. The end of
+a job that has left the queue is known from an earlier reply, from accounting, or because a successor has started;
+otherwise it is reported as unknown. The replies have the shapes of the daemon's (see `daemon.rpc`).
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.slurm import dependency
-from ...adapters.slurm.handover import Selection, Standing, hold_seconds, standing
-from ...adapters.slurm.own import OwnJobs, by_key
+from ...adapters.slurm.job_update import pin_of
+from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
-from ...adapters.slurm.update import pin_of
-from ...profiles.classes import classify_there, told
+from ...adapters.slurm.user_client import OwnJobs, by_key
+from ...daemon.report.accuracy import profile_of
+from ...profiles.classes import class_fields, classify_there
 from ...simulate.errors import ConfigError
-from ...simulate.snapshot import JobState
-from ..accuracy import profile_of
-from .record import BEGUN, TAKEN_BACK, Record
-from .submitting import output_files
+from ...simulate.model.snapshot import JobState
+from .records import BEGUN, TAKEN_BACK, Record
+from .submit import output_files
 
-LOST = "it has left the queue, and how it ended is not known"
+LOST = "it has left the queue; how it ended is unknown"
 _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
 
 
 @dataclass(slots=True)
 class Watched:
-    """One workflow. `jobs` are those in the queue by name, `record` is what was submitted, if that is known."""
+    """A workflow.
+
+    Args:
+        id: of the workflow.
+        record: of its submission, if known.
+        jobs: jobs in the queue by name.
+    """
 
     id: str
     record: Record | None = None
@@ -37,7 +43,7 @@ class Watched:
 
     @property
     def names(self) -> list[str]:
-        """Its jobs, in the order of the file, or of submission."""
+        """Return its jobs in the order of the file, or of submission."""
         if self.record:
             return [job.id for job in self.record.workflow.jobs]
         return sorted(self.jobs, key=lambda name: self.jobs[name].id)
@@ -50,7 +56,7 @@ class Watched:
         return min((job.submit for job in self.jobs.values() if job.submit is not None), default=0.0)
 
     def after(self, name: str) -> list[str]:
-        """Names (or, of jobs elsewhere, ids) of what a job waits or waited for, as far as is known."""
+        """Return the known predecessors of a job: names, or ids of jobs of other workflows."""
         if self.record:
             return list(self.record.workflow.jobs[self.record.workflow.index[name]].after)
         by_id = {job.id: other for other, job in self.jobs.items()}
@@ -58,16 +64,21 @@ class Watched:
         return [by_id.get(number, str(number)) for number in waits]
 
 
-def look(own: OwnJobs, records: Iterable[Record | ConfigError], said: list[str]) -> list[Watched]:
-    """Every workflow of the user's, the oldest first; what is wrong with a record is added to `said`.
+def read_workflows(own: OwnJobs, records: Iterable[Record | ConfigError], problems: list[str]) -> list[Watched]:
+    """Return every workflow of the user, the oldest first.
+
+    Args:
+        own: the user's jobs in Slurm.
+        records: of submissions.
+        problems: errors of records are added here.
 
     Raises:
-        AdapterError: the queue cannot be seen.
+        AdapterError: the queue cannot be read.
     """
     found: dict[str, Watched] = {}
     for record in records:
         if isinstance(record, ConfigError):
-            said.append(str(record))
+            problems.append(str(record))
         else:
             found[record.id] = Watched(record.id, record)
     for key, job in by_key(own.jobs()).items():
@@ -76,12 +87,12 @@ def look(own: OwnJobs, records: Iterable[Record | ConfigError], said: list[str])
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
     _ask_accounting(own, found.values())
     for watched in found.values():
-        _remember(watched)
+        _record_ended(watched)
     return sorted(found.values(), key=lambda watched: watched.submit_time)
 
 
 def _ask_accounting(own: OwnJobs, found: Iterable[Watched]) -> None:
-    """Add the jobs that have left the queue before anybody saw them end, by one request for all."""
+    """Add jobs that left the queue with an unknown end, by one request to accounting."""
     unknown = {
         number: (watched, name)
         for watched in found
@@ -95,8 +106,8 @@ def _ask_accounting(own: OwnJobs, found: Iterable[Watched]) -> None:
             watched.jobs[name] = job
 
 
-def _remember(watched: Watched) -> None:
-    """Keep what was seen to end: the queue forgets."""
+def _record_ended(watched: Watched) -> None:
+    """Record how jobs ended, before Slurm forgets them."""
     record = watched.record
     for name, job in watched.jobs.items() if record else ():
         if record and job.state.ended and name not in record.ended and name in record.workflow.index:
@@ -105,7 +116,7 @@ def _remember(watched: Watched) -> None:
 
 
 def workflow_reply(watched: Watched) -> dict[str, Any]:
-    """A workflow as `status` shows it."""
+    """Return a workflow as `status` shows it."""
     jobs = [job_reply(watched, name) for name in watched.names]
     states = {JobState(job["state"]) for job in jobs}
     state = _overall(states)
@@ -123,7 +134,7 @@ def workflow_reply(watched: Watched) -> dict[str, Any]:
 
 
 def _overall(states: set[JobState]) -> JobState:
-    """Of the whole; UNKNOWN where nothing goes on, nothing failed, and of some jobs nobody knows how they ended."""
+    """Return the state of a workflow; UNKNOWN if all jobs have ended, none failed, and some ends are unknown."""
     order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.UNKNOWN, JobState.COMPLETED)
     if all(state.ended or state is JobState.UNKNOWN for state in states):
         return next(state for state in order if state in states)
@@ -131,7 +142,7 @@ def _overall(states: set[JobState]) -> JobState:
 
 
 def job_reply(watched: Watched, name: str) -> dict[str, Any]:
-    """A job as `status` shows it."""
+    """Return a job as `status` shows it."""
     record, job = watched.record, watched.jobs.get(name)
     forecast = record.forecast.get(name) if record else None
     reply = {
@@ -140,24 +151,24 @@ def job_reply(watched: Watched, name: str) -> dict[str, Any]:
         "forecast_run_time": forecast["run_time"] if forecast else None,
         "forecast_finish_time": watched.submit_time + forecast["start"] + forecast["run_time"] if forecast else None,
         "contention_slowdown": forecast["slowdown"] if forecast else None,
-        **(_seen(job) if job else _unseen(watched, name)),
+        **(_queued(job) if job else _not_queued(watched, name)),
     }
     if record:
         job_asked = record.workflow.jobs[record.workflow.index[name]]
-        reply |= {"profile": profile_of(job_asked), **told(classify_there(job_asked.profile))}
+        reply |= {"profile": profile_of(job_asked), **class_fields(classify_there(job_asked.profile))}
         reply |= {key: forecast[key] for key in ("class", "class_why") if forecast and key in forecast}
     files = output_files(record, name) if record and reply["start_time"] is not None else None
     return reply | {"stdout": str(files[0]) if files else None, "stderr": str(files[1]) if files else None}
 
 
-def _seen(job: SlurmJob) -> dict[str, Any]:
+def _queued(job: SlurmJob) -> dict[str, Any]:
     begun = job.state is not JobState.PENDING and bool(job.placed)
     ended, state = job.state.ended, job.state
     why = "" if job.reason in ("None", "NonZeroExitCode", "TimeLimit") or state is JobState.RUNNING else job.reason
     if state is JobState.TIMEOUT and job.time_limit:
         why = f"reached its walltime of {job.time_limit:g} s"
     elif state is JobState.CANCELLED:
-        why = "what it waits for did not complete" if why == "DependencyNeverSatisfied" else why
+        why = "a predecessor did not complete" if why == "DependencyNeverSatisfied" else why
     return {
         "state": str(state),
         "nodes": list(job.placed),
@@ -169,8 +180,8 @@ def _seen(job: SlurmJob) -> dict[str, Any]:
     }
 
 
-def _unseen(watched: Watched, name: str) -> dict[str, Any]:
-    """Of a job that the queue does not show."""
+def _not_queued(watched: Watched, name: str) -> dict[str, Any]:
+    """Return what is known of a job that is not in the queue."""
     record = watched.record
     nothing = dict.fromkeys(_KEPT) | {"state": str(JobState.UNKNOWN), "nodes": [], "reason": LOST}
     if record is None:
@@ -189,15 +200,21 @@ def _unseen(watched: Watched, name: str) -> dict[str, Any]:
 
 
 def _has_begun(watched: Watched, name: str) -> bool:
-    """Whether a job has begun, as it only does when what it waits for has completed."""
+    """Return whether a job has started, which implies that its predecessors have completed."""
     job = watched.jobs.get(name)
     if job:
         return job.state is not JobState.PENDING and bool(job.placed)
     return bool(watched.record and watched.record.ended.get(name, {}).get("start_time") is not None)
 
 
-def story_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
-    """A job as `explain` tells it."""
+def log_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
+    """Return the log of a job, for `explain`.
+
+    Args:
+        watched: its workflow.
+        name: of the job.
+        now: epoch seconds of the controller.
+    """
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
     return {
@@ -207,47 +224,47 @@ def story_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
         "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _story(watched, name, job, shown, began)
+            for time, kind, text in _log(watched, name, job, shown, began)
         ],
     }
 
 
-def _story(
+def _log(
     watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float
 ) -> list[tuple[float, str, str]]:
-    told: list[tuple[float, str, str]] = []
+    entries: list[tuple[float, str, str]] = []
     record = watched.record
     number = job.id if job else record.ids.get(name) if record else None
     hold = hold_seconds(job.comment) if job else record.hold.get(name) if record else None
     if number is not None:
         held = f", held for pilotfish for {hold} s at most" if hold else ""
-        told.append((began, "submitted", f"as job {number} of Slurm{held}"))
+        entries.append((began, "submitted", f"as job {number} of Slurm{held}"))
     forecast = record.forecast.get(name) if record else None
     if forecast:
         nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
-        told.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
+        entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
     mark = pin_of(job) if job else None
     if job and mark:
-        told.append((float(mark.time), "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
+        entries.append((float(mark.time), "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
     if shown["start_time"] is not None:
-        told.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
+        entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
     if shown["finish_time"] is not None:
-        from ..endings import ending
+        from ...daemon.state.queue import ending
 
         how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
-        told.append((shown["finish_time"], "ended", how))
-    return told
+        entries.append((shown["finish_time"], "ended", how))
+    return entries
 
 
 def _waits(job: SlurmJob, now: float) -> str:
-    """Why a job waits, in Slurm's words and in ours."""
+    """Return why a job waits, by Slurm and by pilotfish."""
     if job.state is not JobState.PENDING:
         return ""
-    what, why = standing(job, Selection(), now)
-    if what is Standing.HELD and job.begin is not None:
+    what, why = ownership_of(job, Selection(), now)
+    if what is Ownership.HELD and job.begin is not None:
         left = max(0.0, job.begin - now)
         return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
-    if what is Standing.FREE:
+    if what is Ownership.FREE:
         return f"Slurm says {job.reason}; pilotfish may still choose its nodes"
     return why or f"Slurm says {job.reason}"

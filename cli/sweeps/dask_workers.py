@@ -1,8 +1,8 @@
-"""Workers of a Dask cluster that is there already; `distributed` is an extra.
+"""Workers of an existing Dask cluster; `distributed` is an optional package.
 
-Rule: nothing is asked of a worker but pilotfish of our version: a trace goes to the cluster as its content, once, with
-that of the files that it names, and stays with the scheduler, so that whoever takes a run over gets it again. A worker
-that dies has its runs done by another; Dask itself says when they are too many.
+Rule: a worker needs only the same version of pilotfish. The content of a trace and of its files is sent to the
+cluster once and stays with the scheduler, so that another worker can take a run over. If a worker dies, another one
+repeats its runs; Dask limits the number of attempts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from typing import Any, Self
 
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
-from .task import Failure, Task, attempt
-from .trace import Contents
+from .tasks import Contents, Failure, Task, attempt
 
-#: Seconds for the scheduler to answer, and for a first worker to come.
+#: Seconds for the scheduler to answer, and for a first worker to connect.
 PATIENCE_S = 15
-#: What distributed has to say, we say.
+#: Loggers that are silenced: pilotfish reports their errors.
 _TALKERS = ("distributed", "distributed.client", "distributed.comm", "tornado.application")
-#: A process replays one run at a time, however many threads it has: a kernel's answer has one place.
+#: A process replays one run at a time, with any number of threads: kernels have one result buffer.
 _ALONE = Lock()
 
 
@@ -33,23 +32,23 @@ def demand_distributed() -> None:
         raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
 
 
-def keep(contents: Contents) -> Contents:
-    """What is in the files of a trace, on the cluster."""
+def hold(contents: Contents) -> Contents:
+    """Hold the content of a trace on the cluster."""
     return contents
 
 
 def answer(function: Callable[..., Any], task: Task, contents: Contents) -> Any:
-    """What a worker does."""
+    """Carry out a task on a worker."""
     with _ALONE:
         return attempt(function, task, contents)
 
 
-class OnDask:
-    """A Crew: the workers of the cluster at `address`, however many there are at a time.
+class DaskWorkers:
+    """A WorkerPool: the workers of the cluster at `address`.
 
     Raises:
-        PilotfishError: distributed is not installed here, or pilotfish not there; nobody answers; no worker comes.
-        ConfigError: this can be no address.
+        PilotfishError: distributed or pilotfish is not installed; the scheduler does not answer; it has no workers.
+        ConfigError: not an address.
     """
 
     def __init__(self, address: str) -> None:
@@ -74,7 +73,7 @@ class OnDask:
         except (OSError, TimeoutError):
             raise PilotfishError(f"--dask {self._address}: no scheduler answers there") from None
         try:
-            self._meet()
+            self._check_workers()
         except BaseException:
             self._client.close()
             raise
@@ -84,12 +83,12 @@ class OnDask:
         self._contents.clear()
         self._client.close()
 
-    def _meet(self) -> None:
-        """See that there are workers, and that all can do what they will be asked."""
+    def _check_workers(self) -> None:
+        """Check that there are workers, and that all have this version of pilotfish."""
         try:
             self._client.wait_for_workers(1, timeout=PATIENCE_S)
         except TimeoutError:
-            raise PilotfishError(f"--dask {self._address}: it has no workers, for {PATIENCE_S} s") from None
+            raise PilotfishError(f"--dask {self._address}: no worker connected within {PATIENCE_S} s") from None
         found = self._client.get_versions(packages=["pilotfish"])
         for name, host in {"scheduler": found["scheduler"], **found["workers"]}.items():
             theirs = (host or {}).get("packages", {}).get("pilotfish")
@@ -98,35 +97,35 @@ class OnDask:
                 raise PilotfishError(f"--dask {self._address}: {name} has {has}: install {__version__} there")
 
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
-        """See Crew. Raises PilotfishError: the cluster has gone. ConfigError: a trace cannot be handed over."""
+        """See WorkerPool. Raises PilotfishError: the cluster is gone; ConfigError: a trace cannot be sent."""
         from distributed import as_completed
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             asked = {
-                self._client.submit(answer, function, task, self._held(task), pure=False): task for task in tasks
+                self._client.submit(answer, function, task, self._content(task), pure=False): task for task in tasks
             }
         ending: Any = as_completed
         for ended in ending(asked, self._client.loop, with_results=True, raise_errors=False).batches():
-            found = [(asked[future], self._judged(future, result)) for future, result in ended]
+            found = [(asked[future], self._result(future, result)) for future, result in ended]
             for future, _ in ended:
                 future.release()
             yield found
 
-    def _held(self, task: Task) -> Any:
-        """What is in the files of a task's trace, handed over once."""
+    def _content(self, task: Task) -> Any:
+        """Return the content of a task's trace on the cluster; it is sent once."""
         trace = task.trace
         if not trace.kept_together:
-            why = "it names files outside of its folder, which workers of --dask cannot be given"
+            why = "it names files outside its folder, which --dask cannot send to workers"
             raise ConfigError(trace.path, "", why, "names in its folder, without ..")
         mark = tuple(trace.hashes.values())
         if mark not in self._contents:
-            self._contents[mark] = self._client.submit(keep, trace.contents(), pure=False)
+            self._contents[mark] = self._client.submit(hold, trace.contents(), pure=False)
         return self._contents[mark]
 
-    def _judged(self, future: Any, result: Any) -> Any:
+    def _result(self, future: Any, result: Any) -> Any:
         if future.status == "finished":
             return result
         if future.status == "error":
             return Failure(f"Dask: {' '.join(str(result[1]).split())}")
-        raise PilotfishError(f"--dask {self._address}: the cluster has gone; the same command goes on where it was")
+        raise PilotfishError(f"--dask {self._address}: the cluster is gone; the same command continues")

@@ -1,36 +1,86 @@
-"""A sweep with all that its runs need: files hashed, machines read, every run known by its identity.
+"""A sweep with everything that its runs need: hashes of the files, machines, and the identity of every run.
 
-Rule: what is wrong is found here or by `check`, before anything runs, and the error names the sweep's file and key.
+Rule: errors are found here or by `check`, before anything runs; they name the sweep's file and key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...simulate.batch.demands import demanded
-from ...simulate.batch.metrics import Summary
-from ...simulate.batch.own import Own
-from ...simulate.batch.pairs import Contending
-from ...simulate.batch.spec import text_of
+from ...formats.machines import read_machine
+from ...formats.side_files import files_of_machine, files_of_workload
+from ...formats.sweep import read_sweep
+from ...formats.workloads import Format, format_of
+from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
-from ...simulate.formats.beside import beside_machine, beside_workload
-from ...simulate.formats.sweep import read_sweep
-from ...simulate.formats.workloads import Format, format_of
-from ...simulate.sweep import grid
-from ...simulate.sweep.grid import Run, Site, Sweep, Trace
-from ...simulate.sweep.identity import identity
-from ..own_policy import make
-from .crew import Crew
-from .place import places_of
-from .task import Failure, Kind, Task, look
-from .trace import Abilities, TraceFile, digest_of, hashes
+from ...simulate.model.cluster import Cluster
+from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
+from ...simulate.replay.metrics import Summary
+from ...simulate.replay.policies import Contending, Own, text_of
+from ...simulate.replay.preconditions import demanded, refuse_machine
+from ...simulate.sweep import Chosen, Run, Site, Sweep, Trace, identity
+from ..user_policy import load_policy
+from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
+from .workers import WorkerPool
 
-#: The one number that is another each time.
+
+@dataclass(frozen=True, slots=True)
+class PreparedMachine:
+    """A machine of a sweep.
+
+    Args:
+        machine: None = of the size that the trace states.
+        cluster: its nodes; None = it is only a number of processors.
+        abilities: see `Abilities`.
+    """
+
+    machine: Machine | None = None
+    cluster: Cluster | None = None
+    abilities: Abilities = field(default_factory=Abilities)
+
+    @property
+    def alike(self) -> Machine | None:
+        """Return the machine for jobs whose run time does not depend on placement."""
+        return None if self.machine is None else replace(self.machine, network=None)
+
+
+def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedMachine]:
+    """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
+    places = {one: _place(one, folder) for one in sweep.machines}
+    for one, place in places.items():
+        for policy in sweep.policies:
+            _refuse(sweep, policy, one, place)
+    return places
+
+
+def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
+    if isinstance(one, Site):
+        cluster = read_machine(folder / one.file)
+        storages = storages_of(cluster)
+        abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
+        return PreparedMachine(
+            machine_of(cluster, whole_nodes=one.whole_nodes), replace(cluster, wiring=None), abilities
+        )
+    return PreparedMachine() if one is None else PreparedMachine(Machine(one))
+
+
+def _refuse(sweep: Sweep, policy: Chosen, one: int | Site | None, place: PreparedMachine) -> None:
+    if place.machine is None:
+        return
+    try:
+        refuse_machine(policy, place.machine, place.cluster)
+    except ConfigError as error:
+        where = "" if error.source == "policy" else f"{error.source}: "
+        what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
+        raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
+
+
+#: The one number that differs each time.
 MEASURED = "simulation_time"
 NUMBERS = (*(each.name for each in fields(Summary) if each.name != MEASURED), MEASURED)
 DONE, FAILED = "done", "failed"
@@ -41,8 +91,10 @@ class Prepared:
     """A sweep, its runs, and the task of each.
 
     Args:
+        sweep: what is varied.
         contents: file, as the sweep names it -> hash.
-        tasks: of each run, in their order.
+        runs: all runs, in order.
+        tasks: the task of each run.
         reading: kernels that read the traces.
     """
 
@@ -54,26 +106,26 @@ class Prepared:
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
-        """Columns that say what a run is."""
+        """Return the columns that describe a run."""
         return grid.columns(self.sweep)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the results."""
+        """Return the columns of the results."""
         return (*self.varied, "status", "error", *NUMBERS)
 
     @cached_property
     def same(self) -> tuple[str, ...]:
-        """Columns in which runs are alike that can be compared: which jobs, and how close together."""
+        """Return the columns in which comparable runs are equal: selection of jobs, and load."""
         return self.varied[1 : self.varied.index("machine")]
 
     def todo(self, done: Iterable[str]) -> list[Task]:
-        """Tasks of which nothing is known yet, each once, in the order of the runs."""
+        """Return the tasks whose identity is not in `done`, each once, in the order of the runs."""
         known = set(done)
         return list({task.identity: task for task in self.tasks if task.identity not in known}.values())
 
     def row(self, run: Run, answer: Mapping[str, Any] | Failure) -> dict[str, Any]:
-        """The results' row of a run."""
+        """Return the row of a run in the results."""
         failed = isinstance(answer, Failure)
         ended = {"status": FAILED if failed else DONE, "error": answer.why if isinstance(answer, Failure) else None}
         numbers = dict.fromkeys(NUMBERS) if isinstance(answer, Failure) else {key: answer[key] for key in NUMBERS}
@@ -84,10 +136,10 @@ def prepare(path: Path) -> Prepared:
     """Read a sweep's file and the files it names. Raises ConfigError, OSError."""
     sweep = read_sweep(path)
     folder, runs = path.parent, tuple(grid.runs(sweep))
-    places = places_of(sweep, folder)
+    places = machines_of(sweep, folder)
     forms = {trace.file: format_of(folder / trace.file) for trace in sweep.traces}
     traces = {trace: _trace(trace, folder, forms[trace.file]) for trace in sweep.traces}
-    sites = {one.file: hashes(folder / one.file, beside_machine) for one in sweep.machines if isinstance(one, Site)}
+    sites = {one.file: hashes(folder / one.file, files_of_machine) for one in sweep.machines if isinstance(one, Site)}
     own = {policy: _source(policy, folder, sweep) for policy in sweep.policies if isinstance(policy, Own)}
     contents = _contents({trace.file: one.hashes for trace, one in traces.items()} | sites)
     contents |= {policy.where: digest_of(source) for policy, source in own.items()}
@@ -111,36 +163,41 @@ def prepare(path: Path) -> Prepared:
 
 
 def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:
-    """A trace as workers are told of it. Raises OSError."""
-    (_, digest), *others = hashes(folder / trace.file, beside_workload).items()
+    """Return a trace for the workers. Raises OSError."""
+    (_, digest), *others = hashes(folder / trace.file, files_of_workload).items()
     return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(others))
 
 
 def _contents(files: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """File, as the sweep names it, -> hash.
+    """Return file, as the sweep names it -> hash.
 
     Args:
-        files: of each file that the sweep names the hashes of it and of those beside it, by their names there.
+        files: file of the sweep -> name -> hash, of it and of the files that it names.
     """
     return {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
 
 
 def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
-    """What is in the file of a user's own policy, which can be made. Raises ConfigError, PolicyError."""
+    """Return the file of a user's policy after loading it once. Raises ConfigError, PolicyError."""
     path = folder / policy.where
     try:
-        make(replace(policy, where=str(path)), sweep.seeds[0])
+        load_policy(replace(policy, where=str(path)), sweep.seeds[0])
     except ConfigError as error:
         where = f"{error.source}: {error.key}" if error.source != "policy" else error.key
         raise ConfigError(sweep.source, "policies", f"{policy}: {where}: {error.problem}", error.allowed) from None
     return path.read_bytes()
 
 
-def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> set[Kind]:
-    """Have the traces of these tasks read. What kinds of replays they are.
+def check(prepared: Prepared, todo: Iterable[Task], pool: WorkerPool) -> set[Kind]:
+    """Read the traces of some tasks on the workers; return the kinds of their replays.
+
+    Args:
+        prepared: the sweep.
+        todo: tasks to check.
+        pool: the workers.
 
     Raises:
-        ConfigError: for the first that is wrong, in the sweep's order.
+        ConfigError: the first error, in the order of the sweep.
     """
     runs = {task.identity: run for run, task in zip(prepared.runs, prepared.tasks, strict=True)}
     each = {
@@ -148,7 +205,7 @@ def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> set[Kind]:
          demanded(runs[task.identity].policy)): task for task in todo
     }  # fmt: skip
     order = {task.identity: place for place, task in enumerate(each.values())}
-    answers = [pair for found in crew.each(look, list(each.values())) for pair in found]
+    answers = [pair for found in pool.each(kind_of, list(each.values())) for pair in found]
     wrong = [
         (order[task.identity], runs[task.identity].trace.key, answer.why)
         for task, answer in answers if isinstance(answer, Failure)
@@ -160,5 +217,5 @@ def check(prepared: Prepared, todo: Iterable[Task], crew: Crew) -> set[Kind]:
 
 
 def _machine(run: Run, task: Task) -> Hashable:
-    """What of a machine decides whether jobs can be replayed there: where how long they run depends on it, all."""
+    """Return what of a machine decides whether jobs can be replayed there."""
     return run.machine if task.abilities != Abilities() else task.machine is None

@@ -1,12 +1,13 @@
-"""Processes of this machine that carry out tasks side by side.
+"""Worker processes on this machine that replay the runs of a sweep in parallel.
 
-Rule: every task has one answer. A process that dies takes nothing with it: what it was asked last is asked once more
-of another, and is a Failure if that one dies of it, too. Tasks of one group go to the same process where that keeps
-all busy, for it has read what they need.
+Rule: every task has one answer. If a worker dies, its tasks go to other workers; a task that kills TRIES workers is a
+Failure. Tasks of one group go to the same worker if all workers stay busy, because it has read their files. The kernel
+ends a worker with its parent; keys pressed at the terminal do not reach it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -18,93 +19,110 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
-from .task import Failure, Task
-from .worker import COMMAND
+from .tasks import Failure, Task, attempt
 
-#: Tasks that a process has at once: one that it does, one that waits, so that it need not wait for us.
+#: Run as `python -P -c COMMAND FD PARENT MODULE_PATH...`.
+COMMAND = "import sys; sys.path[:] = sys.argv[3:]; from pilotfish.cli.sweeps.workers import work; work()"
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def work() -> None:
+    """Answer pairs (function, argument) with the function's result, or a Failure, until the pipe is closed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with Connection(int(sys.argv[1])) as caller:
+        if os.getppid() != int(sys.argv[2]):
+            return
+        while True:
+            try:
+                function, argument = caller.recv()
+                caller.send(attempt(function, argument))
+            except (EOFError, ConnectionError):
+                return
+
+
+#: Tasks that a worker has at once: one running, one queued, so that it is never idle.
 AHEAD = 2
 TRIES = 2
-#: Seconds for a process that has gone silent to be gone.
+#: Seconds for a process that closed its pipe to end.
 GRACE_S = 1.0
 
 
-class Crew(Protocol):
-    """Who carries out tasks; a context, left when they are no longer needed."""
+class WorkerPool(Protocol):
+    """Carries out tasks; a context that ends the workers."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
-        """Every task with what `function` says of it, or a Failure, as they end, in lists of those that end at once.
-        """
+        """Yield (task, result or Failure) for every task as they end, in lists of those that end together."""
         ...
 
 
 class Processes:
-    """As many processes as wanted; started when there is something to do, ended as the context is left."""
+    """A WorkerPool of up to `workers` processes; they are started when there are tasks."""
 
     def __init__(self, workers: int) -> None:
-        self._wanted = workers
-        self._hands: list[_Hand] = []
+        self._most = workers
+        self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for hand in self._hands:
-            hand.end()
-        self._hands.clear()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
 
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
-        """See Crew."""
-        left, died = _Left(tasks), Counter[int]()
+        """See WorkerPool."""
+        left, died = _Unassigned(tasks), Counter[int]()
         while True:
-            self._hand_out(function, left)
-            busy = {hand.connection: hand for hand in self._hands if hand.doing}
+            self._distribute(function, left)
+            busy = {worker.connection: worker for worker in self._workers if worker.doing}
             if not busy:
                 return
             found: list[tuple[Task, Any]] = []
             for connection in wait(list(busy)):
-                hand = busy[connection]  # type: ignore[index]
+                worker = busy[connection]  # type: ignore[index]
                 try:
-                    answer = hand.connection.recv()
+                    answer = worker.connection.recv()
                 except (EOFError, OSError):
-                    found += self._buried(hand, left, died)
+                    found += self._requeue(worker, left, died)
                 else:
-                    found.append((tasks[hand.doing.popleft()], answer))
-            self._hand_out(function, left)
+                    found.append((tasks[worker.doing.popleft()], answer))
+            self._distribute(function, left)
             yield found
 
-    def _hand_out(self, function: Callable[..., Any], left: _Left) -> None:
-        while left and len(self._hands) < self._wanted and all(hand.doing for hand in self._hands):
-            self._hands.append(_Hand())
-            self._give(self._hands[-1], function, left)
+    def _distribute(self, function: Callable[..., Any], left: _Unassigned) -> None:
+        while left and len(self._workers) < self._most and all(worker.doing for worker in self._workers):
+            self._workers.append(_Worker())
+            self._assign(self._workers[-1], function, left)
         for _ in range(AHEAD):
-            for hand in self._hands:
-                if left and len(hand.doing) < AHEAD:
-                    self._give(hand, function, left)
+            for worker in self._workers:
+                if left and len(worker.doing) < AHEAD:
+                    self._assign(worker, function, left)
 
-    def _give(self, hand: _Hand, function: Callable[..., Any], left: _Left) -> None:
-        others = Counter(other.group for other in self._hands if other is not hand and other.doing)
-        place = left.take(hand.group, others)
-        hand.group = left.group(place)
-        hand.ask(place, function, left.tasks[place])
+    def _assign(self, worker: _Worker, function: Callable[..., Any], left: _Unassigned) -> None:
+        others = Counter(other.group for other in self._workers if other is not worker and other.doing)
+        place = left.pop(worker.group, others)
+        worker.group = left.group(place)
+        worker.ask(place, function, left.tasks[place])
 
-    def _buried(self, hand: _Hand, left: _Left, died: Counter[int]) -> list[tuple[Task, Any]]:
-        """Take back what a dead process had; returns what is not tried again."""
-        self._hands.remove(hand)
-        how = hand.end(GRACE_S)
-        first, *others = hand.doing
+    def _requeue(self, worker: _Worker, left: _Unassigned, died: Counter[int]) -> list[tuple[Task, Any]]:
+        """Put the tasks of a dead worker back; return the task that is not tried again, with its Failure."""
+        self._workers.remove(worker)
+        how = worker.end(GRACE_S)
+        first, *others = worker.doing
         died[first] += 1
         again = others if died[first] >= TRIES else [first, *others]
         for place in reversed(again):
             left.put_back(place)
-        return [] if first in again else [(left.tasks[first], Failure(f"two processes died of it, the last {how}"))]
+        return [] if first in again else [(left.tasks[first], Failure(f"two workers died of it, the last {how}"))]
 
 
-class _Left:
-    """Places of tasks that nobody has yet, by group, in order."""
+class _Unassigned:
+    """Indices of unassigned tasks, by group, in order."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks = tasks
@@ -116,11 +134,11 @@ class _Left:
         return bool(self._queues)
 
     def group(self, place: int) -> Hashable:
-        """Tasks that need the same to be read."""
+        """Return the group of a task: tasks that read the same trace."""
         return self.tasks[place].trace
 
-    def take(self, mine: Hashable, others: Counter[Hashable]) -> int:
-        """The next of one's own group; else of the one that fewest are at, then that has most left."""
+    def pop(self, mine: Hashable, others: Counter[Hashable]) -> int:
+        """Remove the next task of the group `mine`, else of the group with the fewest workers and most tasks."""
         group = mine if mine in self._queues else min(
             self._queues, key=lambda one: (others[one], -len(self._queues[one]))
         )  # fmt: skip
@@ -131,12 +149,12 @@ class _Left:
         return place
 
     def put_back(self, place: int) -> None:
-        """To be taken next."""
+        """Make a task the next of its group."""
         self._queues.setdefault(self.group(place), deque()).appendleft(place)
 
 
-class _Hand:
-    """A process, and the places of the tasks it was given, first asked first."""
+class _Worker:
+    """A worker process, and the indices of its tasks in order."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -151,7 +169,7 @@ class _Hand:
         self.group: Hashable = None
 
     def ask(self, place: int, function: Callable[..., Any], task: Task) -> None:
-        """Give it a task; one that has died will be found dead."""
+        """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
         try:
             self.connection.send((function, task))
@@ -159,7 +177,7 @@ class _Hand:
             return
 
     def end(self, grace_s: float = 0.0) -> str:
-        """End it, where it does not by itself; returns how it ended."""
+        """End the process if it does not end within `grace_s`; return how it ended."""
         self.connection.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)

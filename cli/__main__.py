@@ -1,0 +1,177 @@
+"""The command line: its commands, and the exit code and message of each error.
+
+Rule: results go to stdout, diagnostics to stderr as one line each. Exit codes: 0 success, 1 failure, 64 wrong command
+line (EX_USAGE of sysexits.h), 75 the end of a workflow could not be learned (EX_TEMPFAIL), 130 interrupted, 141 the
+reader of stdout closed it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ..simulate.errors import ConfigErrors, InvariantError, PilotfishError
+from .lazy import HELP_OPTIONS, Lazy, LazyGroup
+from .streams import discard, note, open_closed_streams
+
+FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 64, 130, 141
+#: Errors of the operating system about a full disk.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Base of click's errors about the command line, in every version of typer.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+_SECTIONS: dict[str, dict[str, Lazy]] = {
+    "Workflows": {
+        "plan": Lazy(".plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
+        "run": Lazy(".run", "run", "Plan a workflow, run it here, compare it with the forecast."),
+        "demo": Lazy(".demo", "demo", "Write a small example workflow of real programs."),
+    },
+    "Profiles": {
+        "profile": Lazy(".profile", "app", "Measure what jobs need; list, show, import, export profiles."),
+        "predict": Lazy(".predict", "app", "Predict what jobs need from jobs that have ended."),
+        "probes": Lazy(".site", "probes", "List what can be measured on this machine, and its cost."),
+        "calibrate": Lazy(".calibrate", "calibrate", "Measure this node; write it as a node type."),
+    },
+    "Service": {
+        "daemon": Lazy(".service", "daemon", "Start the service that maps and watches submitted jobs."),
+        "submit": Lazy(".service", "submit", "Submit a workflow."),
+        "status": Lazy(".service", "status", "Show workflows and jobs, with forecasts."),
+        "cancel": Lazy(".service", "cancel", "Cancel a workflow or a job."),
+        "explain": Lazy(".service", "explain", "Explain a job: candidates, forecasts, choice, outcome."),
+        "accuracy": Lazy(".accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
+    },
+    "Replay": {
+        "simulate": Lazy(".simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+        "sweep": Lazy(".sweep", "sweep", "Replay traces under many policies, machines and loads."),
+        "policies": Lazy(".policies", "policies", "List queue policies and mapping policies."),
+        "plot": Lazy(".plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
+        "generate": Lazy(".generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
+        "convert": Lazy(".convert", "convert", "Write a workload or a machine in another format."),
+    },
+    "Site": {
+        "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
+        "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),
+        "warm": Lazy(".warm", "warm", "Compile all kernels for this machine, so that no command does."),
+        "reap": Lazy(".site", "reap", "Release pins whose jobs have not started (for a timer)."),
+    },
+}
+
+
+class Pilotfish(LazyGroup):
+    """All commands."""
+
+    lazy = {name: command for commands in _SECTIONS.values() for name, command in commands.items()}
+    sections = {heading: tuple(commands) for heading, commands in _SECTIONS.items()}
+
+
+app = typer.Typer(
+    name="pilotfish",
+    cls=Pilotfish,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings=HELP_OPTIONS,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        print(f"pilotfish {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def pilotfish(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Simulate before you dispatch: map workflows to nodes, with the contention that the jobs will meet there.
+
+    \b
+    Examples:
+      pilotfish plan dag.yaml --cluster lab.yaml
+      pilotfish run dag.yaml
+      pilotfish simulate trace.swf.gz --policy easy
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: of this process) and return its exit code."""
+    open_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(argv)
+    except BrokenPipeError:
+        code = PIPE_CLOSED
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        discard(sys.stdout)
+        return code or (PIPE_CLOSED if isinstance(error, BrokenPipeError) else _output_error(error))
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        command = typer.main.get_command(app)
+        result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
+    except _UsageError as error:
+        error.show()
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except SystemExit as stop:  # raised by click for a closed pipe and for completion
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
+        return stop.code if isinstance(stop.code, int) else FAILED
+    except InvariantError as error:
+        return _internal_error(error)
+    except ConfigErrors as errors:
+        for one in errors.errors:
+            _fail(str(one))
+        return FAILED
+    except PilotfishError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:
+            return _output_error(error) if error.errno in _FULL else _internal_error(error)
+        return _fail(f"{error.filename}: {error.strerror}")
+    except MemoryError as error:
+        return _fail(f"there is not enough memory for this{f': {error}' if str(error) else ''}")
+    except Exception as error:
+        return _internal_error(error)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(text: str) -> int:
+    note(f"error: {text}")
+    return FAILED
+
+
+def _output_error(error: OSError) -> int:
+    return _fail(f"the output cannot be written: {error.strerror}")
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("PILOTFISH_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}"
+    return _fail(f"unexpected {what} (please report this; PILOTFISH_DEBUG=1 shows where it happened)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""`pilotfish accuracy`: the forecasts of jobs compared with their outcomes.
+
+Rule: it changes nothing; the file of a journal is copied and the copy is read, so that a daemon may use it meanwhile.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..simulate.errors import ConfigError
+from . import options
+from .charts import picture_files
+from .daemon_client import ask_daemon
+from .output.documents import print_json
+from .streams import note
+from .usage_errors import bad
+
+if TYPE_CHECKING:
+    from ..daemon.report.accuracy import ForecastOutcome
+
+
+def accuracy(
+    journal: Annotated[
+        Path | None,
+        typer.Option("--journal", metavar="FILE", help="Read the journal.sqlite of a daemon, running or not."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all jobs to FILE.csv.")] = None,
+    plot: picture_files.PlotFile = None,
+    everything: options.All = False,
+    as_json: options.Json = False,
+    socket: options.Socket = None,
+) -> int:
+    """Compare the forecasts of completed jobs with their outcomes.
+
+    By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
+    of run times, (actual - forecast) / actual; the bias (above 0: jobs run longer than forecast); the trend, in points
+    from the earlier half of the jobs to the later; and the share of jobs inside their prediction interval, which should
+    be 80 %. The daemon is asked, or its journal is read; of the latest 10,000 jobs.
+
+    \b
+    Examples:
+      pilotfish accuracy
+      pilotfish accuracy --plot accuracy.svg
+      pilotfish accuracy --out accuracy.csv
+      pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
+    """
+    _check(journal, out, socket)
+    picture_files.check(plot)
+    jobs = _asked(socket) if journal is None else _read(journal)
+    if out is not None:
+        from ..daemon.report.accuracy import to_csv
+        from ..formats.atomic_write import write_whole
+
+        write_whole(out, to_csv(jobs))
+        note(f"{len(jobs):,} jobs are in {out}")
+    if plot is not None:
+        from .charts.forecast_figure import forecast_accuracy
+
+        picture_files.save(forecast_accuracy(jobs), plot)
+        note(f"the picture is in {plot}")
+    if as_json:
+        from ..daemon.report.accuracy import to_dict
+
+        print_json("accuracy", to_dict(jobs))
+    else:
+        from .output.status import show_accuracy
+
+        show_accuracy(jobs, everything=everything)
+    return 0
+
+
+def _check(journal: Path | None, out: Path | None, socket: str | None) -> None:
+    if journal is not None and socket is not None:
+        raise bad("--socket", "not with --journal, which reads a file")
+    if out is None:
+        return
+    if out.suffix.lower() != ".csv":
+        raise bad("--out", f"{out.name!r} has no known ending (allowed: .csv; --plot draws pictures)")
+    if not out.parent.is_dir():
+        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
+
+
+def _asked(socket: str | None) -> list[ForecastOutcome]:
+    from ..daemon.report.accuracy import ForecastOutcome
+
+    return [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
+
+
+def _read(path: Path) -> list[ForecastOutcome]:
+    from contextlib import closing
+
+    from ..daemon.report.accuracy import LATEST
+    from ..daemon.state.journal import Journal
+
+    if not path.is_file():
+        raise ConfigError(str(path), "", "there is no such file", "journal.sqlite in the state_dir of a daemon")
+    with closing(Journal(path, in_memory=True)) as journal:
+        return journal.forecasts(LATEST)

@@ -1,0 +1,116 @@
+"""Figures of a calibration: measurements as points, fits as lines."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...formats.text import clean, count
+from .colours import DASHES, SERIES
+from .figure import Axis, Bars, Figure, Line, Panel, Points, Series
+
+if TYPE_CHECKING:
+    from ...profiles.calibration.node_switching import Switching
+    from ...profiles.calibration.result import Calibration, Point
+
+_ACROSS = 2
+_DATA, _FIT = SERIES[0], SERIES[3]
+
+
+def calibration(found: Calibration) -> Figure:
+    """Return a panel for each part of a calibration: bandwidth, power, contention models, waiting times."""
+    panels = [_bandwidth(found)]
+    panels += [_power(found)] if found.power else []
+    panels += [_piecewise(found)] if found.piecewise else []
+    panels += [_waiting(found)] if found.waiting else []
+    rows = [panels[i : i + _ACROSS] for i in range(0, len(panels), _ACROSS)]
+    rows += [[_models(found)]] if found.choice else []
+    about = f"{clean(found.host)}, {count(len(found.cpus), 'core')}, {found.date[:10]}"
+    return Figure("Calibration", rows, about, shared=False, height=1.0 + 2.6 * len(rows))
+
+
+def switching(found: Switching) -> Figure:
+    """Return the power of a node that was switched off and on, with the mean power of each state."""
+    time, watts = (np.array([sample[i] for sample in found.trace], float) for i in (0, 1))
+    series: list[Series] = [Line("measured", _DATA, time, watts)]
+    means = {"idle": found.idle, "off": found.off, "switch_off": found.switch_off.watts,
+             "switch_on": found.switch_on.watts}  # fmt: skip
+    for state, samples in itertools.groupby(found.trace, key=lambda sample: sample[2]):
+        times, mean = [sample[0] for sample in samples], means[state]
+        if mean is not None:
+            label, number = f"mean, {state.replace('_', ' ')}: {mean.value:.4g} W", list(means).index(state) + 1
+            span = np.array([times[0], times[-1]])
+            series.append(Line(label, SERIES[number], span, np.full(2, mean.value), number % len(DASHES)))
+    panel = Panel(Axis("time (s)"), Axis("power (W)"), series)
+    return Figure("Power while switching", [[panel]], f"{clean(found.node)}, {found.date[:10]}", height=3.6)
+
+
+def _measured(points: Sequence[Point], unit: float) -> Points:
+    return Points(
+        "measured: median and spread", _DATA, np.array([point.count for point in points], float),
+        np.array([point.figure.value for point in points]) / unit,
+        np.array([point.figure.spread for point in points]) / unit,
+    )  # fmt: skip
+
+
+def _bandwidth(found: Calibration) -> Panel:
+    data, fit = _measured(found.curve, 1e9), found.bandwidth
+    at = np.linspace(0.0, data.x.max(), 200)
+    line = np.minimum(at * fit.per_thread.value, fit.most.value) / 1e9
+    series: list[Series] = [data, Line("fit: min(n x one thread, maximum)", _FIT, at, line)]
+    return Panel(Axis("threads that stream", whole=True), Axis("memory bandwidth (GB/s)"), series)
+
+
+def _power(found: Calibration) -> Panel:
+    assert found.power is not None
+    data = _measured(found.watts, 1.0)
+    at = np.array([1.0, data.x.max()])
+    line = found.power.base.value + at * found.power.per_core.value
+    series: list[Series] = [data, Line("fit: base + per core x n", _FIT, at, line, 1)]
+    return Panel(Axis("busy cores", whole=True), Axis("power of the processors (W)"), series)
+
+
+def _models(found: Calibration) -> Panel:
+    """The error of each contention model; the chosen one has another colour."""
+    from ...profiles.calibration.report import model
+
+    choice = found.choice
+    assert choice is not None
+    chosen = (choice.contention, choice.contending_threads)
+    errors = [float(100 * np.expm1(each.error)) for each in choice.candidates]
+    mine = [(each.contention, each.contending_threads) == chosen for each in choice.candidates]
+    names = [model(each.contention, each.contending_threads) for each in choice.candidates]
+    words = [f"{error:.3g} %{' (chosen)' if taken else ''}" for error, taken in zip(errors, mine, strict=True)]
+    bars = Bars(names, [_FIT if taken else _DATA for taken in mine], errors, words)
+    title = f"cross-validated error of speeds in {choice.mixes} mixes, by contention model"
+    return Panel(Axis("", 0.0, max(errors)), Axis("", -0.6, len(names) - 0.4), [bars], title,
+                 0.1 * len(names) + 0.1)  # fmt: skip
+
+
+def _piecewise(found: Calibration) -> Panel:
+    fit = found.piecewise
+    assert fit is not None
+    return Panel(
+        Axis("measured speed of shared cores", 0.0, 1.1), Axis("fitted speed (piecewise-linear)", 0.0, 1.1),
+        _against(fit.measured, fit.fitted, "co-running tasks"),
+    )  # fmt: skip
+
+
+def _waiting(found: Calibration) -> Panel:
+    assert found.waiting is not None
+    measured = [wait.slowdown for wait in found.waiting.waits]
+    most = 1.1 * max(*measured, *found.waiting.fitted)
+    strength = found.waiting.strength.value
+    return Panel(
+        Axis("measured slowdown", 0.5, most), Axis(f"fitted slowdown (queueing {strength:.2g})", 0.5, most),
+        _against(measured, found.waiting.fitted, "jobs that sleep, on one core"),
+    )  # fmt: skip
+
+
+def _against(measured: Sequence[float], fitted: Sequence[float], what: str) -> list[Series]:
+    most = max(*measured, *fitted)
+    return [Points(what, _DATA, np.array(measured), np.array(fitted)),
+            Line("fit = measurement", _FIT, np.array([0.0, most]), np.array([0.0, most]), 1)]  # fmt: skip

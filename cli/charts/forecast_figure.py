@@ -1,0 +1,71 @@
+"""A figure of the accuracy of forecasts: errors over time, and the median error of each profile.
+
+Rule: errors are absolute, in percent. Errors above the top of a panel are drawn at its top, and a note counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...daemon.report.accuracy import Accuracy, ForecastOutcome, by, known
+from ...formats.text import clean, count, fit, percent, times
+from .colours import SERIES, series_style
+from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, time_axis
+from .scales import TimeScale, dated, time_unit
+
+#: Largest error that is drawn, %.
+_TOP = 200.0
+#: Profiles that are shown, jobs of a running median, models, and single errors of a model.
+_MOST, _WINDOW, _MODELS, _POINTS = 9, 20, 6, 2000
+_LONGEST = 24
+
+
+def forecast_accuracy(jobs: Sequence[ForecastOutcome]) -> Figure:
+    """Return the running median of the errors of each contention model, and bars for the profiles with most jobs."""
+    above = sum(abs(job.error) * 100 > _TOP for job in jobs)
+    notes = [f"line: running median over {_WINDOW} jobs of |actual - forecast| / actual"]
+    notes += [f"{count(above, 'job')} beyond {_TOP:g} %"] if above else []
+    rows = [[_over_time(jobs)], [_profiles(jobs)]]
+    height = 3.4 + 0.24 * min(len(by("profile", jobs)), _MOST)
+    return Figure("Forecast accuracy", rows, f"{count(len(jobs), 'completed job')}", notes, shared=False, height=height)
+
+
+def _over_time(jobs: Sequence[ForecastOutcome]) -> Panel:
+    seen = known(jobs)
+    begin, end = (seen[0].time, seen[-1].time) if seen else (0.0, 0.0)
+    span = max(end - begin, time_unit(end - begin).size)
+    scale = TimeScale(0.0, span, dated(0.0, span, begin) if seen else None)
+    series: list[Series] = []
+    for number, model in enumerate(by("model", seen)[:_MODELS]):
+        mine = [job for job in seen if (job.model or model.name) == model.name]
+        colour, dash = series_style(number)
+        x = np.array([job.time - begin for job in mine])
+        sizes = np.minimum(100 * np.abs([job.error for job in mine]), _TOP)
+        series.append(Points(f"{clean(model.name)}, single jobs", colour, x[-_POINTS:], sizes[-_POINTS:]))
+        series.append(Line(f"{clean(model.name)}, median", colour, x, _running_median(sizes), dash, stairs=True))
+    return Panel(
+        time_axis("time", scale), Axis("error of run times (%)"), series, height=2.0,
+        empty="" if seen else "no completed job had a forecast",
+    )  # fmt: skip
+
+
+def _running_median(sizes: np.ndarray) -> np.ndarray:
+    return np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
+
+
+def _profiles(jobs: Sequence[ForecastOutcome]) -> Panel:
+    groups = by("profile", jobs)[:_MOST]
+    values = [min(100 * group.median, _TOP) for group in groups]
+    words = [f"{_words(group)}, {count(group.jobs, 'job')}" for group in groups]
+    names = [fit(clean(group.name), _LONGEST) for group in groups]
+    series = [Bars(names, [SERIES[0]] * len(names), values, words)] if groups else []
+    return Panel(
+        Axis("", 0.0, max(values, default=1.0)), Axis("", -0.6, max(len(groups), 1) - 0.4), series,
+        "median error by profile", 0.1 + 0.24 * max(len(groups), 1), "" if groups else "no job has completed",
+    )  # fmt: skip
+
+
+def _words(group: Accuracy) -> str:
+    return percent(group.median) if group.median < 1 else times(1 + group.median)

@@ -1,0 +1,69 @@
+"""Pictures in files: the option `--plot FILE`, the endings that are known, and the packages that they need.
+
+Rule: a wrong name or a missing package is found before anything is simulated or measured.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...simulate.errors import ConfigError, PilotfishError
+
+if TYPE_CHECKING:
+    from .figure import Figure
+
+#: The package that draws each ending.
+PACKAGES = {".svg": "matplotlib", ".png": "matplotlib", ".pdf": "matplotlib", ".html": "bokeh"}
+
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Draw the picture into FILE.svg, .png, .pdf or .html."),
+]
+
+
+def check(target: Path | None) -> None:
+    """Check the value of --plot, if given.
+
+    Raises:
+        typer.BadParameter: the ending is unknown.
+        ConfigError: the folder does not exist.
+        PilotfishError: the package that draws it is not installed.
+    """
+    if target is None:
+        return
+    ending = target.suffix.lower()
+    if ending not in PACKAGES:
+        problem = f"{target.name!r} has no known ending (allowed: {', '.join(PACKAGES)})"
+        raise typer.BadParameter(problem, param_hint="'--plot'")
+    if not target.parent.is_dir():
+        raise ConfigError(str(target), "", "cannot be written: there is no such folder")
+    if importlib.util.find_spec(PACKAGES[ending]) is None:
+        raise PilotfishError(f"a {ending} file needs {PACKAGES[ending]}: pip install 'pilotfish[plot]'")
+
+
+def columns(target: Path | None, cells: int) -> int:
+    """Return how many columns a time axis has in a file, or in a terminal of so many cells."""
+    if target is None:
+        return cells
+    from . import bokeh_backend, matplotlib_backend
+
+    return bokeh_backend.COLUMNS if target.suffix.lower() == ".html" else matplotlib_backend.COLUMNS
+
+
+def save(figure: Figure, target: Path) -> None:
+    """Write a figure into a file, in the form of the file's ending, whole or not at all. Raises OSError."""
+    from ...formats.atomic_write import write_whole
+
+    ending = target.suffix.lower()
+    if ending == ".html":
+        from .bokeh_backend import page
+
+        write_whole(target, page(figure))
+    else:
+        from .matplotlib_backend import picture
+
+        write_whole(target, picture(figure, ending.removeprefix(".")))

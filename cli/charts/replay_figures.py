@@ -1,0 +1,302 @@
+"""Figures of finished replays: Gantt chart, utilisation, queue, energy.
+
+Rule: a column of a figure shows the exact mean over its time, and for a single run also the extremes. Where fewer
+things change than there are columns, each change is drawn where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formats.text import clean, fit, joules, percent
+from ...simulate.errors import ConfigError
+from ...simulate.results import timeseries as steps
+from ...simulate.results.figures import figures
+from ...simulate.results.recorded_run import KILLED, REJECTED, STATES, WALLTIME, Run, span
+from . import colours
+from .colours import job_colours, series_style
+from .figure import Area, Axis, Boxes, Fact, Figure, Line, Panel, Series, Strokes, time_axis
+from .rectangles import FEW
+from .scales import TimeScale, amount_unit, dated
+
+Array = npt.NDArray[Any]
+#: Strokes in one Gantt chart; more would hide what they mark.
+MOST_STROKES = 4000
+_ENDED = ((WALLTIME, "ended by the walltime"), (KILLED, "killed or failed"))
+_LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A run, with its name and style in the figure."""
+
+    run: Run
+    label: str
+    colour: str
+    dash: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The runs of a figure and the time that it shows.
+
+    Args:
+        begin, end: seconds of the trace.
+        asked: the user gave `begin` or `end`.
+        columns: pixels, about, along the time axis.
+    """
+
+    shown: Sequence[Shown]
+    begin: float
+    end: float
+    asked: bool
+    columns: int
+
+    @property
+    def x(self) -> tuple[float, float]:
+        """Begin and end."""
+        return self.begin, self.end
+
+    @property
+    def axis(self) -> Axis:
+        """The time axis: calendar dates where all runs have the same start date."""
+        epochs = {each.run.epoch for each in self.shown}
+        epoch = epochs.pop() if len(epochs) == 1 else None
+        return time_axis("time of the trace", TimeScale(self.begin, self.end, dated(self.begin, self.end, epoch)))
+
+
+def view(
+    runs: Sequence[Run], folders: Sequence[Path], begin: float | None, end: float | None, columns: int,
+    labels: Sequence[str] = (),
+) -> View:  # fmt: skip
+    """Return a view of some runs.
+
+    Args:
+        runs: what to show.
+        folders: where each comes from; part of its name where two have the same policy.
+        begin: first time to show, seconds of the trace; None = where the runs begin.
+        end: last time to show, seconds of the trace; None = where the runs end.
+        columns: pixels, about, along the time axis.
+        labels: names of the runs; empty = their policies.
+    """
+    names = [run.policy or folder.resolve().name for run, folder in zip(runs, folders, strict=True)]
+    unique = [
+        name if names.count(name) == 1 else f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)
+    ]
+    shown = [
+        Shown(run, fit(clean(label), _LONGEST), *series_style(i))
+        for i, (run, label) in enumerate(zip(runs, labels or unique, strict=True))
+    ]
+    first, last = span(runs)
+    low, high = first if begin is None else begin, last if end is None else end
+    if low >= high:  # the wanted time is before or after all jobs
+        low, high = (low, low + 1.0) if end is None else (high - 1.0, high)
+    return View(shown, low, high, begin is not None or end is not None, columns)
+
+
+def about(shown: Sequence[Shown]) -> str:
+    """Return workload, machine and policy of some runs in a line."""
+    workloads = list(dict.fromkeys(each.run.workload for each in shown if each.run.workload))
+    machines = sorted({each.run.machine for each in shown})
+    names = ", ".join(fit(clean(name), _LONGEST) for name in workloads[:2]) + (", ..." if len(workloads) > 2 else "")
+    sizes = " and ".join(f"{size:,}" for size in machines[:3]) + (", ..." if len(machines) > 3 else "")
+    least = "" if all(each.run.sure for each in shown) else "at least "
+    policy = f", policy {shown[0].run.policy}" if len(shown) == 1 and shown[0].run.policy else ""
+    return f"{names or shown[0].label} on {least}{sizes} resources{clean(policy)}"
+
+
+def replay_gantt(view: View, *, labelled: bool) -> Figure:
+    """Return a Gantt chart for each run, one below the other; `labelled`: with the names of jobs where they fit."""
+    many = len(view.shown) > 1
+    rows = [[_gantt_panel(each, view, labelled, titled=many)] for each in view.shown]
+    return Figure("Gantt chart", rows, about(view.shown), height=1.2 + (3.4 if not many else 2.0 * len(rows)))
+
+
+def _gantt_panel(shown: Shown, view: View, labelled: bool, *, titled: bool) -> Panel:
+    run = shown.run
+    boxes = _boxes(run, view, labelled)
+    series: list[Series] = [boxes, *_strokes(run, view)]
+    rejected = run.jobs.submit[run.jobs.ending == REJECTED]
+    rejected = rejected[(rejected >= view.begin) & (rejected <= view.end)]
+    if len(rejected):
+        wide = (view.end - view.begin) / view.columns
+        thinned = np.unique(np.floor((rejected - view.begin) / wide)) * wide + view.begin
+        low, high = np.full(len(thinned), 0.96 * run.machine), np.full(len(thinned), float(run.machine))
+        series.append(Strokes(f"never started ({len(rejected):,})", colours.LIMIT, thinned, low, high))
+    return Panel(
+        view.axis, Axis("resources", 0.0, float(run.machine), whole=True), series, shown.label if titled else "",
+        empty="" if len(boxes) else "no job ran in this time",
+    )  # fmt: skip
+
+
+def _boxes(run: Run, view: View, labelled: bool) -> Boxes:
+    jobs = run.jobs
+    left, right = jobs.start[jobs.owner], jobs.finish[jobs.owner]
+    at_once = (left == right) & (left >= view.begin) & (left <= view.end)
+    seen = at_once | ((right > view.begin) & (left < view.end))
+    owner, pieces = jobs.owner[seen], jobs.pieces[seen]
+    chosen, job = np.unique(owner, return_inverse=True)
+    names = np.array([clean(str(name)) for name in jobs.id[chosen]], object)
+    facts = (
+        Fact("resources", jobs.size[chosen], "count"),
+        Fact("waiting time", (jobs.start - jobs.submit)[chosen], "time"),
+        Fact("run time", (jobs.finish - jobs.start)[chosen], "time"),
+    )
+    label = "jobs; paler where partly idle" if seen.sum() > FEW else "jobs, each in its own colour"
+    return Boxes(
+        label, left[seen], right[seen], pieces[:, 0].astype(float), pieces[:, 1] + 1.0,
+        job_colours(jobs.id[chosen])[job], colours.JOBS, job, names, facts, labelled=labelled,
+    )  # fmt: skip
+
+
+def _strokes(run: Run, view: View) -> list[Strokes]:
+    """Marks at the ends of jobs that did not complete; where they are too many, only their number."""
+    jobs, found = run.jobs, []
+    for ending, words in _ENDED:
+        which = (jobs.ending == ending) & (jobs.finish >= view.begin) & (jobs.finish <= view.end)
+        pieces = np.flatnonzero(which[jobs.owner])
+        label, number = words, np.count_nonzero(which)
+        if len(pieces) > MOST_STROKES:
+            label, pieces = f"{words}, not marked", pieces[:0]
+        if number:
+            low, high = jobs.pieces[pieces, 0].astype(float), jobs.pieces[pieces, 1] + 1.0
+            found.append(Strokes(f"{label} ({number:,})", colours.INK, jobs.finish[jobs.owner[pieces]], low, high))
+    return found
+
+
+def utilisation(view: View) -> Figure:
+    """Return the resources in use over time, below a line at the size of the machine."""
+    series = [each for run in view.shown for each in _steps(run, steps.busy(run.run.jobs), view)]
+    top = max(
+        [each.run.machine for each in view.shown]
+        + [each.y.max(initial=0.0) for each in series if isinstance(each, Line)]
+    )
+    means = ", ".join(_mean(each, view) for each in view.shown)
+    panel = Panel(
+        view.axis, Axis("resources in use", 0.0, top * 1.05, whole=True), [*_machines(view), *series],
+        empty=_empty(view),
+    )  # fmt: skip
+    return Figure("Utilisation", [[panel]], about(view.shown), [f"mean utilisation: {means}"], height=3.6)
+
+
+def queue(view: View) -> Figure:
+    """Return the number of waiting jobs over time, and the resources that they request."""
+    jobs = [each for run in view.shown for each in _steps(run, steps.waiting(run.run.jobs), view)]
+    wanted = [each for run in view.shown for each in _steps(run, steps.wanted(run.run.jobs), view)]
+    rows = [
+        [Panel(view.axis, Axis("jobs waiting", whole=True), jobs, empty=_empty(view))],
+        [Panel(view.axis, Axis("resources requested", whole=True), [*_machines(view), *wanted])],
+    ]
+    return Figure("Queue", rows, about(view.shown), height=4.6)
+
+
+def energy(view: View, folders: Sequence[object]) -> Figure:
+    """Return power and energy over time, and for each run the states of its machines.
+
+    Args:
+        view: the runs, each with energy or machine states.
+        folders: where each run comes from, for errors.
+
+    Raises:
+        ConfigError: a run has neither energy nor machine states.
+    """
+    for each, folder in zip(view.shown, folders, strict=True):
+        if each.run.energy is None and each.run.states is None:
+            raise ConfigError(str(folder), "", "no consumed_energy.csv and no machine_states.csv in it",
+                              "the results of machines whose power is known")  # fmt: skip
+    measured = [each for each in view.shown if each.run.energy is not None]
+    rows = _power_and_energy(measured, view) if measured else []
+    rows += [[_states(each, view)] for each in view.shown if each.run.states is not None]
+    used = [_used(each, view) for each in measured]
+    notes = [f"energy in this time: {', '.join(used)}"] if used else []
+    return Figure("Energy", rows, about(view.shown), notes, height=1.5 + 1.5 * max(len(rows), 2))
+
+
+def _power_and_energy(shown: Sequence[Shown], view: View) -> list[list[Panel]]:
+    drawn = []
+    for each in shown:
+        found = each.run.energy
+        assert found is not None
+        at = edges(np.unique(found.time), view)
+        consumed = steps.joules_at(found, at)
+        known = consumed[~np.isnan(consumed)]
+        drawn.append((each, at, steps.watts_over(found, at), consumed - (known[0] if len(known) else 0.0)))
+    watts = amount_unit(max(np.nanmax(row[2], initial=0.0) for row in drawn), "W")
+    unit = amount_unit(max(np.nanmax(row[3], initial=0.0) for row in drawn), "J")
+    power = [_stairs(each, at, by_column / watts.size) for each, at, by_column, _ in drawn]
+    total = [Line(each.label, each.colour, at, until / unit.size, each.dash) for each, at, _, until in drawn]
+    return [[Panel(view.axis, Axis(f"power ({watts.name})"), power)],
+            [Panel(view.axis, Axis(f"energy ({unit.name})"), total)]]  # fmt: skip
+
+
+def _used(shown: Shown, view: View) -> str:
+    used = figures(shown.run, view.x).joules
+    return ("unknown" if used is None else joules(used)) + (f" {shown.label}" if len(view.shown) > 1 else "")
+
+
+def _states(shown: Shown, view: View) -> Panel:
+    assert shown.run.states is not None
+    found = steps.states(shown.run.states)
+    until = min(view.end, max(span([shown.run])[1], shown.run.states.time.max(initial=view.begin)))
+    layers: list[Series] = []
+    if until > view.begin:
+        at = edges(found[0].times, replace(view, end=until))
+        below = np.zeros(len(at))
+        for name, colour, function in reversed(list(zip(STATES, colours.STATES, found, strict=True))):
+            if (mean := _closed(function.mean_over(at))).any():
+                layers.append(Area(name.replace("_", " "), colour, at, below, below + mean))
+                below = below + mean
+    return Panel(
+        view.axis, Axis("machines", whole=True), layers, shown.label if len(view.shown) > 1 else "",
+        empty="" if layers else "nothing is known of this time",
+    )  # fmt: skip
+
+
+def edges(times: Array, view: View) -> Array:
+    """Return the edges of columns: the times of change, or evenly spaced ones where these are too many."""
+    inside = times[(times > view.begin) & (times < view.end)]
+    if len(inside) < view.columns:
+        return np.concatenate([[view.begin], inside, [view.end]])
+    return np.linspace(view.begin, view.end, view.columns + 1)
+
+
+def _steps(shown: Shown, function: steps.Steps, view: View) -> list[Series]:
+    """The means per column, and for a single run the extremes where they differ."""
+    at = edges(function.times, view)
+    low, high = function.extremes_over(at)
+    line = _stairs(shown, at, function.mean_over(at))
+    if len(view.shown) > 1 or (low == high).all():
+        return [line]
+    return [Area("minimum to maximum", shown.colour, at, _closed(low), _closed(high), faint=True), line]
+
+
+def _stairs(shown: Shown, at: Array, values: Array) -> Line:
+    return Line(shown.label, shown.colour, at, _closed(values), shown.dash, stairs=True)
+
+
+def _closed(values: Array) -> Array:
+    """Values between edges as values at edges: the last one twice."""
+    return np.append(values, values[-1:]).astype(float)
+
+
+def _machines(view: View) -> list[Line]:
+    """A line for each size of a machine."""
+    sizes = sorted({each.run.machine for each in view.shown})
+    return [
+        Line(f"machine size ({size:,})", colours.LIMIT, np.array(view.x), np.full(2, float(size)), 1) for size in sizes
+    ]
+
+
+def _mean(shown: Shown, view: View) -> str:
+    used = float(steps.busy(shown.run.jobs).mean_over(np.array(view.x))[0]) / shown.run.machine
+    return percent(used) + (f" {shown.label}" if len(view.shown) > 1 else "")
+
+
+def _empty(view: View) -> str:
+    return "" if any(each.run.jobs.ran.any() for each in view.shown) else "no job ran"

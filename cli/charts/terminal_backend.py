@@ -1,0 +1,374 @@
+"""The terminal backend: a figure as lines of text.
+
+Rule: no line is wider than asked for, whatever the names contain, and all of it is legible without colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from rich.style import Style
+from rich.text import Text
+
+from ...formats.text import clean, count, fit, pad, width
+from .colours import INK, ink_on
+from .figure import Area, Bars, Boxes, Figure, Line, Panel, Points, Row
+from .rectangles import LEAST_NAME, busy_cells, raster_rows
+
+MAX_ROWS, MAX_LANES = 32, 4
+#: With more rows than this there is no room for lines that count the jobs not drawn.
+_COUNTED_ROWS = 16
+#: Lines of a panel, and of a raster.
+_HIGH, _RASTER = 10, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """Characters to draw with.
+
+    Args:
+        full, last: inside a bar, its last cell. thin: a bar of one cell.
+        shades: cells from nearly idle to busy. layers, marks: signs of layers, and of lines.
+    """
+
+    first: str
+    full: str
+    last: str
+    thin: str
+    side: str
+    corner: str
+    floor: str
+    tick: str
+    shades: str
+    layers: str
+    marks: str
+    cut: str
+
+
+_BLOCKS = Glyphs("█", "█", "▌", "▌", "│", "└", "─", "┴", "░▒▓█", "█▓▒░·", "●○◆◇■□▲△*", "⫽")
+_ASCII = Glyphs("[", "=", "]", "|", "|", "+", "-", "+", ".:=#", "#=+:.", "*o+x@%&$~", "/")
+_PLAIN = Style()
+#: Later series are drawn over earlier ones.
+_ORDER: dict[type[Any], int] = {Area: 0, Line: 1, Points: 2}
+
+
+@dataclass(slots=True)
+class _Canvas:
+    """One line of cells; a wide character fills its cell and leaves the next one empty."""
+
+    cells: int
+    characters: list[str] = field(init=False)
+    styles: list[Style] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.characters, self.styles = [" "] * self.cells, [_PLAIN] * self.cells
+
+    def put(self, at: int, text: str, style: Style = _PLAIN) -> None:
+        for character in text:
+            size = width(character)
+            if size == 0:
+                continue
+            self.characters[at : at + size] = [character, *[""] * (size - 1)]
+            self.styles[at : at + size] = [style] * size
+            at += size
+
+    def append_to(self, line: Text) -> Text:
+        start = 0
+        for i in range(1, self.cells + 1):
+            if i == self.cells or self.styles[i] != self.styles[start]:
+                line.append("".join(self.characters[start:i]), self.styles[start])
+                start = i
+        line.rstrip()
+        return line
+
+
+def draw(
+    figure: Figure, cells: int, *, ascii_only: bool = False, colour: bool = False, headed: bool = True
+) -> list[Text]:  # fmt: skip
+    """Return a figure as lines of at most `cells` cells. O(data + lines * cells).
+
+    Args:
+        figure: what to draw.
+        cells: width of the terminal, >= 30.
+        ascii_only: draw with ASCII, names included.
+        colour: the terminal shows colours; adds the scale of colours.
+        headed: begin with title, notes and legend.
+    """
+    glyphs = _ASCII if ascii_only else _BLOCKS
+    heads = (figure.title, figure.about, *figure.notes, *_legend(figure, glyphs)) if headed else figure.notes
+    notes = [_text(text, cells, glyphs) for text in heads if text]
+    lines = notes if headed else []
+    for panel in figure.panels():
+        if headed:
+            lines.append(Text(""))
+        lines += _panel(panel, cells, glyphs, _signs(figure, glyphs))
+    if not headed:
+        lines += notes
+    if colour and figure.bar:
+        lines.append(_colour_bar(figure, cells))
+    return lines
+
+
+def _text(text: str, cells: int, glyphs: Glyphs, style: str = "") -> Text:
+    """A line of at most `cells` cells."""
+    ascii_only = glyphs is _ASCII
+    return Text(fit(clean(text, ascii_only=ascii_only), cells, ascii_only=ascii_only), style)
+
+
+def _legend(figure: Figure, glyphs: Glyphs) -> list[str]:
+    """Entries of the legend with the sign that each has in the panels, one line each."""
+    signs, found = _signs(figure, glyphs), []
+    for entry in figure.legend():
+        if entry.label in signs:
+            found.append(f"{signs[entry.label]} {entry.label}")
+    return found
+
+
+def _signs(figure: Figure, glyphs: Glyphs) -> dict[str, str]:
+    """The sign of each label, the same in all panels."""
+    found, marks, layers = {}, cycle(glyphs.marks), cycle(glyphs.layers)
+    for entry in figure.legend():
+        if entry.kind in ("line", "point"):
+            found[entry.label] = next(marks)
+        elif entry.kind in ("area", "boxes"):
+            found[entry.label] = next(layers)
+    return found
+
+
+def _panel(panel: Panel, cells: int, glyphs: Glyphs, signs: dict[str, str]) -> list[Text]:
+    if panel.rows:
+        return _gantt(panel, cells, glyphs)
+    head = [_text(panel.title, cells, glyphs, "bold")] if panel.title else []
+    if panel.empty:
+        return [*head, _text(panel.empty, cells, glyphs)]
+    if bars := panel.of(Bars):
+        return [*head, *_bars(bars[0], cells, glyphs)]
+    labels = dict(_y_labels(panel, _RASTER if panel.of(Boxes) else _HIGH))
+    margin = max(map(width, labels.values()), default=0)
+    plot = cells - margin - 2
+    canvases = _raster(panel, plot, glyphs) if panel.of(Boxes) else _plot(panel, plot, glyphs, signs)
+    if panel.y.label:
+        head.append(_text(f"{' ' * (margin + 1)}{panel.y.label}", cells, glyphs))
+    for i, canvas in enumerate(canvases):
+        head.append(canvas.append_to(Text(f"{labels.get(i, ''):>{margin}} {glyphs.side}")))
+    return [*head, *_axis(panel, plot, margin, glyphs), _text(f"{' ' * (margin + 2)}{panel.x.label}", cells, glyphs)]
+
+
+def _y_labels(panel: Panel, most: int) -> list[tuple[int, str]]:
+    """Labels of the y axis, each with its line from the top."""
+    low, high = panel.y_range
+    lines = raster_rows(panel, most) if panel.of(Boxes) else most
+    found = [(round((high - at) / (high - low) * lines - 0.5), label) for at, label in panel.y_ticks(lines // 3)]
+    return [(min(max(line, 0), lines - 1), label) for line, label in found]
+
+
+def _raster(panel: Panel, plot: int, glyphs: Glyphs) -> list[_Canvas]:
+    """Resources over time; a darker cell is busier, and an empty one is idle."""
+    lines = raster_rows(panel, _RASTER)
+    (boxes,) = panel.of(Boxes)
+    share, touched, _ = busy_cells(panel, boxes, plot, lines)
+    level = np.minimum((share * len(glyphs.shades)).astype(int), len(glyphs.shades) - 1)
+    canvases = [_Canvas(plot) for _ in range(lines)]
+    for row, column in np.argwhere(touched).tolist():
+        canvases[lines - 1 - row].put(column, glyphs.shades[level[row, column]])
+    return canvases
+
+
+def _plot(panel: Panel, plot: int, glyphs: Glyphs, signs: dict[str, str]) -> list[_Canvas]:
+    """Areas, lines and points on a grid of cells, points on top."""
+    canvases = [_Canvas(plot) for _ in range(_HIGH)]
+    low, high = panel.y_range
+
+    def line_of(value: float) -> int:
+        return min(max(int((high - value) / (high - low) * _HIGH), 0), _HIGH - 1) if math.isfinite(value) else -1
+
+    for series in sorted(panel.series, key=lambda series: _ORDER.get(type(series), 0)):
+        style = Style(color=getattr(series, "colour", INK))
+        if isinstance(series, Area) and not series.faint:
+            bounds = (Line("", "", series.x, y, stairs=True) for y in (series.low, series.high))
+            for column, (bottom, top) in enumerate(zip(*(_sampled(panel, each, plot) for each in bounds), strict=True)):
+                for line in range(_HIGH):
+                    if bottom <= high - (line + 0.5) / _HIGH * (high - low) < top:
+                        canvases[line].put(column, signs[series.label], style)
+        elif isinstance(series, Line):
+            before = -1
+            for column, value in enumerate(_sampled(panel, series, plot)):
+                if (at := line_of(value)) >= 0:
+                    joined = range(min(at, before + 1), max(at, before - 1) + 1) if before >= 0 else (at,)
+                    for line in joined:
+                        canvases[line].put(column, signs.get(series.label, glyphs.marks[0]), style)
+                before = at
+        elif isinstance(series, Points):
+            for column, value in zip(_columns(panel, series.x, plot), series.y.tolist(), strict=True):
+                if column >= 0 and low <= value <= high:
+                    canvases[line_of(value)].put(column, signs[series.label], style)
+    return canvases
+
+
+def _columns(panel: Panel, x: Any, plot: int) -> list[int]:
+    """Return the column of each x."""
+    begin, end = panel.x_range
+    places = panel.x.place(x)
+    if panel.x.log:
+        begin, end, places = math.log(begin), math.log(end), np.log(np.maximum(places, begin))
+    at = np.floor((places - begin) / (end - begin) * plot + 1e-6)
+    found: list[int] = np.minimum(at, plot - 1).astype(int).tolist()
+    return found
+
+
+def _sampled(panel: Panel, line: Line, plot: int) -> list[float]:
+    """The value of a line in the middle of each column, nan outside of it."""
+    begin, end = panel.x_range
+    x, y = panel.x.place(line.x), line.y
+    share = (np.arange(plot) + 0.5) / plot
+    at = begin * (end / begin) ** share if panel.x.log else begin + (end - begin) * share
+    if line.stairs:
+        place = np.searchsorted(x, at, "right") - 1
+        values = np.where(place >= 0, y[np.maximum(place, 0)], np.nan) if len(x) else np.full(plot, np.nan)
+    else:
+        values = np.interp(at, x, y, np.nan, np.nan) if len(x) else np.full(plot, np.nan)
+    outside = at > x.max(initial=-np.inf)
+    found: list[float] = np.where(outside, np.nan, values).tolist()
+    return found
+
+
+def _bars(bars: Bars, cells: int, glyphs: Glyphs) -> list[Text]:
+    """A line for each bar: its name, the bar, its value in words."""
+    ascii_only = glyphs is _ASCII
+    margin = min(max(map(width, bars.names), default=0), cells // 3)
+    words = max(map(width, bars.words), default=0)
+    plot = max(cells - margin - words - 3, 1)
+    most = max(np.nanmax(bars.values, initial=0.0), 1e-300)
+    lines = []
+    for name, colour, value, text in zip(bars.names, bars.colours, bars.values, bars.words, strict=True):
+        long = 0 if math.isnan(value) else max(round(value / most * plot), int(value > 0))
+        name = pad(clean(name, ascii_only=ascii_only), margin, ascii_only=ascii_only)
+        line = Text(f"{name} {glyphs.side}").append(glyphs.full * long, Style(color=colour)).append(f" {text}")
+        line.truncate(cells)
+        lines.append(line)
+    return lines
+
+
+def _gantt(panel: Panel, cells: int, glyphs: Glyphs) -> list[Text]:
+    """A row for each node, with a few lanes of bars in it."""
+    ascii_only = glyphs is _ASCII
+    boxes: Boxes = panel.of(Boxes)[0]
+    names = [clean(row.name, ascii_only=ascii_only) for row in panel.rows]
+    margin = min(max((width(name) for name in names), default=0), max(8, cells // 6))
+    plot = cells - margin - 2
+    limit = min(MAX_LANES, max(1, MAX_ROWS // max(1, len(panel.rows))))
+    begins, ends = _columns(panel, boxes.left, plot), _ends(panel, boxes, plot)
+    cuts = [_columns(panel, span, plot) for span in (panel.x.time.breaks if panel.x.time else ())]
+    of_row = np.searchsorted([-row.high for row in panel.rows], -boxes.high, "right") - 1
+    order = np.lexsort((boxes.right, boxes.left))
+    lines: list[Text] = []
+    for number, (row, name) in enumerate(zip(panel.rows[:MAX_ROWS], names, strict=False)):
+        mine = [(int(row.high - boxes.high[i]), i) for i in order[of_row[order] == number].tolist()]
+        canvases = _lanes(row, mine, begins, ends, boxes, plot, limit, glyphs)
+        for first, last in cuts:
+            for canvas in canvases:
+                canvas.put((first + last) // 2, glyphs.cut)
+        for i, canvas in enumerate(canvases if len(panel.rows) <= _COUNTED_ROWS else canvases[:limit]):
+            head = pad(name if i == 0 else "", margin, ascii_only=ascii_only)
+            lines.append(canvas.append_to(Text(f"{head} {glyphs.side}")))
+    lines += _axis(panel, plot, margin, glyphs)
+    hidden = any(row.high - row.low > limit for row in panel.rows)
+    if len(panel.rows) <= _COUNTED_ROWS and hidden:
+        text = "digits: how many more jobs run there at that time; + stands for 10 or more"
+        lines.append(_text(text, cells, glyphs))
+    missing = [count(len(panel.rows) - MAX_ROWS, "further node")] if len(panel.rows) > MAX_ROWS else []
+    if len(panel.rows) > _COUNTED_ROWS and hidden:
+        missing.append(f"jobs that share a node with {limit} others" if limit > 1 else "jobs that share a node")
+    if missing:
+        lines.append(_text(f"not drawn: {', '.join(missing)}; --plot FILE shows all", cells, glyphs))
+    return lines
+
+
+def _ends(panel: Panel, boxes: Boxes, plot: int) -> list[int]:
+    """The cell after the last one of each box."""
+    begin, end = panel.x_range
+    found: list[int] = np.round((panel.x.place(boxes.right) - begin) / (end - begin) * plot).astype(int).tolist()
+    return found
+
+
+def _lanes(
+    row: Row, mine: Sequence[tuple[int, int]], begins: Sequence[int], ends: Sequence[int], boxes: Boxes, plot: int,
+    limit: int, glyphs: Glyphs,
+) -> list[_Canvas]:  # fmt: skip
+    """The lanes of a row; where there are more than `limit`, a last line counts the jobs that are not drawn."""
+    high = round(row.high - row.low)
+    lanes = [_Canvas(plot) for _ in range(min(high, limit))]
+    taken, hidden = [0] * len(lanes), [0] * (plot + 1)
+    for lane, i in mine:
+        begin = begins[i]
+        finish = max(begin + 1, min(plot, ends[i]))
+        if lane >= limit:
+            hidden[begin] += 1
+            hidden[finish] -= 1
+        elif (begin := max(begin, taken[lane])) < finish:
+            _bar(lanes[lane], begin, finish, boxes, i, glyphs)
+            taken[lane] = finish
+    if high > limit:
+        lanes.append(_counts(hidden, plot))
+    return lanes
+
+
+def _bar(canvas: _Canvas, begin: int, finish: int, boxes: Boxes, i: int, glyphs: Glyphs) -> None:
+    colour = boxes.colours[boxes.fill[i]]
+    block = Style(color=colour)
+    if finish - begin == 1:
+        canvas.put(begin, glyphs.thin, block)
+        return
+    canvas.put(begin, glyphs.first + glyphs.full * (finish - begin - 2) + glyphs.last, block)
+    ascii_only = glyphs is _ASCII
+    name = clean(str(boxes.names[boxes.job[i]]), ascii_only=ascii_only)
+    room = finish - begin - 2
+    if room >= min(LEAST_NAME, width(name)):
+        strong = boxes.strong is not None and bool(boxes.strong[i])
+        label = Style(color=ink_on(colour), bgcolor=colour, bold=strong)
+        canvas.put(begin + 1, fit(name, room, ascii_only=ascii_only), label)
+
+
+def _counts(hidden: Sequence[int], plot: int) -> _Canvas:
+    canvas, running = _Canvas(plot), 0
+    for i in range(plot):
+        running += hidden[i]
+        if running:
+            canvas.put(i, str(running) if running < 10 else "+", Style(dim=True))
+    return canvas
+
+
+def _axis(panel: Panel, plot: int, margin: int, glyphs: Glyphs) -> list[Text]:
+    """The x axis with ticks and their labels."""
+    floor, labels = _Canvas(plot), _Canvas(plot + 1)
+    floor.put(0, glyphs.floor * plot)
+    (begin, end), free = panel.x_range, 0
+    for x, label in panel.x_ticks(max(2, plot // 12), spelled=bool(panel.rows)):
+        share = math.log(x / begin) / math.log(end / begin) if panel.x.log else (x - begin) / (end - begin)
+        at = min(plot - 1, round(share * plot))
+        if at:
+            floor.put(at, glyphs.tick)
+        start = max(0, min(at - len(label) // 2, plot - len(label)))
+        if start >= free:
+            labels.put(start, label)
+            free = start + len(label) + 1
+    return [
+        floor.append_to(Text(" " * (margin + 1) + glyphs.corner)),
+        labels.append_to(Text(" " * (margin + 2))),
+    ]
+
+
+def _colour_bar(figure: Figure, cells: int) -> Text:
+    bar = figure.bar
+    assert bar is not None
+    line = Text(f"  {bar.label} 1 ")
+    for i in range(16):
+        line.append("█", Style(color=bar.colours[round(i / 15 * (len(bar.colours) - 1))]))
+    line.append(f" {bar.high:g}")
+    bold = "   bold: critical chain"
+    return line.append(bold) if line.cell_len + len(bold) <= cells else line

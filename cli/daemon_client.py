@@ -1,0 +1,117 @@
+"""The service as a client of its commands sees it: one request to the daemon for each question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..simulate.errors import PilotfishError
+from .inputs import Profiles, working_directory
+from .streams import warn
+
+
+class UnreachableError(PilotfishError):
+    """No answer now; asking again later may succeed."""
+
+
+class EndUnknownError(PilotfishError):
+    """How a workflow ends cannot be learned."""
+
+
+class Client(Protocol):
+    """What `submit`, `status`, `cancel` and `explain` need; replies have the shapes of the daemon's own."""
+
+    #: Seconds between two questions about the end of a workflow: at first, at most.
+    poll_s: tuple[float, float]
+
+    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
+        """Submit a workflow and return its id. Raises PilotfishError; EndUnknownError: it may have been submitted."""
+        ...
+
+    def status(self, workflow: str | None) -> dict[str, Any]:
+        """Return the workflows, or one of them, with their jobs."""
+        ...
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """Return what happened to a job."""
+        ...
+
+    def cancel(self, target: str) -> dict[str, Any]:
+        """Cancel a workflow or WORKFLOW/JOB; return the numbers `cancelled` and `ending`."""
+        ...
+
+    def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
+        """Return the workflow as in `status`. Raises UnreachableError, EndUnknownError."""
+        ...
+
+
+def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
+    """Send one request to the daemon and return its reply.
+
+    Args:
+        socket: path of its socket; None = the default one.
+        do: the request, see `daemon.rpc`.
+        timeout_s: seconds to wait for the reply.
+        arguments: of the request.
+
+    Raises:
+        AbsentError: no daemon answers.
+        WireError: the daemon refuses.
+    """
+    from ..daemon.ipc import ask
+    from ..daemon.paths import runtime_socket
+
+    endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
+    return ask(endpoint, do, timeout_s=timeout_s, **arguments)
+
+
+class DaemonClient:
+    """A Client of the daemon at `socket`; None = at the default socket."""
+
+    poll_s = (0.2, 2.0)
+    _answer_s = 10.0
+
+    def __init__(self, socket: str | None) -> None:
+        self._socket = socket
+
+    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
+        """See Client; `hold` has no meaning here."""
+        from ..daemon.codec import encode
+        from ..formats.workflow import read_workflow
+        from .inputs import refuse_trace
+
+        refuse_trace(path)
+        flow = read_workflow(path, Profiles(store))
+        for warning in flow.warnings:
+            warn(warning)
+        text, directory = encode(flow), str(working_directory())
+        reply = ask_daemon(self._socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        return str(reply["id"])
+
+    def status(self, workflow: str | None) -> dict[str, Any]:
+        """See Client."""
+        return ask_daemon(self._socket, "status", workflow=workflow)
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """See Client."""
+        return ask_daemon(self._socket, "explain", job=job)
+
+    def cancel(self, target: str) -> dict[str, Any]:
+        """See Client."""
+        return ask_daemon(self._socket, "cancel", target=target)
+
+    def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
+        """See Client."""
+        from ..daemon.ipc import DaemonError, NoDaemonError
+
+        timeout_s = min(self._answer_s, max(1.0, patience_s))
+        try:
+            reply = ask_daemon(self._socket, "status", timeout_s=timeout_s, workflow=workflow)
+        except NoDaemonError as error:
+            raise UnreachableError(str(error)) from None
+        except DaemonError as error:
+            raise EndUnknownError(str(error)) from None
+        (found,) = reply["workflows"]
+        if reply.get("mode") == "dry-run" and found["exit_code"] is None:
+            raise EndUnknownError("the daemon is in dry run, and starts nothing")
+        return dict(found)

@@ -1,0 +1,180 @@
+"""What commands read: cluster files, machines, the profile store, workflows."""
+
+from __future__ import annotations
+
+import errno
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..simulate.errors import ConfigError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Profile, Workflow
+from .streams import note, warn
+from .usage_errors import bad
+
+if TYPE_CHECKING:
+    from ..daemon.state.queue import Submission
+    from ..profiles.store import ProfileStore
+    from ..simulate.model.snapshot import Snapshot
+
+
+def read_cluster(path: Path) -> Cluster:
+    """Read a cluster file; warn of implausible quantities. Raises ConfigError."""
+    from ..formats.cluster import read_cluster
+    from ..formats.plausible import cluster_doubts
+
+    found = read_cluster(path)
+    for doubt in cluster_doubts(found):
+        warn(doubt)
+    return found
+
+
+def read_machine(path: Path) -> Cluster:
+    """Read a machine for a replay: a cluster file, or a platform of SimGrid or IRMaSim. Raises ConfigError."""
+    from ..formats.machines import read_machine
+    from ..formats.plausible import cluster_doubts
+
+    found = read_machine(path)
+    for doubt in cluster_doubts(found):
+        warn(doubt)
+    return found
+
+
+def config_file(given: Path | None) -> Path:
+    """Return the configuration of the service: the file given, else the user's or the site's.
+
+    Raises:
+        typer.BadParameter: no file is given, and neither default exists.
+    """
+    from ..daemon.paths import default_config_path
+
+    found = given or default_config_path()
+    if found is None:
+        raise bad("--config", "missing: neither ~/.config/pilotfish nor /etc/pilotfish has a pilotfish.yaml")
+    return found
+
+
+def check_files(*paths: Path | None) -> None:
+    """Check that files exist, before anything is compiled. Raises FileNotFoundError for the first that does not."""
+    for path in paths:
+        if path is not None and not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def profile_store(path: Path | None) -> ProfileStore:
+    """Open the profile store.
+
+    Args:
+        path: its file; None: the user's own, which counts as empty if it cannot be read (one line on stderr).
+    """
+    from ..daemon.paths import profile_store_path
+    from ..profiles.store import ProfileStore
+
+    if path is not None:
+        return ProfileStore(path)
+    try:
+        own = profile_store_path()
+    except ConfigError as error:
+        note(f"profiles are not kept: {error}")
+        own = Path(os.devnull) / "profiles.sqlite"
+    return ProfileStore(own, skip=note)
+
+
+class Profiles:
+    """The profile store, opened on first use.
+
+    Args:
+        path: the file of the store; None = the user's own.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._unprofiled: set[str] = set()
+
+    @cached_property
+    def store(self) -> ProfileStore:
+        """The store itself."""
+        return profile_store(self._path)
+
+    def __call__(self, name: str) -> Profile | None:
+        """Return the profile of that name."""
+        return self.store.get(name)
+
+    def names(self) -> list[str]:
+        """Return the names in the store, for suggestions."""
+        return self.store.names()
+
+    def read_workflow(self, path: Path) -> Workflow:
+        """Read a workflow; take the profiles of jobs without one from past runs. Raises PilotfishError."""
+        from ..formats.workflow import read_workflow
+
+        refuse_trace(path)
+        workflow = read_workflow(path, self)
+        self._unprofiled = {job.id for job in workflow.jobs if job.profile.provenance.source == "default"}
+        if not self._unprofiled:
+            return workflow
+        from ..daemon.learning.job_profiles import with_learned_profiles
+
+        return with_learned_profiles(workflow, self.store.expected)
+
+    def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
+        """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
+        from ..formats.text import count
+        from ..profiles.interference.pair_factors import added
+
+        found = self.store.scored(site, {job.profile.name for job in workflow.jobs})
+        if pairs := added(site, found):
+            note(f"{count(pairs, 'pair')} of programs slow each other by their relative scores (profile corun)")
+        return found
+
+    def learn(self, submission: Submission, snapshot: Snapshot) -> None:
+        """Record what jobs without a profile used; warn if the store cannot be written."""
+        keys = {entry.key for entry in submission.entries.values() if entry.job.id in self._unprofiled}
+        views = [view for view in snapshot.jobs if view.key in keys]
+        if not views:
+            return
+        from ..daemon.learning.job_profiles import job_measurements
+        from ..profiles.measure.observer import cpu_model
+
+        try:
+            self.store.record_jobs(job_measurements(views, cpu_model()))
+        except ConfigError as error:
+            warn(f"the resource use of the jobs is not recorded: {error}")
+
+
+def refuse_trace(path: Path) -> None:
+    """Refuse a trace of rigid jobs where a workflow is expected. Raises ConfigError."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".swf") and path.exists():
+        kind = "SWF"
+    elif name.endswith(".json") and path.is_file():
+        from ..formats.files import read_bytes, unpacked
+        from ..formats.workloads import json_kind
+
+        kind = json_kind(unpacked(read_bytes(path), str(path)), str(path))
+    else:
+        return
+    if kind in ("SWF", "Batsim", "IRMaSim"):
+        allowed = f"a workflow; `pilotfish simulate {path}` replays a trace"
+        raise ConfigError(str(path), "", f"this is a trace of jobs ({kind})", allowed)
+
+
+def this_machine(workflow: Workflow) -> Cluster:
+    """Return this machine with a node for each CPU, or nodes as large as the widest job; print what is assumed."""
+    from ..adapters.local import this_machine_cluster
+
+    widest = max((job.profile.threads for job in workflow.jobs), default=1)
+    cluster, assumed = this_machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
+    for text in assumed:
+        note(text)
+    return cluster
+
+
+def working_directory() -> Path:
+    """Return the directory of commands that name none. Raises ConfigError: it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("working directory", "", "it was removed", "a directory that exists") from None

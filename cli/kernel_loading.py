@@ -1,0 +1,41 @@
+"""Compiled kernels: loaded before the time limit of a plan or the clock of a replay starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .streams import note
+
+
+def load_simulator(engine: str = "fluid") -> None:
+    """Load the kernels of `plan` and `run`."""
+    load_kernels(*("mapping.entry", "deside.interval") if engine == "interval" else ("mapping.entry",))
+
+
+def load_kernels(*kernels: str) -> None:
+    """Load compiled kernels. Print a line for each that is compiled."""
+    from ..simulate.kernels import prepare
+
+    prepare(kernels, note)
+
+
+def load_replay(
+    policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False, rich: bool = False
+) -> None:
+    """Load the kernels that read and replay traces.
+
+    Args:
+        policies: the queue policies of the replays.
+        reading: kernels that read the traces.
+        networked: jobs communicate; see `kernel_of`.
+        rich: jobs depend on each other, or decisions take time; see `kernel_of`.
+    """
+    from ..simulate.replay import contended
+    from ..simulate.replay.policies import Contending
+    from ..simulate.replay.replay import kernel_of
+
+    kernels = {
+        contended.KERNEL if isinstance(policy, Contending) else kernel_of(policy, networked=networked, rich=rich)
+        for policy in policies
+    }
+    load_kernels(*reading, *sorted(filter(None, kernels)))

@@ -1,0 +1,374 @@
+"""Profiles, measurements, calibrations, scores and probes for the terminal.
+
+Rule: an unknown value says so or is left out, and is never printed as 0. The word "relative" is next to every score. A
+reported value within its noise says so.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from ...formats.schema import format_size
+from ...formats.text import clean, count, percent
+from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
+from .text import Screen
+
+if TYPE_CHECKING:
+    from ...profiles.calibration.calibration_records import Change
+    from ...profiles.calibration.node_switching import Switching
+    from ...profiles.calibration.report import Row
+    from ...profiles.calibration.result import Calibration
+    from ...profiles.classes import Classification
+    from ...profiles.estimate import Statistics
+    from ...profiles.interference.scores import Scores
+    from ...profiles.measurement import Measurement
+    from ...simulate.model.job import Profile, ThreadGroup
+
+_HEADINGS = ("profile", "demand", "used", "bandwidth", "memory", "class", "from")
+
+
+def show_run(name: str, measured: Measurement, known: Statistics | None) -> None:
+    """Print one run, and the profile after it.
+
+    Args:
+        name: of the profile.
+        measured: the run.
+        known: statistics of all its runs; None = no run was successful.
+    """
+    _print_groups(measured.to_profile(name))
+    waiting = "not known" if measured.waiting is None else f"{measured.waiting:.1%}"
+    storage = "not known"
+    if measured.read_bytes is not None:
+        storage = f"{size(measured.read_bytes)} read, {size(measured.written_bytes)} written"
+    wall = f"{measured.wall_s:.3f} s"
+    if measured.waiting and measured.waiting >= 0.01:
+        wall += f"; {measured.isolated_s:.3f} s without the waiting"
+    lines(
+        f"waiting for a core: {waiting}",
+        f"other jobs on the other cores: {'not known' if measured.company is None else f'{measured.company:.0%}'}",
+        f"memory: {size(measured.memory_bytes or None) or 'not known'}",
+        f"storage: {storage}",
+        f"wall time: {wall}",
+        *([f"held up: {_strain(measured.strain)}"] if measured.strain else []),
+        *_counted(measured),
+        f"profile: {name}, {_scatter(known)}" if known else f"no profile: no run of {name} has succeeded yet",
+    )
+
+
+def _counted(measured: Measurement) -> list[str]:
+    """Return the values of counters with their sources, and why others are missing."""
+    facts = {
+        "IPC": (measured.ipc, "ipc", "{:.2f}"),
+        "instructions": (measured.instructions, "instructions", "{:.4g}"),
+        "power": (measured.power_watts, "power_watts", "{:.1f} W"),
+    }
+    found = [
+        f"{word}: {form.format(value)} ({measured.sources.get(name, 'source unknown')})"
+        for word, (value, name, form) in facts.items()
+        if value is not None
+    ]
+    source = measured.sources.get("bandwidth")
+    return found + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
+
+
+def show_profile(profile: Profile, known: Statistics | None, classed: Classification) -> None:
+    """Print a profile.
+
+    Args:
+        profile: the profile.
+        known: statistics of its runs; None = no runs are recorded.
+        classed: its class.
+    """
+    _print_groups(profile)
+    about = profile.provenance
+    facts = {
+        "class": str(classed),
+        "memory": size(profile.memory or None),
+        "storage": size(profile.io_bytes),
+        "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",
+        "IPC": f"{profile.ipc:g}" if profile.ipc else "",
+        "power": f"{profile.power_watts:.1f} W" if profile.power_watts else "",
+        "measured on": profile.measured_on or "",
+        "source": " ".join(filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))),
+        "note": about.note,
+        "held up": _strain(dict(about.strain)),
+        "CPU seconds alone": _bounds(about.interval),
+        "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
+        "runs": _scatter(known) if known else "",
+    }
+    cells = Screen().cells
+    for key, value in facts.items():
+        if value:
+            lines(*textwrap.wrap(f"{key}: {value}", cells, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[str]) -> None:
+    """Print profiles and their classes as a table.
+
+    Args:
+        profiles: name -> profile and class.
+        own: names in the store; the others are of the shipped library.
+    """
+    rows = []
+    for name, (profile, classed) in profiles.items():
+        about = profile.provenance
+        origin = "library" if name not in own else count(about.runs, "run") if about.runs else about.source
+        first = max(profile.groups, key=lambda group: group.count * group.demand)
+        more = "+" if len(profile.groups) > 1 else ""
+        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
+        rate = size(first.mean_bandwidth or None, rate=True)
+        memory = size(profile.memory or None)
+        rows.append((name, demand, utilisation, rate, memory, classed.name, origin))
+    print_grid(_HEADINGS, rows, left=(0, 5, 6))
+
+
+def lines(*texts: str) -> None:
+    """Print lines, control characters escaped."""
+    for text in texts:
+        print(clean(text))
+
+
+def size(value: float | None, *, rate: bool = False) -> str:
+    """Return a size or rate in words, "" for None."""
+    return "" if value is None else format_size(value, rate=rate)
+
+
+def _strain(facts: Mapping[str, float]) -> str:
+    """Return the stalls, throttling and memory events of a job in words; a measured zero is included."""
+    stalls = []
+    for resource, word in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")):
+        some, full = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")
+        if some is not None:
+            stalls.append(f"{word} {some:.0%}" + (f" (all of it {full:.0%})" if full else ""))
+    parts = [f"stalled for {', '.join(stalls)}"] if stalls else []
+    if "throttled_s" in facts:
+        parts.append(f"throttled {facts['throttled_s']:.3g} s")
+    if "memory_peak" in facts:
+        parts.append(f"memory peak {size(facts['memory_peak'])}, caches included")
+    events = {"memory_high": "slowed for memory", "memory_max": "at its memory limit", "oom_kills": "killed for memory"}
+    parts += [f"{words} {facts[name]:g} times" for name, words in events.items() if facts.get(name)]
+    return "; ".join(parts)
+
+
+def _bounds(interval: tuple[float, float] | None) -> str:
+    """Return the interval of the service demand relative to the measurement, in words."""
+    return f"{interval[0] - 1:+.0%} to {interval[1] - 1:+.0%} of what was measured" if interval else ""
+
+
+def _scatter(known: Statistics) -> str:
+    """Return the median and spread of the runs of a profile, in words."""
+    spread = f" +- {known.spread_cpu_s:.2g}" if known.used > 1 else ""
+    others = f" of {known.runs}" if known.runs > known.used else ""
+    runs = f"{known.used}{others} run{'s' * (max(known.runs, known.used) > 1)}"
+    return f"{known.median_cpu_s:.4g}{spread} CPU seconds over {runs}"
+
+
+def _print_groups(profile: Profile) -> None:
+    rows = [
+        (
+            str(group.count),
+            f"{group.demand:.4g} s",
+            f"{group.mean_utilisation:.2f} +- {group.utilisation_std:.2f}",
+            size(group.mean_bandwidth or None, rate=True) or "not known",
+        )
+        for group in profile.groups
+    ]
+    print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    for group in profile.groups:
+        if group.phases:
+            moving = len({phase.bandwidth for phase in group.phases}) > 1
+            parts = (
+                f"{phase.share:.0%} at {phase.utilisation:.2f}"
+                + (f" and {size(phase.bandwidth, rate=True)}" if moving else "")
+                for phase in group.phases
+            )
+            lines(f"phases{_of(group, profile)}: {', '.join(parts)}")
+
+
+def _of(group: ThreadGroup, profile: Profile) -> str:
+    """Return which group it is, if there are several."""
+    return f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
+
+
+def print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
+    """Print a table.
+
+    Args:
+        headings: of the columns.
+        rows: one text for each column.
+        left: indices of the columns aligned to the left.
+    """
+    from .tables import Column, grid
+
+    screen = Screen()
+    columns = [Column(heading, right=i not in left) for i, heading in enumerate(headings)]
+    screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+
+
+def show_calibration(found: Calibration) -> None:
+    """Print a calibration and its notes."""
+    from ...profiles.calibration.report import rows
+
+    size = f"{count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}"
+    screen = _table(f"{clean(found.host)}: {size}, {clean(found.model)}", rows(found))
+    if found.notes:
+        screen.put("", *(f"note: {clean(text)}" for text in found.notes))
+
+
+def show_switching(found: Switching) -> None:
+    """Print the times and power of switching a node, as a table and as part of a cluster file."""
+    from ...profiles.calibration.report import power_text, switching_rows
+
+    screen = _table(f"{clean(found.node)}, switched off and on", switching_rows(found))
+    lines = [line for line in power_text(found).splitlines() if not line.startswith("#")]
+    screen.put("", *(lines or ["note: its power is unknown: no --power-command was given"]))
+
+
+def _table(title: str, rows: Iterable[Row]) -> Screen:
+    from .tables import Column, grid
+
+    screen = Screen()
+    screen.title(title)
+    table = [(row.key, row.value, row.known, row.rests_on) for row in rows]
+    columns = [Column(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]
+    screen.put(grid(columns, table, screen.cells, ascii_only=screen.ascii_only))
+    return screen
+
+
+def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) -> None:
+    """Print the changes from an old calibration to a new one.
+
+    Args:
+        changes: values that differ by more than `bound`.
+        new: name of the new calibration, in words.
+        old: name of the old calibration, in words.
+        bound: relative change that is reported.
+    """
+    screen, differs = Screen(), "differs" if changes else "does not differ"
+    screen.put("", f"{clean(new)} {differs} from {clean(old)} by more than {bound:.0%}{':' if changes else ''}")
+    for change in changes:
+        by = f" ({change.ratio - 1:+.0%}{_doubt(change)})" if change.ratio is not None else ""
+        screen.put(f"  {change.key}: {_value(change.key, change.old)} -> {_value(change.key, change.new)}{by}")
+
+
+def _doubt(change: Change) -> str:
+    return "" if change.sure or change.noise is None else f", within noise: known to {change.noise:.0%}"
+
+
+def _value(key: str, value: float | str | None) -> str:
+    """Return the value of a key of a node type, with its unit."""
+    if value is None or isinstance(value, str):
+        return "not given" if value is None else clean(value)
+    if key == "memory":
+        return format_size(value)
+    return format_size(float(f"{value:.3g}"), rate=True) if key == "memory_bandwidth" else f"{value:.4g}"
+
+
+_PAIR_HEADINGS = ("streamer", "moves alone", "program needs", "range", "streamer needs")
+
+
+def show_scores(scores: Scores) -> None:
+    """Print the effect of each pressure, the scores, and the lines for a node type."""
+    rows = [
+        (
+            f"{level.pressure:.0%}",
+            size(level.rate, rate=True),
+            f"{level.factor:.3f}x",
+            f"{level.least:.3f}-{level.most:.3f}",
+            f"{level.slowed:.3f}x",
+        )
+        for level in scores.levels
+    ]
+    print_grid(_PAIR_HEADINGS, rows, left=())
+    lines(*_score_lines(scores), "")
+    show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
+
+
+def show_recorded_scores(scores: Scores) -> None:
+    """Print the recorded scores of a program."""
+    where = f" on {scores.cpu_model}" if scores.cpu_model else ""
+    lines(*_score_lines(scores), f"scored: {scores.rounds} x each, {scores.date[:10] or 'date not known'}{where}")
+
+
+def _score_lines(scores: Scores) -> tuple[str, str]:
+    last = scores.levels[-1]
+    doubt = ", within noise" if last.least <= 1.0 else ""
+    pressing = "unknown: it slows a streamer more than another one does"
+    if scores.pressure is not None:
+        pressing = f"{scores.pressure:.2f} of a streamer"
+    return (
+        f"sensitivity: {scores.sensitivity:.3f}x next to a whole streamer (relative score{doubt})",
+        f"pressure: {pressing} (relative score)",
+    )
+
+
+def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:
+    """Print the key co_run_inflation of a node type.
+
+    Args:
+        pairs: program -> neighbour -> slowdown factor.
+        about: origin of the scores, for a comment.
+    """
+    import yaml
+
+    lines(f"# Relative scores, {about}. The memory model")
+    lines("# also counts the bandwidth of a profile: give one or the other.")
+    if not pairs:
+        print("co_run_inflation: {}")
+        return
+    print("co_run_inflation:")
+    for job, neighbours in pairs.items():
+        line = yaml.safe_dump({job: dict(neighbours)}, default_flow_style=None, width=1000, allow_unicode=True)
+        print(f"  {line}", end="")
+
+
+_PROBE_HEADINGS = ("PROBE", "OF", "SAMPLE", "START+STOP", "USED BY", "GIVES")
+_WIDTHS = (10, 5, 8, 11, 8)
+#: The users of a probe, in a narrow column.
+_SHORT = {(): "-", (RUN,): "run", (DAEMON,): "daemon", BOTH: "both"}
+_WHO = (
+    "run: `pilotfish profile run`. daemon: for jobs on this node (`counters` in its configuration), in turns, so that"
+    " all samples of a node take at most 0.5 % of a core."
+)
+
+
+def show_probes(found: Sequence[Finding]) -> None:
+    """Print the working probes with their costs, then the others with the reasons."""
+    screen = Screen()
+    there = [finding for finding in found if finding.missing is None]
+    screen.put(Text(_row(_PROBE_HEADINGS[:-1]) + _PROBE_HEADINGS[-1], style="bold"))
+    for finding in there:
+        costs = (cost(finding.look_s), cost(finding.begin_s))
+        head = _row((finding.name, finding.of, *costs, _SHORT[finding.used_by]))
+        screen.put(*_wrapped(head, finding.gives, screen))
+    if len(there) < len(found):
+        screen.put("", Text("MISSING   WHAT IT MEASURES: WHY IT IS MISSING", style="bold"))
+    for finding in found:
+        if finding.missing is not None:
+            screen.put(*_wrapped(f"{finding.name:<{_WIDTHS[0]}}", f"{finding.gives}: {finding.missing}", screen))
+    screen.put("", *_wrapped("USED BY   ", _WHO, screen))
+
+
+def cost(seconds: float | None) -> str:
+    """Return CPU time in words: microseconds, from 10 ms on milliseconds."""
+    if seconds is None:
+        return "unknown"
+    return f"{seconds * 1e6:.0f} us" if seconds < 0.01 else f"{seconds * 1e3:.0f} ms"
+
+
+def _row(cells: Sequence[str]) -> str:
+    sides = ("<", "<", ">", ">", "<")
+    return "".join(
+        f"{cell:{side}{size - (side == '>')}}" + " " * (side == ">")
+        for cell, side, size in zip(cells, sides, _WIDTHS, strict=True)
+    )
+
+
+def _wrapped(head: str, text: str, screen: Screen) -> list[str]:
+    sentence = clean(text, ascii_only=screen.ascii_only)
+    lines = textwrap.wrap(sentence, max(30, screen.cells - len(head)), break_on_hyphens=False)
+    return [(head if i == 0 else " " * len(head)) + line for i, line in enumerate(lines)]

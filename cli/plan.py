@@ -1,0 +1,198 @@
+"""`pilotfish plan`: simulate a workflow, or the queue of a resource manager; print the mapping; start nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Workflow
+from ..simulate.model.plan import Plan
+from . import options
+from .charts import picture_files
+from .inputs import Profiles, read_cluster
+from .kernel_loading import load_simulator
+from .output.documents import print_json
+from .plan_request import PlanRequest, plan_request
+from .streams import note, warn
+from .usage_errors import bad, not_among
+
+if TYPE_CHECKING:
+    from ..simulate.planning.stochastic import Replicated
+    from .charts.figure import Figure
+
+_FORMS = ("slurm", "oar", "json")
+
+
+def plan(
+    workflow: Annotated[
+        Path | None,
+        typer.Argument(metavar="WORKFLOW", help="Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX."),
+    ] = None,
+    cluster: options.ClusterFile = None,
+    policy: options.MappingPolicy = "lookahead",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Plan with every policy and show the plans side by side.")
+    ] = False,
+    objective: options.Goal = "makespan",
+    seed: options.Seed = 0,
+    budget: options.Budget = None,
+    time_limit: options.TimeLimit = None,
+    replicates: options.Replicates = None,
+    engine: options.Engine = "fluid",
+    as_json: options.Json = False,
+    everything: options.All = False,
+    plot: picture_files.PlotFile = None,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM",
+            help="Print the mapping for another scheduler: slurm, oar or json.",
+            autocompletion=options.completing(_FORMS),
+        ),
+    ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="NAME", help="Plan the queue of this resource manager: slurm."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Configuration of the service (YAML)."),
+    ] = None,
+    show_commands: options.ShowCommands = False,
+    store: options.Store = None,
+) -> None:
+    """Simulate a workflow on a cluster; print where each job would run, when, and why there.
+
+    Nothing is started. The search is deterministic: its effort is counted in simulations (--budget). With --adapter
+    or --config, plan the queue of a resource manager once: what the service would do now.
+
+    \b
+    Examples:
+      pilotfish plan dag.yaml --cluster lab.yaml
+      pilotfish plan dag.yaml --cluster lab.yaml --compare
+      pilotfish plan dag.yaml --cluster lab.yaml --policy mom --plot plan.html
+      pilotfish plan dag.yaml --cluster lab.yaml --replicates 20
+      pilotfish plan montage.json --cluster lab.yaml --json | jq .makespan
+      pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
+      pilotfish plan --adapter slurm --show-commands
+    """
+    _check_combination(compare, as_json, plot, export)
+    of_queue = adapter is not None or config is not None
+    if of_queue is (workflow is not None):
+        raise bad("WORKFLOW", "needed: one thing to plan, a workflow or the queue of --adapter or --config")
+    if of_queue and (compare or replicates or plot or export or engine != "fluid"):
+        lacks = "no --compare, --replicates, --plot, --export or --engine"
+        raise bad("--adapter", f"a queue is planned once, by one policy: {lacks}")
+    if compare and replicates:
+        raise bad("--compare", "not with --replicates: one makes a plan of each policy, the other many of one policy")
+    request = plan_request(policy, objective, seed, budget, time_limit, engine, replicates)
+    if workflow is None:
+        from ..daemon.planning.problem import Options
+        from .plan_queue import queue_source, show_queue
+
+        wanted = Options(policy, objective, seed, budget, time_limit)
+        source = queue_source(adapter, config, cluster, wanted, store)
+        show_queue(source, commands=show_commands, as_json=as_json, everything=everything)
+        return
+    if show_commands:
+        raise bad("--show-commands", "only with --adapter or --config")
+    flow, site = _read(workflow, cluster, engine, store)
+    load_simulator(engine)
+    if compare:
+        _compare(flow, site, request, as_json)
+        return
+    drawn = request.replicated(flow, site) if replicates else None
+    made = drawn.plan if drawn else request.plan(flow, site)
+    if export in ("slurm", "oar"):
+        print(_exporter(export)(made, flow, site), end="")
+    elif as_json or export:
+        print_json("plan", _document(made, flow, site))
+    else:
+        _show(made, flow, site, everything, drawn)
+    if plot is not None:
+        from .output import tables
+
+        picture_files.save(_chart(made, flow, site, tables.subtitle(made, flow, site)), plot)
+        note(f"the picture is in {plot}")
+    for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
+        warn(warning)
+
+
+def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: str | None) -> None:
+    if export is not None and export not in _FORMS:
+        raise not_among("--export", export, "a form", _FORMS)
+    if compare and (plot or export):
+        raise bad("--compare", f"it makes several plans, and {'--plot' if plot else '--export'} takes one")
+    if as_json and export in ("slurm", "oar"):
+        raise bad("--json", f"stdout can hold JSON or --export {export}, not both")
+    picture_files.check(plot)
+
+
+def _read(workflow: Path, cluster: Path | None, engine: str, store: Path | None) -> tuple[Workflow, Cluster]:
+    """Read the workflow and the nodes. Raises PilotfishError, typer.BadParameter."""
+    from .inputs import refuse_trace
+
+    refuse_trace(workflow)
+    if cluster is None:
+        raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
+    site, profiles = read_cluster(cluster), Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    return flow, profiles.scored(site, flow) if engine == "fluid" else site  # the interval engine has no such pairs
+
+
+def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool) -> None:
+    from ..simulate.planning.planner import POLICIES
+
+    plans = [request.plan(flow, site, policy) for policy in POLICIES]
+    if as_json:
+        print_json("comparison", {"plans": [_document(made, flow, site) for made in plans]})
+    else:
+        from .output import tables
+        from .output.text import Screen
+
+        screen, score = Screen(), request.scores(plans)
+        screen.title(tables.header(plans[0], flow, site, several=True))
+        screen.put(tables.comparison(plans, score, screen.cells, ascii_only=screen.ascii_only), "")
+        screen.put(*tables.comparison_notes(plans, score, site, request.goal))
+    for warning in dict.fromkeys((*flow.warnings, *(warning for made in plans for warning in made.warnings))):
+        warn(warning)
+
+
+def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
+    from ..daemon.learning.job_profiles import classes_of
+    from .charts import terminal_backend
+    from .output import tables
+    from .output.text import Screen, class_lines
+
+    screen, chart = Screen(), _chart(made, flow, site)
+    screen.title(tables.header(made, flow, site))
+    screen.put(tables.plan_table(made, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    if not everything and (hidden := tables.left_out(len(made.jobs))):
+        screen.put(hidden)
+    screen.put(*tables.sharing_note(made, flow, site))
+    bars = terminal_backend.draw(chart, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour, headed=False)
+    screen.put("", *bars, "", *tables.summary(made, site), *(tables.replicates(drawn) if drawn else ()))
+    screen.put(*class_lines(classes_of(made, flow.jobs, site), screen.cells))
+
+
+def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
+    from ..daemon.learning.job_profiles import classes_of, with_classes
+    from ..formats.plan import plan_to_dict
+
+    return with_classes(plan_to_dict(made), classes_of(made, flow.jobs, site))
+
+
+def _chart(made: Plan, flow: Workflow, site: Cluster, about: str = "") -> Figure:
+    from .charts.plan_gantt import plan_gantt
+
+    return plan_gantt(made, flow, site, about)
+
+
+def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:
+    from ..formats.plan import export_oar, export_slurm
+
+    return export_slurm if form == "slurm" else export_oar

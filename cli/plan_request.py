@@ -1,0 +1,138 @@
+"""A plan as the command line requests it: options that are checked together, and the calls that they lead to.
+
+Rule: a wrong option is a usage error and is found before any file is read.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..simulate.errors import ConfigError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Workflow
+from ..simulate.model.plan import Plan
+from .usage_errors import bad, bad_value, not_among
+
+if TYPE_CHECKING:
+    from ..simulate.model.objective import Objective
+    from ..simulate.planning.stochastic import Replicated
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """How to plan.
+
+    Args:
+        policy: a mapping policy.
+        goal: the objective as it was written.
+        objective: what the search minimises.
+        seed: of all random choices.
+        budget: simulations of the search; None = by the size of the workflow.
+        time_limit: seconds of the search; None = no limit.
+        engine: `fluid` or `interval`.
+        replicates: draws of stochastic demands; None = one plan of the means.
+    """
+
+    policy: str
+    goal: str
+    objective: Objective
+    seed: int
+    budget: int | None
+    time_limit: float | None
+    engine: str = "fluid"
+    replicates: int | None = None
+
+    def scores(self, plans: Sequence[Plan]) -> list[float]:
+        """Return the objective's value of each plan, lower is better; a mix is relative to the best of each part."""
+        energies = [0.0 if plan.energy_j is None else plan.energy_j for plan in plans]
+        reference = (min(plan.makespan for plan in plans) or 1.0, min(energies) or 1.0)
+        return [
+            self.objective.value(plan.makespan, energy, reference) for plan, energy in zip(plans, energies, strict=True)
+        ]
+
+    def plan(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> Plan:
+        """Plan as requested, or with another policy; the time limit starts now."""
+        from ..simulate.planning.planner import plan
+
+        began = time.perf_counter()
+        made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
+        return replace(made, simulated_in=time.perf_counter() - began)
+
+    def replicated(self, workflow: Workflow, cluster: Cluster) -> Replicated:
+        """Plan the requested number of draws of the workflow; the time limit starts now."""
+        from ..simulate.planning.stochastic import replicate
+
+        began = time.perf_counter()
+        made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
+        return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
+
+    def _options(self, policy: str | None) -> dict[str, Any]:
+        return {
+            "policy": policy or self.policy,
+            "objective": self.objective,
+            "budget": self.budget,
+            "should_stop": _deadline(self.time_limit),
+            "engine": self.engine,
+        }
+
+
+def plan_request(
+    policy: str,
+    goal: str,
+    seed: int,
+    budget: int | None,
+    time_limit: float | None,
+    engine: str = "fluid",
+    replicates: int | None = None,
+) -> PlanRequest:
+    """Check the options of a plan.
+
+    Args:
+        policy: name of a mapping policy.
+        goal: the objective as it was written.
+        seed: of all random choices.
+        budget: simulations of the search; None = by the size of the workflow.
+        time_limit: seconds of the search, above 0; None = no limit.
+        engine: `fluid` or `interval`.
+        replicates: draws of stochastic demands; None = one plan of the means.
+
+    Raises:
+        typer.BadParameter: an option has a wrong value.
+    """
+    from ..formats.entry_points import register_mapping_policy
+    from ..simulate.model.objective import Objective
+    from ..simulate.planning.planner import ENGINES, POLICIES
+    from .options import mapping_policy_names
+
+    register_mapping_policy(policy)
+    if policy not in POLICIES:
+        raise _unknown_policy(policy, mapping_policy_names())
+    if engine not in ENGINES:
+        raise not_among("--engine", engine, "an engine", ENGINES)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise bad("--time-limit", f"{time_limit:g} (allowed: seconds, above 0)")
+    try:
+        objective = Objective.parse(goal)
+    except ConfigError as error:
+        raise bad_value("--objective", error) from None
+    return PlanRequest(policy, goal, objective, seed, budget, time_limit, engine, replicates)
+
+
+def _unknown_policy(policy: str, allowed: Sequence[str]) -> Exception:
+    from ..simulate.replay.policies import PARTS, POLICIES, is_python_policy
+
+    if policy.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS} or is_python_policy(policy):
+        problem = f"{policy!r} is a queue policy, for `pilotfish simulate` and `sweep`"
+        return bad("--policy", f"{problem} (allowed here, mapping policies: {', '.join(allowed)})")
+    return not_among("--policy", policy, "a mapping policy", allowed)
+
+
+def _deadline(limit: float | None) -> Callable[[], bool] | None:
+    if limit is None:
+        return None
+    end = time.monotonic() + limit
+    return lambda: time.monotonic() >= end

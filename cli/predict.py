@@ -1,0 +1,169 @@
+"""`pilotfish predict`: the needs of jobs that were never measured, and the errors of the predictors.
+
+Rule: every predictor gets the same jobs in the same order, and knows only what a scheduler would know at that time.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..simulate.errors import ConfigError
+from . import options
+from .inputs import Profiles, check_files
+from .kernel_loading import load_kernels
+from .lazy import HELP_OPTIONS
+from .output.documents import print_json
+from .streams import note
+from .usage_errors import bad, not_among
+
+if TYPE_CHECKING:
+    from ..profiles.prediction.evaluate import Evaluation
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings=HELP_OPTIONS,
+    help="Predict what jobs need from jobs that have ended; measure the errors.",
+)
+
+
+@app.callback()
+def predict() -> None:
+    """Predict what jobs need from jobs that have ended; measure the errors."""
+
+
+@app.command()
+def evaluate(
+    trace: Annotated[
+        Path | None, typer.Argument(metavar="TRACE", help="Trace with users and estimates (.swf, .swf.gz).")
+    ] = None,
+    workload: Annotated[
+        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="The same as TRACE.", hidden=True)
+    ] = None,
+    need: Annotated[
+        str,
+        typer.Option(
+            metavar="NEED", help="What to predict: run-time or memory.",
+            autocompletion=options.completing(("run-time", "memory")),
+        ),
+    ] = "run-time",
+    predictor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Predictor: estimate, last-two or history; may be repeated.", show_default="all",
+            autocompletion=options.completing(("estimate", "last-two", "history")),
+        ),
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(metavar="Q", help="Quantile that history predicts, such as 0.5 or 0.9.", show_default="0.5"),
+    ] = None,
+    skip_invalid: options.SkipInvalid = False,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Predict the jobs of a trace and compare with what they needed.
+
+    Each job is predicted at its submission from the jobs that had ended by then.
+
+    \b
+    Examples:
+      pilotfish predict evaluate trace.swf.gz
+      pilotfish predict evaluate trace.swf.gz --need memory --quantile 0.95
+    """
+    from dataclasses import asdict, replace
+
+    from ..formats.swf import read_swf
+    from ..profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
+    from ..profiles.prediction.similar_jobs import QUANTILE
+
+    path = trace or workload
+    if path is None or (trace and workload):
+        raise bad(
+            "TRACE",
+            "missing: the trace to predict (or --workload)" if path is None else "given twice, also by --workload",
+        )
+    if need not in NEEDS:
+        raise not_among("--need", need, "a need", NEEDS)
+    names = list(dict.fromkeys(predictor or PREDICTORS))
+    for name in names:
+        if name not in PREDICTORS:
+            raise not_among("--predictor", name, "a predictor", PREDICTORS)
+    if quantile is not None and not 0 < quantile < 1:
+        raise bad("--quantile", f"{quantile:g} (allowed: above 0 and below 1)")
+    if path.suffixes[-2:] != [".swf", ".gz"] and path.suffix != ".swf":
+        raise bad("TRACE", f"{path.name!r} has no known ending (allowed: .swf, .swf.gz)")
+    check_files(path)
+    load_kernels("swf.parser")
+    jobs = traced(replace(read_swf(path, skip_invalid=skip_invalid), name=str(path)), need)
+    found = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
+    if not found.jobs:
+        raise ConfigError(str(path), "", f"no job's {need} can be predicted by {', '.join(names)}")
+    _print_notes(found)
+    if as_json:
+        print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
+        return
+    from .output.replay import show_evaluation
+    from .output.text import Screen
+
+    show_evaluation(Screen(), path.name, need, found)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def command(
+    words: options.Command,
+    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Number of nodes of the job.")] = 1,
+    walltime: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Limit of the job; no longer run is predicted."),
+    ] = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what COMMAND needs, measured or predicted.
+
+    COMMAND is not run. The prediction rests on runs of the same program with other arguments. A job with this command
+    and no profile of its own is planned with it.
+
+    \b
+    Examples:
+      pilotfish predict command -- ./align.sh -n 8 reads.fastq
+      pilotfish predict command --walltime 600 --json -- ./align.sh -n 8
+    """
+    from ..profiles.classes import class_fields, classify_there
+    from ..simulate.model.job import DEFAULT_PROFILE, Job
+
+    if walltime is not None and not 0 < walltime < inf:
+        raise bad("--walltime", f"{walltime:g} (allowed: seconds, above 0)")
+    keep = Profiles(store).store
+    found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
+    if found is None:
+        raise ConfigError(
+            str(keep.path),
+            "",
+            f"no run of a command like {words[0]!r} is recorded, as a job or by `profile run` without --name (a job "
+            "gets a named profile by its name)",
+        )
+    if as_json:
+        from ..profiles.profiles_file import dump_entry
+
+        profiles = {found.name: dump_entry(found)}
+        print_json("profiles", {"profiles": profiles, **class_fields(classify_there(found))})
+        return
+    from .output.profiles import show_profile
+
+    show_profile(found, keep.statistics(found.name), classify_there(found))
+
+
+def _print_notes(found: Evaluation) -> None:
+    """Print what the numbers do not rest on."""
+    from ..formats.text import count
+
+    if found.silent:
+        note(f"this trace has no data for: {', '.join(found.silent)}")
+    if found.unknown_waits:
+        jobs = count(found.unknown_waits, "job")
+        note(f"{jobs} without a waiting time: assumed to have started at submission")

@@ -1,0 +1,313 @@
+"""`pilotfish profile`: measure what programs need; list, show, import and export profiles.
+
+Rule: `profile run` exits with the exit code of the command that it measured. A file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..simulate.errors import ConfigError
+from . import options
+from .corun import corun, pairs
+from .inputs import Profiles, read_cluster
+from .lazy import HELP_OPTIONS
+from .output.documents import print_json
+from .profile_inputs import allowed_cpus, bandwidth, profile_name
+from .streams import note
+from .usage_errors import bad, not_among
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..profiles.classes import Classification
+    from ..profiles.measurement import Measurement
+    from ..profiles.store import ProfileStore
+    from ..simulate.model.job import Profile
+
+_ENDINGS = (".yaml", ".yml", ".json")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings=HELP_OPTIONS,
+    help="Measure what jobs need; list, show, import and export profiles.",
+)
+
+ProfileName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name.", autocompletion=options.completing(options.profile_names))
+]
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    command: options.Command,
+    name: options.ProfileOption = None,
+    store: options.Store = None,
+    repeat: options.Repeat = 1,
+    cpus: options.Cpus = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--bandwidth", metavar="RATE", help="Memory traffic of each thread, such as 5GB/s.",
+            show_default="as measured",
+        ),
+    ] = None,
+    node_type: options.NodeType = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Run COMMAND, measure what it needs, and keep that as a profile.
+
+    Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. The exit code is
+    the command's. With --json its standard output goes to standard error.
+
+    \b
+    Examples:
+      pilotfish profile run --name align -- ./align.sh reads.fastq
+      pilotfish profile run --name stream --repeat 5 --cpus 0 -- ./stream 64
+    """
+    from ..profiles.measure.command import CommandError, measure
+
+    allowed, given = allowed_cpus(cpus), bandwidth(rate)
+    keep = Profiles(store).store
+    chosen = profile_name(command, name)
+    runs, code = [], 0
+    for _ in range(repeat):
+        try:
+            code, measured = measure(
+                command,
+                cpus=allowed,
+                node_type=node_type,
+                stdout=sys.stderr if as_json else None,
+                counters=True,
+            )
+        except CommandError as error:
+            note(str(error))
+            raise typer.Exit(error.exit_code) from None
+        runs.append(measured if given is None else _with_bandwidth(measured, given))
+        profile = keep.record(chosen, runs[-1])
+        if code:
+            note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")
+            break
+    if as_json:
+        found = {"name": chosen, "runs": [one.to_dict() for one in runs], "profile": _entry(profile), "exit_code": code}
+        print_json("measurement", found)
+    else:
+        from .output.profiles import show_run
+
+        show_run(chosen, runs[-1], keep.statistics(chosen))
+    raise typer.Exit(code)
+
+
+app.command(context_settings={"allow_interspersed_args": False})(corun)
+app.command()(pairs)
+
+
+@app.command("list")
+def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_json: options.Json = False) -> None:
+    """List the profiles of the store and the library, with classes.
+
+    The classes hold for the nodes of --cluster, else for the type of node where each was measured; `profile show`
+    explains a class.
+    """
+    keep = Profiles(store).store
+    own = set(keep.own_names())
+    known = {name: profile for name in keep.names() if (profile := keep.get(name))}
+    classed = _classes(known.values(), cluster)
+    if as_json:
+        from ..profiles.classes import class_fields
+
+        classes = {name: class_fields(one) for name, one in zip(known, classed, strict=True)}
+        print_json("profiles", {"profiles": {name: _entry(one) for name, one in known.items()}, "classes": classes})
+        return
+    from ..formats.text import count
+    from .output.profiles import show_list
+
+    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), own)
+    for gone in keep.dropped():
+        note(f"{count(gone.number, gone.what[:-1])} have been dropped for their age, the last on {gone.latest}")
+
+
+@app.command()
+def show(
+    name: ProfileName,
+    cluster: options.ClusterFile = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show a profile: its numbers, how certain they are, and its class.
+
+    The class is the resource that limits it, on the nodes of --cluster, else on the type of node where it was measured.
+    """
+    keep = Profiles(store).store
+    profile, scores = keep.get(name), keep.scores(name)
+    if profile is None and not scores:
+        from ..formats.schema import nearest
+
+        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
+    classed = _classes([profile], cluster)[0] if profile else None
+    if as_json:
+        from ..profiles.classes import class_fields
+
+        runs = [run.to_dict() for run in keep.history(name)]
+        about: dict[str, Any] = dict(class_fields(classed)) if classed else {}
+        about |= {"runs": runs, "scores": [one.to_dict() for one in scores]}
+        print_json("profiles", {"profiles": {name: _entry(profile)} if profile else {}, **about})
+        return
+    from .output.profiles import lines, show_profile, show_recorded_scores
+
+    if profile and classed:
+        show_profile(profile, keep.statistics(name), classed)
+    else:
+        lines(f"{name} has scores, but no measurement: `pilotfish profile run` measures it")
+    for one in scores:
+        show_recorded_scores(one)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON), or see --source.")],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", "--from", metavar="TOOL", help="Tool that wrote the file: sacct, likwid, perf or jobstats.",
+            show_default="pilotfish", autocompletion=options.completing(("sacct", "likwid", "perf", "jobstats")),
+        ),
+    ] = None,
+    name: options.ProfileOption = None,
+    node_type: options.NodeType = None,
+    date: Annotated[
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Date of the measurement.", show_default="as in the file"),
+    ] = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Import profiles, or measurements of other tools, into the store.
+
+    All profiles of a file are imported or none; they replace profiles of the same names. --name, --node-type and
+    --date go with --source; profiles of sacct are named after the jobs.
+
+    \b
+    sacct     sacct -P -o JobID,JobName,State,Start,ElapsedRaw,TotalCPU,NCPUS,
+              NNodes,MaxRSS,ConsumedEnergyRaw
+    likwid    likwid-perfctr -O -g MEM ...
+    perf      perf stat -x, -e task-clock,duration_time,instructions,cycles ...
+    jobstats  jobstats --json JOBID, or JS1:... from Slurm's AdminComment
+
+    \b
+    Examples:
+      pilotfish profile import profiles.yaml
+      pilotfish profile import jobs.txt --source sacct --node-type xeon56
+      pilotfish profile import mem.csv --source likwid --name align
+    """
+    keep = Profiles(store).store
+    if source is None:
+        for option, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+            if value is not None:
+                raise bad(option, "only with --source")
+        names = keep.import_file(file)
+    else:
+        names = keep.put_all(_imported(source, file, name, node_type, date))
+    from ..formats.text import count
+    from .output.profiles import lines
+
+    if as_json:
+        print_json("profile-import", {"profiles": list(names)})
+        return
+    lines(f"{count(len(names), 'profile')}: {', '.join(names)}")
+
+
+@app.command()
+def export(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="FILE.yaml, .json or .csv.", show_default="YAML on stdout"),
+    ] = None,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Write one row for each number, as in every FILE.csv.")
+    ] = False,
+    store: options.Store = None,
+) -> None:
+    """Write the store's own profiles, to import or to plot.
+
+    For plotting, each number has a row: its profile and part, interval, source, date and number of runs.
+
+    \b
+    Examples:
+      pilotfish profile export profiles.yaml
+      pilotfish profile export numbers.csv
+      pilotfish profile export --numbers numbers.json
+    """
+    if file is not None and file.suffix not in (*_ENDINGS, ".csv"):
+        raise bad("[FILE]", f"{file.name!r} has no known ending (allowed: {', '.join((*_ENDINGS, '.csv'))})")
+    kind = ".yaml" if file is None else file.suffix
+    if numbers and kind not in (".csv", ".json"):
+        raise bad("--numbers", "they are written to FILE.csv or FILE.json")
+    keep = Profiles(store).store
+    text = _numbers(keep, kind) if numbers or kind == ".csv" else keep.export_text(as_json=kind == ".json")
+    if file is None:
+        print(text, end="")
+        return
+    from ..formats.atomic_write import write_whole
+
+    try:
+        write_whole(file, text)
+    except OSError as error:
+        raise ConfigError(str(file), "", f"cannot be written: {error.strerror}") from None
+
+
+def _numbers(keep: ProfileStore, kind: str) -> str:
+    import json
+    from dataclasses import asdict
+
+    from ..profiles.numbers import numbers, to_csv
+
+    rows = list(numbers(keep))
+    if kind == ".csv":
+        return to_csv(rows)
+    document = {"schema": "pilotfish/numbers/v1", "numbers": [asdict(row) for row in rows]}
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _with_bandwidth(measured: Measurement, rate: float) -> Measurement:
+    """Replace the measured bandwidth by the user's, bytes/s."""
+    sources = {name: source for name, source in measured.sources.items() if name != "bandwidth"}
+    return replace(measured, bandwidth=rate, sources=sources)
+
+
+def _imported(origin: str, file: Path, name: str | None, node_type: str | None, date: str | None) -> dict[str, Profile]:
+    """Return the profiles of another program's file. Raises ConfigError and typer.BadParameter."""
+    from datetime import date as day
+
+    from ..profiles import imports
+
+    if origin not in imports.SOURCES:
+        raise not_among("--source", origin, "a source", imports.SOURCES)
+    if date is not None:
+        try:
+            day.fromisoformat(date)
+        except ValueError:
+            raise bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
+    chosen = file.name.partition(".")[0] if name is None else profile_name([], name)
+    return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
+
+
+def _classes(profiles: Iterable[Profile], cluster: Path | None) -> list[Classification]:
+    from ..profiles.classes import classify_on, classify_there
+
+    if cluster is None:
+        return [classify_there(profile) for profile in profiles]
+    site = read_cluster(cluster)
+    return [classify_on(profile, site) for profile in profiles]
+
+
+def _entry(profile: Profile | None) -> Any:
+    from ..profiles.profiles_file import dump_entry
+
+    return None if profile is None else dump_entry(profile)

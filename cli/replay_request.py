@@ -1,0 +1,205 @@
+"""A replay as the command line requests it, and the files that it needs.
+
+Rule: a wrong option is a usage error and is found before any file is read; a missing file is found before anything is
+compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..formats.workloads import Format, format_of
+from ..simulate.errors import ConfigError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.workload import LONGEST, Workload, joined
+from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
+from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.replay import LARGEST, takes_time
+from ..simulate.replay.select import Select
+from .inputs import Profiles, check_files, read_machine
+from .kernel_loading import load_kernels, load_replay
+from .usage_errors import bad, not_among
+from .user_policy import NamedPolicy, load_policy, print_policy_traceback
+
+RESOURCES = ("core", "node")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """A replay.
+
+    Args:
+        workloads: files, whose jobs are joined.
+        policy: the queue policy and its SPEC.
+        select: which jobs, and how much faster they arrive.
+        seed: of random choices.
+        procs: processors; None = those of `cluster`, or as the workloads say.
+        cluster: file of the machine.
+        whole_nodes: jobs request nodes of the cluster, not cores.
+        decision_time: simulated seconds of each decision; None = as long as it really takes.
+        skip_invalid: leave out jobs that cannot be replayed.
+    """
+
+    workloads: tuple[Path, ...]
+    policy: NamedPolicy
+    select: Select
+    seed: int
+    procs: int | None
+    cluster: Path | None
+    whole_nodes: bool
+    decision_time: float | None
+    skip_invalid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayInput:
+    """What is replayed.
+
+    Args:
+        jobs: the selected jobs.
+        machine: where they run.
+        cluster: the nodes of the machine; None = it is only a number of processors.
+        size_from: what states the size of the machine, for people.
+    """
+
+    jobs: Workload
+    machine: Machine
+    cluster: Cluster | None
+    size_from: str
+
+
+def replay_request(
+    workloads: list[Path], policy: str, select: Select, *, seed: int, procs: int | None, cluster: Path | None,
+    resource: str, decision_time: str, skip_invalid: bool,
+) -> ReplayRequest:  # fmt: skip
+    """Check the options of a replay.
+
+    Args:
+        workloads: files, whose jobs are joined; at least one.
+        policy: SPEC of a queue policy.
+        select: which jobs, and how much faster they arrive.
+        seed: of random choices.
+        procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
+        cluster: file of the machine; None = no cluster. Excludes `procs`.
+        resource: what jobs request of a cluster, `core` or `node`.
+        decision_time: `ignore`, `measured`, or seconds.
+        skip_invalid: leave out jobs that cannot be replayed.
+
+    Raises:
+        typer.BadParameter: an option has a wrong value.
+        ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
+    """
+    if not workloads:
+        raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
+    seconds, chosen = _decision_seconds(decision_time), _policy(policy, seed)
+    if chosen.compiled and not takes_time(chosen.policy, seconds):
+        why = f"{chosen.text} (allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
+        raise bad("--decision-time", f"{decision_time}, with {why}")
+    if procs is not None and cluster is not None:
+        raise bad("--procs", "not together with --cluster")
+    if procs is not None and not 1 <= procs <= LARGEST:
+        raise bad("--procs", f"{procs} (allowed: 1 to {LARGEST})")
+    if resource not in RESOURCES:
+        raise not_among("--resource", resource, "a kind of resource", RESOURCES)
+    if not 0.0 < select.load < math.inf:
+        raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
+    _check_select(select)
+    whole_nodes = resource == "node"
+    if isinstance(chosen.policy, Contending) and (cluster is None or whole_nodes):
+        raise bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
+    return ReplayRequest(tuple(workloads), chosen, select, seed, procs, cluster, whole_nodes, seconds, skip_invalid)
+
+
+def _check_select(select: Select) -> None:
+    for option, value in (("--from", select.begin), ("--until", select.end)):
+        if value is not None and math.isnan(value):
+            raise bad(option, f"{value:g} (allowed: seconds)")
+    if select.begin is not None and select.end is not None and select.begin >= select.end:
+        raise bad("--until", f"{select.end:g} (allowed: more than --from, {select.begin:g})")
+    if select.least is not None and select.most is not None and select.least > select.most:
+        raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
+
+
+def _decision_seconds(text: str) -> float | None:
+    """Return simulated seconds of each decision; None = as measured. Raises typer.BadParameter."""
+    if text in ("ignore", "measured"):
+        return 0.0 if text == "ignore" else None
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found <= LONGEST:
+        raise bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds from 0 to {LONGEST:g})")
+    return found
+
+
+def _policy(text: str, seed: int) -> NamedPolicy:
+    try:
+        if is_python_policy(text):
+            with print_policy_traceback():
+                return load_policy(parse_python_policy(text), seed)
+        policy = parse(text)
+        return NamedPolicy(policy, text_of(policy))
+    except ConfigError as error:
+        if error.source != "policy":
+            raise
+        from .options import mapping_policy_names
+
+        if text in mapping_policy_names():
+            problem = f"{text!r} is a mapping policy, for `pilotfish plan` and `run`"
+            raise bad("--policy", f"{problem} (allowed here, queue policies: {error.allowed})") from None
+        problem = f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
+        raise bad("--policy", problem) from None
+
+
+def read_replay(request: ReplayRequest) -> ReplayInput:
+    """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
+    check_files(*request.workloads, request.cluster)
+    kinds = [format_of(path) for path in request.workloads]
+    cluster = None if request.cluster is None else read_machine(request.cluster)
+    load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
+    how = {
+        "speeds": speeds_of(cluster),
+        "storages": storages_of(cluster),
+        "skip_invalid": request.skip_invalid,
+        "profiles": Profiles(None),
+    }
+    every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
+    jobs = request.select.of(joined(every))
+    rich = bool(request.decision_time) or jobs.dependencies is not None
+    load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
+    machine, size_from = _machine(every, request, kinds, cluster)
+    if not len(jobs):
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{_left_out(jobs)}")
+    return ReplayInput(jobs, machine, cluster, size_from)
+
+
+def _machine(
+    every: list[Workload], request: ReplayRequest, kinds: list[Format], cluster: Cluster | None
+) -> tuple[Machine, str]:
+    """Return the machine, and what states its size."""
+    if request.procs is not None:
+        return Machine(request.procs), "--procs"
+    if cluster is not None:
+        found = machine_of(cluster, whole_nodes=request.whole_nodes)
+        what = "nodes" if found.processors == len(cluster.nodes) else "cores"
+        return found, f"the {what} of {Path(cluster.source).name}"
+    rows = list(zip(every, kinds, request.workloads, strict=True))
+    sizes = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
+    if not sizes:
+        key = next((kind.size for one, kind, _ in rows if one.dependencies is None), "")
+        why, allowed = "missing: the size of the machine", "--procs, or --cluster"
+        raise ConfigError(_names(request.workloads), key, why, f"that, or {allowed}" if key else allowed)
+    return Machine(max(sizes)[0]), f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
+
+
+def _names(paths: Iterable[object]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _left_out(jobs: Workload) -> str:
+    words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
+    return f"; left out: {words}" if words else ""

@@ -1,0 +1,282 @@
+"""`pilotfish run`: plan a workflow, run it on this machine, and compare the forecast with the outcome.
+
+Rule: signal handlers and loggers are as before when the run is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from ..simulate.errors import InvalidJobError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Workflow
+from ..simulate.model.plan import Plan
+from . import options
+from .inputs import Profiles, read_cluster, this_machine, working_directory
+from .kernel_loading import load_simulator
+from .output.documents import print_json
+from .plan_request import plan_request
+from .streams import ignore_closed_stdout, note, warn
+
+if TYPE_CHECKING:
+    from ..adapters.base import Adapter
+    from ..daemon.report.accuracy import RunOutcome
+    from ..daemon.report.cycle_report import CycleReport
+    from ..daemon.state.queue import Submission
+    from ..simulate.model.snapshot import Snapshot
+
+#: Runs whose output is kept in the state directory.
+KEPT_RUNS = 20
+
+
+def run(
+    workflow: options.WorkflowFile,
+    cluster: options.ClusterFile = None,
+    policy: options.MappingPolicy = "lookahead",
+    objective: options.Goal = "makespan",
+    seed: options.Seed = 0,
+    budget: options.Budget = None,
+    time_limit: options.TimeLimit = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the jobs and their output.", show_default="a new one for each run"),
+    ] = None,
+    live: Annotated[bool, typer.Option("--live/--no-live", help="Draw the progress in place, on a terminal.")] = True,
+    as_json: options.Json = False,
+    everything: options.All = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Serve metrics on 127.0.0.1 during the run.", show_default="none"
+        ),
+    ] = None,
+    store: options.Store = None,
+) -> int:
+    """Plan a workflow, run its commands on this machine, and compare the forecast with the outcome.
+
+    The nodes are made of this machine's CPUs; without --cluster each CPU is a node (cpu0, cpu1, ...).
+    Jobs run pinned to the CPUs of their nodes, in the order of the plan. A job that fails cancels the jobs after it.
+    Ctrl-C ends the running jobs (TERM, then KILL); a second Ctrl-C leaves them running. The exit code is
+    0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
+    The output of the jobs is kept for the latest 20 runs, or in --state-dir.
+
+    \b
+    Examples:
+      pilotfish run dag.yaml
+      pilotfish run dag.yaml --cluster laptop.yaml --policy mom
+      pilotfish run dag.yaml --no-live --json > run.json
+      pilotfish run dag.yaml --metrics-port 9836
+    """
+    request, profiles = plan_request(policy, objective, seed, budget, time_limit), Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    _require_commands(flow)
+    working_directory()
+    site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
+    load_simulator()
+    plan = request.plan(flow, site)
+    for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
+        warn(warning)
+    name = _run_id(flow.name)
+    home = (state_dir or _runs() / name).absolute()
+    result = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
+    with ignore_closed_stdout():
+        if as_json:
+            from ..daemon.learning.job_profiles import classes_of, with_classes
+            from ..daemon.report.accuracy import outcome_to_dict
+
+            classes = classes_of(plan, flow.jobs, site)
+            print_json("run", with_classes(outcome_to_dict(result.outcome, result.outputs), classes))
+        else:
+            _show(result.outcome, flow, site, everything)
+    _print_notes(result, home)
+    if state_dir is None:
+        _remove_old(_runs())
+    return 128 + result.signal if result.signal else result.outcome.exit_code
+
+
+class _Result(NamedTuple):
+    """The result of a run.
+
+    Args:
+        outcome: forecast and actual times of the jobs.
+        outputs: job -> files of its stdout and stderr.
+        signal: the signal that ended the run, or 0.
+        others: share of the CPUs' time that other processes used.
+    """
+
+    outcome: RunOutcome
+    outputs: dict[str, tuple[str, str]]
+    signal: int
+    others: float
+
+
+def _runs() -> Path:
+    from ..daemon.paths import state_dir
+
+    return state_dir() / "runs"
+
+
+def _remove_old(runs: Path) -> None:
+    """Remove all but the latest runs and those that are still running."""
+    from ..adapters.local import remove_ended
+
+    with suppress(OSError):
+        for old in sorted(runs.iterdir(), key=lambda run: run.stat().st_mtime, reverse=True)[KEPT_RUNS:]:
+            remove_ended(old)
+
+
+def _require_commands(flow: Workflow) -> None:
+    for job in flow.jobs:
+        if job.command is None:
+            where = flow.source or flow.name
+            raise InvalidJobError(f"{where}: job {job.id!r} has no command: it can be planned, but not run")
+
+
+def _run_id(name: str) -> str:
+    """Return a unique name for this run: the workflow's name, the time, the process."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:40] or "run"
+    return f"{plain}.{time.strftime('%Y%m%dT%H%M%S')}.{os.getpid()}"
+
+
+def _carry_out(
+    name: str,
+    flow: Workflow,
+    plan: Plan,
+    site: Cluster,
+    home: Path,
+    profiles: Profiles,
+    live: bool,
+    metrics_port: int | None,
+) -> _Result:
+    """Run the plan to its end."""
+    from ..daemon.report.accuracy import outcome_of
+    from ..daemon.report.exporter import Exporter, Health
+    from ..daemon.report.metrics import Metrics
+    from ..daemon.single_workflow import WorkflowRun
+    from ..profiles.probes.node_load import OtherLoad
+    from .output.live import view
+
+    with ExitStack() as stack:
+        adapter = _adapter(site, home)
+        stack.callback(adapter.close)
+        metrics, health = Metrics(), Health(10.0, time.monotonic)
+        if metrics_port is not None:
+            exporter = Exporter(metrics, health, port=metrics_port)
+            stack.callback(exporter.close)
+            note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
+        dispatch = WorkflowRun(name, flow, plan, adapter, metrics, time.monotonic)
+        stack.callback(dispatch.close)
+        caught = stack.enter_context(collected_signals())
+        stack.enter_context(cycle_warnings())
+        watcher = view(dispatch.submission, plan, site, time.monotonic, live=live)
+        stack.callback(watcher.close)
+
+        def show(report: CycleReport | None) -> None:
+            if report is not None:
+                health.completed()
+            watcher.show(report)
+
+        others = OtherLoad(cpu for node in site.nodes for cpu in node.cpus)
+        submission = dispatch.until_ended(show, lambda: bool(caught))
+        last = adapter.snapshot()
+        busy = others.share(_cpu_seconds(submission, last))
+        profiles.learn(submission, last)
+        outputs = _outputs(adapter, submission)
+    return _Result(outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy)
+
+
+def _adapter(site: Cluster, home: Path) -> Adapter:
+    from ..adapters import registry
+
+    adapter = registry.create("local", site, state_dir=home)
+    for line in adapter.notes:
+        note(line)
+    return adapter
+
+
+def _cpu_seconds(submission: Submission, snapshot: Snapshot) -> float:
+    """Return the CPU seconds of all jobs together."""
+    keys = {entry.key for entry in submission.entries.values()}
+    return sum(dict(view.usage).get("cpu_seconds", 0.0) for view in snapshot.jobs if view.key in keys)
+
+
+def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, str]]:
+    """Return job -> files of its stdout and stderr, for started jobs whose files the adapter knows."""
+    began = [entry for entry in submission.entries.values() if entry.start_time is not None]
+    files = {entry.job.id: adapter.output(entry.key) for entry in began}
+    return {job: (str(pair[0]), str(pair[1])) for job, pair in files.items() if pair}
+
+
+def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
+    from ..daemon.learning.job_profiles import classes_of
+    from .output.tables import header, left_out, outcome_summary, outcome_table
+    from .output.text import Screen, class_lines
+
+    screen = Screen()
+    screen.title(header(outcome.plan, flow, site))
+    screen.put(outcome_table(outcome, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    if not everything and (hidden := left_out(len(outcome.jobs))):
+        screen.put(hidden)
+    screen.put("", *outcome_summary(outcome), *class_lines(classes_of(outcome.plan, flow.jobs, site), screen.cells))
+
+
+def _print_notes(result: _Result, home: Path) -> None:
+    """Print which jobs failed, where the output is, and why forecasts may have missed."""
+    from .output.tables import busy_hint, failures
+
+    for line in failures(result.outcome, result.outputs):
+        note(line)
+    note(f"the output of the jobs is in {home}")
+    if hint := busy_hint(result.outcome, result.others):
+        note(hint)
+
+
+@contextmanager
+def collected_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list; a second signal has its usual effect."""
+    caught: list[int] = []
+
+    def collect(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        note("ending the running jobs; once more to leave them running")
+
+    before = {number: signal.signal(number, collect) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def cycle_warnings() -> Iterator[None]:
+    """Print the warnings of the control loop; the live view reports on single jobs."""
+
+    class Printer(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warn(record.getMessage())
+
+    top, cycle = logging.getLogger("pilotfish"), logging.getLogger("pilotfish.cycle")
+    handler, silent, before = Printer(logging.WARNING), logging.NullHandler(), top.propagate
+    top.propagate = False
+    top.addHandler(silent)
+    cycle.addHandler(handler)
+    try:
+        yield
+    finally:
+        cycle.removeHandler(handler)
+        top.removeHandler(silent)
+        top.propagate = before

@@ -1,0 +1,233 @@
+"""`pilotfish daemon` and its clients: submit, status, cancel, explain; with a daemon, or over Slurm without one.
+
+Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and never takes its absence for an end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from . import options
+from .daemon_client import Client, DaemonClient, EndUnknownError, UnreachableError
+from .inputs import config_file
+from .output.documents import print_json
+from .streams import note, warn
+from .usage_errors import bad, not_among
+
+#: Exit code of a wait for an end that could not be learned (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
+END_UNKNOWN = 75
+
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        "--adapter",
+        metavar="NAME",
+        help="Ask Slurm itself (slurm), or the service (daemon).",
+        show_default="daemon, or as in client.yaml",
+        autocompletion=options.completing(("daemon", "slurm")),
+    ),
+]
+
+
+def daemon(
+    config: options.ConfigFile = None,
+    dry_run: options.DryRun = False,
+    show_commands: options.ShowCommands = False,
+) -> int:
+    """Start the service: it maps submitted workflows to nodes, starts their jobs, and compares forecast and outcome.
+
+    \b
+    Examples:
+      pilotfish daemon --config pilotfish.yaml --dry-run
+      pilotfish daemon
+    """
+    from ..daemon.service import Service
+
+    return Service(config_file(config), dry_run=dry_run, show_commands=show_commands).run()
+
+
+def submit(
+    workflow: options.WorkflowFile,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Submit the same workflow under a key only once.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit with the workflow's exit code.")] = False,
+    patience: Annotated[
+        float,
+        typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long --wait asks an absent daemon again."),
+    ] = 300.0,
+    no_hold: Annotated[
+        bool, typer.Option("--no-hold", help="Over Slurm: let Slurm start jobs at once, without pilotfish.")
+    ] = False,
+    store: options.Store = None,
+    as_json: options.Json = False,
+    adapter: Adapter = None,
+    socket: options.Socket = None,
+) -> int:
+    """Submit a workflow to the service, or to Slurm itself, whole or not at all; print its id.
+
+    --wait exits with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. It continues
+    when the daemon is restarted.
+
+    \b
+    Examples:
+      pilotfish submit dag.yaml
+      pilotfish submit dag.yaml --wait
+      pilotfish submit dag.yaml --key nightly-2026-02-03
+      pilotfish submit dag.yaml --adapter slurm
+    """
+    client = _client(adapter, socket)
+    if no_hold and isinstance(client, DaemonClient):
+        raise bad("--no-hold", "only with --adapter slurm")
+    try:
+        id = client.submit(workflow, store, key, hold=not no_hold)
+    except EndUnknownError as error:
+        note(f"error: {error}")
+        return END_UNKNOWN
+    if not as_json:
+        print(id, flush=True)
+    code = _wait(client, id, patience) if wait else 0
+    if as_json:
+        print_json("submitted", {"id": id, **({"exit_code": code} if wait else {})})
+    return code
+
+
+def status(
+    workflow: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKFLOW", help="Show only this workflow, with all its jobs.",
+            autocompletion=options.completing(options.workflow_ids),
+        ),
+    ] = None,
+    everything: options.All = False,
+    as_json: options.Json = False,
+    adapter: Adapter = None,
+    socket: options.Socket = None,
+) -> int:  # fmt: skip
+    """Show workflows and jobs, with forecasts and actual times.
+
+    Ended workflows (the latest 20) have one line each; the others list their jobs.
+
+    \b
+    Examples:
+      pilotfish status
+      pilotfish status dag-1.k3x9a2
+      pilotfish status --json
+    """
+    reply = _client(adapter, socket).status(workflow)
+    if as_json:
+        print_json("status", reply)
+    else:
+        from .output.status import show_status
+
+        show_status(reply, everything=everything or workflow is not None)
+    return 0
+
+
+def cancel(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKFLOW[/JOB]", help="The workflow or job to cancel.",
+            autocompletion=options.completing(options.workflow_ids),
+        ),
+    ],
+    as_json: options.Json = False,
+    adapter: Adapter = None,
+    socket: options.Socket = None,
+) -> int:  # fmt: skip
+    """Cancel a workflow or one job: waiting jobs never start, running jobs are ended.
+
+    \b
+    Examples:
+      pilotfish cancel dag-1.k3x9a2
+      pilotfish cancel dag-1.k3x9a2/align
+    """
+    reply = _client(adapter, socket).cancel(target)
+    if as_json:
+        print_json("cancelled", reply)
+    else:
+        print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
+    if reply["warning"]:
+        warn(f"running jobs are ended later: {reply['warning']}")
+    return 0
+
+
+def explain(
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="[WORKFLOW/]JOB", help="The job; without a workflow, the newest of that name.",
+            autocompletion=options.completing(options.job_names),
+        ),
+    ],
+    as_json: options.Json = False,
+    adapter: Adapter = None,
+    socket: options.Socket = None,
+) -> int:  # fmt: skip
+    """Explain a job: the chosen nodes, the runner-up, the forecast and the outcome.
+
+    \b
+    Examples:
+      pilotfish explain align
+      pilotfish explain dag-1.k3x9a2/align --json
+    """
+    reply = _client(adapter, socket).explain(job)
+    if as_json:
+        print_json("job", reply)
+    else:
+        from .output.status import show_job_log
+
+        show_job_log(reply)
+    return 0
+
+
+def _client(adapter: str | None, socket: str | None) -> Client:
+    """Return the client of the service, or of Slurm. Raises ConfigError, typer.BadParameter."""
+    from .slurm_client.settings import ADAPTERS, chosen
+
+    if adapter is not None and adapter not in ADAPTERS:
+        raise not_among("--adapter", adapter, "a way to submit", ADAPTERS)
+    settings = chosen(adapter, socket)
+    if settings is None:
+        return DaemonClient(socket)
+    from .slurm_client.client import SlurmClient
+
+    return SlurmClient(settings)
+
+
+def _wait(client: Client, workflow: str, patience_s: float) -> int:
+    """Return the exit code of a workflow once it has ended, or END_UNKNOWN."""
+    from .output.status import failure_lines
+
+    pause, longest = client.poll_s
+    since: float | None = None
+    while True:
+        try:
+            found = client.poll(workflow, patience_s)
+            since = None
+        except UnreachableError as error:
+            now = time.monotonic()
+            if since is None:
+                since = now
+                note(f"{error}; asking again about {workflow} for {patience_s:g} s")
+            if now - since >= patience_s:
+                return _give_up(workflow, f"no answer for {patience_s:g} s: {error}")
+        except EndUnknownError as error:
+            return _give_up(workflow, str(error))
+        else:
+            if found["exit_code"] is not None:
+                for line in failure_lines(found):
+                    note(line)
+                return int(found["exit_code"])
+        time.sleep(pause)
+        pause = min(1.2 * pause, longest)
+
+
+def _give_up(workflow: str, why: str) -> int:
+    note(f"error: the end of {workflow} is unknown: {why} (`pilotfish status {workflow}` asks again)")
+    return END_UNKNOWN

@@ -1,0 +1,287 @@
+"""Commands about a site: doctor (what works here), cluster (its nodes), probes (what can be measured), reap (pins)."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..simulate.errors import ConfigError
+from . import options
+from .inputs import config_file, read_cluster
+from .output.documents import print_json
+from .streams import note
+from .usage_errors import adapter_errors, bad
+
+if TYPE_CHECKING:
+    from ..adapters.findings import Finding, Service
+    from ..daemon.config import DaemonConfig
+    from ..simulate.model.cluster import Cluster
+
+
+SETUP = """\
+# As root, in the folder of pilotfish's source; ACCOUNT is any account of Slurm's accounting.
+install -D -m 644 systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf
+systemd-sysusers     # creates the Unix user, before Slurm hears of it
+sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator
+install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
+install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
+pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
+pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {user}
+systemctl daemon-reload
+systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
+# The rest is in docs/guides/slurm.md."""  # noqa: E501
+UNDO = """\
+# Jobs that wait for pilotfish start by themselves when their hold is over; nothing has to be released.
+# If job_submit.lua is in use: take lua out of JobSubmitPlugins in slurm.conf, and only then remove the file.
+scontrol reconfigure
+systemctl disable --now pilotfishd
+pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
+systemctl disable --now pilotfish-reap.timer
+sacctmgr modify user where name={user} set AdminLevel=None
+# Or, if the account was made for this: sacctmgr delete user name={user}
+rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
+systemctl daemon-reload"""
+
+
+def doctor(
+    adapter: Annotated[
+        str | None,
+        typer.Option(
+            "--adapter", metavar="NAME", help="Resource manager to examine: slurm, or local (this machine).",
+            autocompletion=options.completing(("slurm", "local")),
+        ),
+    ] = None,
+    config: options.ConfigFile = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="NAME", help="Account of the service.", show_default="yours"),
+    ] = None,
+    trial: Annotated[
+        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts.")
+    ] = False,
+    setup: Annotated[bool, typer.Option("--setup", help="Only print the commands that set pilotfish up.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Only print the commands that remove it.")] = False,
+    as_json: options.Json = False,
+) -> int:  # fmt: skip
+    """Examine a site before and while pilotfish works there; change nothing (but see --try).
+
+    Without options, examine the configuration if there is one, this machine, and Slurm if its commands are here.
+    Each finding says what it means for pilotfish, and how to change it. Exit code 1 if something is a problem.
+
+    \b
+    Examples:
+      pilotfish doctor
+      pilotfish doctor --adapter slurm
+      pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user pilotfish
+      pilotfish doctor --setup
+    """
+    who = user or _me()
+    if setup or undo:
+        from ..adapters.slurm.doctor.setup import SETUP, UNDO
+
+        for text in [SETUP] * setup + [UNDO] * undo:
+            print(text.format(user=user or "pilotfish"))
+        return 0
+    if trial and user not in (None, _me()):
+        raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
+    everything = adapter is None and config is None
+    found = _examine_all(who, trial) if everything else _examine(adapter, config, who, trial)
+    if as_json:
+        print_json("doctor", {"findings": [asdict(finding) for finding in found]})
+    else:
+        from .output.text import show_findings
+
+        show_findings(found)
+    return int(any(finding.level == "problem" for finding in found))
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _examine_all(user: str, trial: bool) -> list[Finding]:
+    """Examine what is here: the default configuration, this machine, Slurm."""
+    from ..adapters.findings import NOTE, OK, PROBLEM, Finding
+    from ..daemon.paths import default_config_path
+
+    config, found = default_config_path(), []
+    if config is None:
+        found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
+        found += _service(None)[1]
+    else:
+        try:
+            examined = _examine(None, config, user, trial)
+            found += [Finding(OK, "config", f"{config} is valid"), *examined]
+        except ConfigError as error:
+            found.append(Finding(PROBLEM, "config", str(error)))
+    if not any(finding.topic == "cpus" for finding in found):
+        found += _examine("local", None, user, False)
+    if config is None and shutil.which("scontrol"):
+        slurm = _examine("slurm", None, user, trial)
+        unreachable = all(finding.topic == "commands" for finding in slurm)  # Slurm's programs without a Slurm
+        found += [replace(finding, level=NOTE) if unreachable else finding for finding in slurm]
+    return found
+
+
+def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
+    from ..adapters import registry
+    from ..adapters.findings import Service
+    from ..daemon.config import load_config
+    from ..daemon.paths import state_dir
+    from ..daemon.planning.problem import Options
+    from .plan_queue import queue_source
+
+    source = queue_source(adapter, config, None, Options(), None)
+    cluster = read_cluster(source.cluster) if source.cluster else None
+    loaded = load_config(config) if config else None
+    service, found = _service(loaded) if loaded else (Service(), [])
+    settings = dict(source.options)
+    if source.adapter == "local":
+        settings.setdefault("state_dir", (loaded.journal.parent if loaded else state_dir()) / "local")
+    with adapter_errors(config):
+        examined = registry.examine(source.adapter, cluster, user, service, trial=trial, **settings)
+    return [*examined, *found, *(_counters() if source.adapter == "local" else ())]
+
+
+def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
+    """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
+    from ..adapters.findings import NOTE, OK, WARNING, Finding, Service
+    from ..daemon.ipc import DaemonError, NoDaemonError, ask
+    from ..daemon.paths import runtime_socket
+
+    dry, power = (config.dry_run, config.power.save) if config else (False, False)
+    endpoint = config.endpoint if config else runtime_socket()
+    try:
+        mode = str(ask(endpoint, "status", timeout_s=5.0).get("mode", "unknown"))
+    except NoDaemonError as error:
+        if config is None:
+            return Service("", dry, power), [Finding(NOTE, "service", str(error))]
+        level = NOTE if dry else WARNING
+        words = f"{error}: jobs that are held for it wait until their hold is over"
+        return Service("", dry, power), [Finding(level, "service", words, ("systemctl start pilotfishd",))]
+    except DaemonError as error:
+        return Service(None, dry, power), [Finding(NOTE, "service", f"the state of the service is unknown: {error}")]
+    return Service(mode, dry, power), [Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")]
+
+
+def _counters() -> list[Finding]:
+    """Return which probes work on this machine."""
+    from ..adapters.findings import NOTE, OK, Finding
+    from ..profiles.probes.catalogue import entries
+
+    missing = {entry.name: entry.make().available() for entry in entries()}
+    there = [name for name, why in missing.items() if why is None]
+    lacking = [name for name, why in missing.items() if why is not None]
+    found = [Finding(OK if there else NOTE, "probes", f"can measure: {', '.join(there) or 'nothing'}")]
+    if lacking:
+        found.append(Finding(NOTE, "probes", f"cannot measure: {', '.join(lacking)}", ("pilotfish probes",)))
+    return found
+
+
+def cluster(
+    adapter: Annotated[
+        str,
+        typer.Option(
+            "--adapter", metavar="NAME", help="Resource manager to ask: slurm, or local (this machine).",
+            autocompletion=options.completing(("slurm", "local")),
+        ),
+    ] = "local",
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
+
+    This machine has a node for each CPU (cpu0, cpu1, ...), or one with the name of the host if it has one CPU.
+
+    \b
+    Examples:
+      pilotfish cluster --adapter slurm > cluster.yaml
+      pilotfish cluster > here.yaml
+    """
+    from ..adapters import registry
+    from ..formats.cluster import dump_cluster
+
+    with adapter_errors(None):
+        found, assumed = registry.discover(adapter)
+    document = dump_cluster(_whole_mebibytes(found))
+    if as_json:
+        print_json("cluster", document)
+    else:
+        import yaml
+
+        print(*(f"# {text}\n" for text in assumed), sep="", end="")
+        print(yaml.safe_dump(document, sort_keys=False), end="")
+    for text in assumed:
+        note(text)
+
+
+def _whole_mebibytes(cluster: Cluster) -> Cluster:
+    """Round the memory of nodes down to whole MiB, so that a file for people says `12052MiB`."""
+    types = {kind: replace(kind, memory=max(math.floor(kind.memory / 2**20), 1) * 2.0**20) for kind in cluster.types}
+    return replace(cluster, nodes=tuple(replace(node, type=types[node.type]) for node in cluster.nodes))
+
+
+def probes(as_json: options.Json = False) -> None:
+    """List the probes: which work, why others do not, what each measures and costs; change nothing.
+
+    The cost is measured now: CPU time of one sample of a small process, and of starting and stopping.
+
+    \b
+    Examples:
+      pilotfish probes
+      pilotfish probes --json
+    """
+    from ..profiles.probes.catalogue import entries, examine
+
+    found = [examine(entry) for entry in entries()]
+    if as_json:
+        print_json("probes", {"probes": [asdict(one) for one in found]})
+        return
+    from .output.profiles import show_probes
+
+    show_probes(found)
+
+
+def reap(
+    config: options.ConfigFile = None,
+    older_than: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Release pins that are at least this old.")
+    ] = 30.0,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+) -> int:
+    """Release pins whose jobs have not started, so that no job waits for a daemon that has stopped.
+
+    Needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer).
+
+    \b
+    Examples:
+      pilotfish reap --config /etc/pilotfish/pilotfish.yaml
+      pilotfish reap --config pilotfish.yaml --older-than 10 --dry-run
+    """
+    from ..adapters import registry
+    from ..daemon.config import load_config
+    from ..daemon.reaper import reap as release_overdue
+
+    path = config_file(config)
+    found = load_config(path)
+    if found.adapter.name == "local":
+        raise ConfigError(str(path), "adapter.name", "'local' never pins a job", "slurm")
+    with adapter_errors(path):
+        adapter = registry.create(found.adapter.name, read_cluster(Path(found.cluster)), **found.adapter.options)
+    lines: list[str] = []
+    try:
+        failed = release_overdue(adapter, older_than, lines.append if as_json else print, dry=dry_run)
+    finally:
+        adapter.close()
+    if as_json:
+        print_json("reaped", {"dry_run": dry_run, "failed": failed, "actions": lines})
+    return int(failed > 0)

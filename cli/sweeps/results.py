@@ -1,0 +1,218 @@
+"""Results of a sweep: the journal of finished runs, results.csv, and results.parquet.
+
+Rule: a run is in the journal before it is in a row, and in a row before it is counted. A failed run stops no other run
+and is not in the journal, so that the same command tries it again. A line of the journal survives this process at once,
+and a crash of the machine after SYNC_S; an incomplete last line is dropped. One sweep at a time writes a journal.
+results.csv is rewritten in the order of the runs at the end: two sweeps of the same runs differ only in the column
+`simulation_time`. An unknown value is an empty field. pyarrow is an optional package.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import importlib.util
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, Self
+
+from ...formats.atomic_write import write_whole
+from ...simulate.errors import ConfigError, PilotfishError
+from ...simulate.replay.metrics import Summary
+from ...simulate.sweep import Run
+from .prepare import Prepared
+from .tasks import Failure, carry_out
+from .workers import WorkerPool
+
+SCHEMA = "pilotfish/sweep-journal/v1"
+#: Seconds of results that a crash of the machine may lose: syncing after each run costs more than a short run.
+SYNC_S = 0.1
+_HEADER = json.dumps({"schema": SCHEMA}).encode() + b"\n"
+Numbers = dict[str, Any]
+
+
+def read_journal(path: Path) -> dict[str, Numbers]:
+    """Return identity -> numbers of the finished runs; empty without a journal. Raises ConfigError, OSError."""
+    return _parsed(path, path.read_bytes())[0] if path.exists() else {}
+
+
+class Journal:
+    """The open journal: a context. `done` holds the finished runs.
+
+    Raises:
+        ConfigError: not a journal, or another sweep writes to it.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._synced = -math.inf
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644), "a+b")
+        try:
+            self.done = self._lock_and_read(path, self._file)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._sync()
+
+    def add(self, found: Mapping[str, Numbers]) -> None:
+        """Record the numbers of runs by identity. Raises OSError."""
+        self._write(*(_line({"run": identity, "numbers": numbers}) for identity, numbers in found.items()))
+        self.done |= found
+
+    def _lock_and_read(self, path: Path, file: IO[bytes]) -> dict[str, Numbers]:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(str(path), "", "another sweep is writing to it", "one at a time") from None
+        file.seek(0)
+        done, whole = _parsed(path, file.read())
+        file.truncate(whole)
+        if not whole:
+            self._write(_HEADER)
+        return done
+
+    def _write(self, *lines: bytes) -> None:
+        self._file.write(b"".join(lines))
+        self._file.flush()
+        if time.monotonic() >= self._synced + SYNC_S:
+            self._sync()
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def _parsed(path: Path, data: bytes) -> tuple[dict[str, Numbers], int]:
+    """Return the finished runs, and the number of bytes of whole lines."""
+    whole = data.rfind(b"\n") + 1
+    if data[: len(_HEADER)] != _HEADER[: len(data)]:
+        raise ConfigError(str(path), "line 1", "not a journal of a sweep", f"a file that begins with {SCHEMA}")
+    done = {}
+    for line in data[len(_HEADER) : whole].splitlines():
+        try:
+            record = json.loads(line)
+            done[str(record["run"])] = dict(record["numbers"])
+        except (ValueError, TypeError, KeyError):
+            continue
+    return done, whole
+
+
+Row = Mapping[str, Any]
+
+
+class Table:
+    """The rows of the results and their file. Raises OSError: it cannot be written.
+
+    Args:
+        path: the file.
+        columns: names of the columns, in order.
+        rows: rows of earlier runs.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], rows: Iterable[Row] = ()) -> None:
+        self._path, self._columns = path, columns
+        self._rows = {row["run"]: row for row in rows}
+        self.write()
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return the rows in the order of the runs."""
+        return [self._rows[number] for number in sorted(self._rows)]
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append rows to the file."""
+        self._rows |= {row["run"]: row for row in rows}
+        with open(self._path, "a", encoding="utf-8", newline="") as file:
+            file.write(self._text(rows))
+
+    def write(self) -> None:
+        """Rewrite the file, in the order of the runs."""
+        heading = dict(zip(self._columns, self._columns, strict=True))
+        write_whole(self._path, self._text([heading, *self.rows]))
+
+    def _text(self, rows: Iterable[Row]) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerows(["" if row[name] is None else row[name] for name in self._columns] for row in rows)
+        return out.getvalue()
+
+
+#: Called with the rows of ended runs.
+Watch = Callable[[list[dict[str, Any]]], None]
+
+
+def known_rows(prepared: Prepared, done: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of runs that are done already."""
+    pairs = zip(prepared.runs, prepared.tasks, strict=True)
+    return [prepared.row(run, done[task.identity]) for run, task in pairs if task.identity in done]
+
+
+def conduct(prepared: Prepared, pool: WorkerPool, journal: Journal, table: Table, watch: Watch) -> None:
+    """Carry out the runs that are not in the journal. Raises OSError.
+
+    Args:
+        prepared: the sweep.
+        pool: the workers.
+        journal: gets the numbers of successful runs.
+        table: gets all rows.
+        watch: called with each batch of rows.
+    """
+    runs: dict[str, list[Run]] = {}
+    for run, task in zip(prepared.runs, prepared.tasks, strict=True):
+        runs.setdefault(task.identity, []).append(run)
+    for ended in pool.each(carry_out, prepared.todo(journal.done)):
+        good = {task.identity: answer for task, answer in ended if not isinstance(answer, Failure)}
+        if good:
+            journal.add(good)
+        rows = [prepared.row(run, answer) for task, answer in ended for run in runs[task.identity]]
+        if rows:
+            table.add(rows)
+            watch(rows)
+
+
+#: Columns of numbers, in addition to those of Summary; the others are text.
+_NUMBERS = {"run": "int64", "seed": "int64", "load": "float64", "from": "float64", "until": "float64",
+            "min_size": "int64", "max_size": "int64"}  # fmt: skip
+_NUMBERS |= {each.name: "int64" if each.type == "int" else "float64" for each in fields(Summary)}
+
+
+def demand_pyarrow() -> None:
+    """Raise PilotfishError if pyarrow is not installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise PilotfishError("--parquet needs pyarrow: pip install 'pilotfish[parquet]', or do without: CSV is written")
+
+
+def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Write the rows into a Parquet file, whole or not at all. Raises PilotfishError: no pyarrow; OSError."""
+    demand_pyarrow()
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema([(name, getattr(pyarrow, _NUMBERS.get(name, "string"))()) for name in columns])
+    texts = [{name: _plain(name, row[name]) for name in columns} for row in rows]
+    made = BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(texts, schema), made)
+    write_whole(path, made.getvalue())
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a number for a column of numbers, else text."""
+    return value if value is None or name in _NUMBERS else str(value)

@@ -1,0 +1,264 @@
+"""One run of a sweep as a task for a worker: trace, selection of jobs, machine, policy, seed.
+
+Rule: an error of a run is an answer, a Failure; a worker keeps only the trace that it read last. The files are replayed
+with the content that they had when the sweep began, or not at all. Errors name the files as the sweep does, and what a
+sweep allows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ... import __version__
+from ...formats.workloads import read_workload
+from ...simulate.errors import ConfigError, PilotfishError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.workload import Workload
+from ...simulate.replay.contended import replay_contended
+from ...simulate.replay.machine import Machine
+from ...simulate.replay.metrics import summarise
+from ...simulate.replay.policies import Contending, Policy, parse, parse_python_policy
+from ...simulate.replay.preconditions import refuse_jobs
+from ...simulate.replay.replay import Replayed, replay
+from ...simulate.replay.select import Select
+from ...simulate.replay.user_policy import QueuePolicy
+from ..user_policy import load_policy
+
+_WORDS = {
+    "--skip-invalid": "skip_invalid: true in the sweep's file",
+    "--cluster": "a file among `machines`",
+    "--procs": "a number of processors",
+}
+
+
+def in_a_sweep(text: str) -> str:
+    """Replace options of `simulate` in a message by keys of a sweep."""
+    for option, words in _WORDS.items():
+        text = text.replace(option, words)
+    return text
+
+
+#: Content of the file of a trace, and of each file that it names.
+Contents = tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What of a machine decides how long jobs run.
+
+    Args:
+        speeds: flop/s of its cores, all that there are; () = not known.
+        storages: names of those in its network; None = nothing is known of a network.
+    """
+
+    speeds: tuple[float, ...] = ()
+    storages: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace, and the hash of what was in it when the sweep began.
+
+    Args:
+        size: what in it says how large the machine is.
+        named: name and hash of each file that it names; names are relative to its folder, or absolute.
+    """
+
+    path: str
+    digest: str
+    skip_invalid: bool = False
+    size: str = "MaxProcs"
+    named: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Name -> hash, of itself and of each file that it names."""
+        return {Path(self.path).name: self.digest, **dict(self.named)}
+
+    @property
+    def kept_together(self) -> bool:
+        """Whether all of them lie in its folder, and would be found in another folder as well."""
+        return not any(Path(name).is_absolute() or ".." in Path(name).parts for name, _ in self.named)
+
+    def contents(self) -> Contents:
+        """Read the files. Raises OSError."""
+        return tuple((Path(self.path).parent / name).read_bytes() for name in self.hashes)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the hash of the content of a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def hashes(path: Path, names_in: Callable[[Path], Iterable[str]]) -> dict[str, str]:
+    """Return name -> hash of a file and of the files that it names. Raises OSError."""
+    return {name: digest_of((path.parent / name).read_bytes()) for name in (path.name, *names_in(path))}
+
+
+@lru_cache(maxsize=1)
+def jobs_of(trace: TraceFile, contents: Contents | None, machine: Abilities, select: Select) -> Workload:
+    """Return the jobs to replay. Raises ConfigError, OSError.
+
+    Args:
+        trace: the trace.
+        contents: of the trace's files, for a process that cannot see them; None = read the files.
+        machine: what decides how long the jobs run.
+        select: which jobs to keep, and how much faster they arrive.
+    """
+    return select.of(_read(trace, contents, machine))
+
+
+@lru_cache(maxsize=1)
+def _read(trace: TraceFile, contents: Contents | None, machine: Abilities) -> Workload:
+    if contents is None:
+        found, contents = _parsed(trace, Path(trace.path), machine), trace.contents()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            found = _parsed(trace, _copied(trace, contents, Path(folder)), machine)
+    if list(map(digest_of, contents)) != list(trace.hashes.values()):
+        raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
+    return found
+
+
+def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
+    """Copy the trace and the files that it names into a folder; return the copy."""
+    copies = [folder / name for name in trace.hashes]
+    for copy, content in zip(copies, contents, strict=True):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+    return copies[0]
+
+
+def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
+    """Read the jobs in the file at `path`, the trace or a copy of it."""
+    try:
+        return read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid)
+    except ConfigError as error:
+        source, key, problem = (_named(trace, path, text) for text in (error.source, error.key, error.problem))
+        raise ConfigError(source, key, problem, in_a_sweep(error.allowed)) from None
+
+
+def _named(trace: TraceFile, path: Path, text: str) -> str:
+    """Replace the path of a copy in a text by the name in the sweep."""
+    if str(path) == trace.path:
+        return text
+    return text.replace(f"{path.parent}/", trace.path.removesuffix(path.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run.
+
+    Args:
+        identity: under which its numbers are kept.
+        machine: None = as large as the trace says.
+        policy: the SPEC.
+        version: of the pilotfish that asks.
+        source: what is in the file of a policy of a user's own.
+        abilities: of the machine, where the trace's run times depend on them.
+        cluster: whose cores the machine has, where its tasks contend.
+    """
+
+    identity: str
+    trace: TraceFile
+    select: Select
+    machine: Machine | None
+    policy: str
+    seed: int
+    version: str
+    source: bytes | None = None
+    abilities: Abilities = field(default_factory=Abilities)
+    cluster: Cluster | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a run has no result, in one sentence."""
+
+    why: str
+
+
+def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function, or the Failure."""
+    try:
+        return function(*arguments)
+    except PilotfishError as error:
+        return Failure(str(error))
+    except MemoryError:
+        return Failure("there is not enough memory")
+    except OSError as error:
+        return Failure(f"{error.filename}: {error.strerror}")
+    except Exception as error:
+        return Failure(f"unexpected {type(error).__name__}: {error}")
+
+
+class Kind(NamedTuple):
+    """The kind of a replay, see `kernel_of`."""
+
+    networked: bool
+    rich: bool
+
+
+def kind_of(task: Task, contents: Contents | None = None) -> Kind:
+    """Read the trace of a task and return the kind of its replay.
+
+    Args:
+        task: the run.
+        contents: of the files of the trace, for a worker that cannot read them.
+
+    Raises:
+        ConfigError: the trace is wrong, has no jobs, has jobs that the policy refuses, or states no machine size.
+    """
+    jobs = jobs_of(task.trace, contents, task.abilities, task.select)
+    if not len(jobs):
+        words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
+        raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
+    refuse_jobs(_policy(task), jobs, _machine(task, jobs))
+    return Kind(jobs.programs is not None, jobs.dependencies is not None)
+
+
+def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
+    """Replay a task; return its numbers, named as in `Summary`. Raises PilotfishError, OSError.
+
+    Args:
+        task: the run.
+        contents: see `kind_of`.
+    """
+    if task.version != __version__:
+        raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
+    jobs = jobs_of(task.trace, contents, task.abilities, task.select)
+    machine = _machine(task, jobs)
+    return asdict(summarise(_replayed(task, jobs, machine), machine.powers))
+
+
+def _replayed(task: Task, jobs: Workload, machine: Machine) -> Replayed:
+    policy = _policy(task)
+    if isinstance(policy, Contending):
+        assert task.cluster is not None
+        return replay_contended(jobs, task.cluster, policy, seed=task.seed, clock=time.perf_counter)
+    return replay(
+        jobs, machine.processors, policy, seed=task.seed, groups=machine.groups, powers=machine.powers,
+        network=machine.network, clock=time.perf_counter,
+    )  # fmt: skip
+
+
+def _policy(task: Task) -> Policy | Contending | QueuePolicy:
+    if task.source is None:
+        return parse(task.policy)
+    return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)
+
+
+def _machine(task: Task, jobs: Workload) -> Machine:
+    if task.machine is not None:
+        return task.machine
+    if jobs.machine is None:
+        why = "missing: the size of the machine"
+        raise ConfigError(task.trace.path, task.trace.size, why, "that, or `machines` in the sweep's file")
+    return Machine(jobs.machine)

@@ -1,0 +1,109 @@
+"""`pilotfish warm`: compile all kernels for this machine, so that no later command does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from . import options
+from .streams import note, warn
+from .usage_errors import not_among
+
+
+def warm(
+    as_list: Annotated[bool, typer.Option("--list", help="Compile nothing; show which kernels are there.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--kernel", "-k", metavar="NAME", help="Only this kernel; may be given again.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Processes that work.", show_default="one for each CPU"),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compile all kernels that this machine has not compiled yet, for an image, a package or a service.
+
+    Kernels are kept for the processor that compiles them, in the user's cache or below NUMBA_CACHE_DIR.
+    Exit code 1: a kernel is not there; it could not be compiled or kept.
+
+    \b
+    Examples:
+      pilotfish warm
+      pilotfish warm --list
+      NUMBA_CACHE_DIR=/var/cache/pilotfish pilotfish warm -k mapping.entry
+    """
+    from ..simulate.kernels import KERNELS, is_warm
+
+    for name in only or ():
+        if name not in KERNELS:
+            raise not_among("--kernel", name, "a kernel", KERNELS)
+    wanted = [name for name in KERNELS if not only or name in only]
+    if not as_list:
+        _compile([name for name in wanted if not is_warm(name)], workers)
+    there = {name: is_warm(name) for name in wanted}
+    _show(there, as_list=as_list, as_json=as_json)
+    if not all(there.values()):
+        raise typer.Exit(1)
+
+
+def _compile(missing: list[str], workers: int | None) -> None:
+    """Compile kernels in processes of their own, those that take longest first; print a line for each."""
+    import os
+    import time
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    from ..formats.text import count
+    from ..simulate.kernels import KERNELS
+
+    if not missing:
+        return
+    most = min(workers or len(os.sched_getaffinity(0)), len(missing))
+    seconds = sum(KERNELS[name].seconds for name in missing) / most
+    note(f"compiling {count(len(missing), 'kernel')} for this machine, {most} at once (about {max(seconds, 1):.0f} s)")
+    said: set[str] = set()
+    began = time.monotonic()
+    with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
+        order = sorted(missing, key=lambda name: -KERNELS[name].seconds)
+        for number, done in enumerate(as_completed([pool.submit(compiled, name) for name in order]), 1):
+            name, lines = done.result()
+            for line in lines:
+                if line not in said:
+                    warn(line)
+                said.add(line)
+            seconds = time.monotonic() - began
+            note(f"{number} of {len(missing)}: {name}, {KERNELS[name].title} ({seconds:.0f} s)")
+
+
+def compiled(kernel: str) -> tuple[str, list[str]]:
+    """Compile a kernel and keep it; return its name, and what was wrong."""
+    from ..simulate.kernels import load
+
+    lines: list[str] = []
+    load(kernel, lines.append)
+    return kernel, lines
+
+
+def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
+    from ..simulate.kernels import KERNELS, cache_directory, object_file
+
+    directory = cache_directory()
+    if as_json:
+        import json
+
+        rows: list[dict[str, Any]] = [
+            {"kernel": name, "title": KERNELS[name].title, "compiled": done, "file": str(object_file(name) or "")}
+            for name, done in there.items()
+        ]
+        document = {"schema": "pilotfish/kernels/v1", "directory": str(directory or ""), "kernels": rows}
+        print(json.dumps(document, indent=2))
+        return
+    if as_list:
+        width = max(map(len, there))
+        for name, done in there.items():
+            print(f"{'compiled' if done else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
+    if directory is not None:
+        print(f"{sum(there.values())} of {len(there)} kernels are in {directory}")
+    else:
+        print("kernels cannot be kept: this user has no home directory; set NUMBA_CACHE_DIR")
