@@ -1,0 +1,126 @@
+"""The stable Python interface of pilotfish: the names that a researcher's script may rely on.
+
+Rule: only the names in `__all__` are stable. Every other module of pilotfish is internal and may change without notice.
+
+Each name is imported when it is first used, so that `import pilotfish.api` itself costs almost nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .daemon.paths import profile_store_path
+    from .formats.cluster import read_cluster
+    from .formats.workflow import read_workflow
+    from .formats.workloads import read_workload
+    from .profiles.store import ProfileStore
+    from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
+    from .simulate.generate.models import lublin
+    from .simulate.model.cluster import Cluster, Node, NodeType, Power
+    from .simulate.model.job import Job, Profile, ThreadGroup, Workflow
+    from .simulate.model.objective import Objective
+    from .simulate.model.plan import Plan, PlannedJob
+    from .simulate.model.workload import Workload
+    from .simulate.planning.mapping_policies import choosing
+    from .simulate.planning.planner import plan
+    from .simulate.planning.simulation import Outcome, Simulation
+    from .simulate.replay.machine import Machine, machine_of
+    from .simulate.replay.metrics import Summary, summarise
+    from .simulate.replay.policies import parse as parse_policy
+    from .simulate.replay.replay import Replayed, replay
+    from .simulate.replay.user_policy import Decision, QueuePolicy, Reject, Running, Start, Wake
+    from .simulate.replay.user_policy import Job as QueuedJob
+    from .simulate.replay.user_policy import Snapshot as QueueView
+
+__all__ = [
+    "Cluster",
+    "ConfigError",
+    "Decision",
+    "InvalidJobError",
+    "Job",
+    "Machine",
+    "Node",
+    "NodeType",
+    "Objective",
+    "Outcome",
+    "PilotfishError",
+    "Plan",
+    "PlannedJob",
+    "PolicyError",
+    "Power",
+    "Profile",
+    "ProfileStore",
+    "QueuePolicy",
+    "QueueView",
+    "QueuedJob",
+    "Reject",
+    "Replayed",
+    "Running",
+    "Simulation",
+    "Start",
+    "Summary",
+    "ThreadGroup",
+    "Wake",
+    "Workflow",
+    "Workload",
+    "choosing",
+    "lublin",
+    "machine_of",
+    "parse_policy",
+    "plan",
+    "profile_store_path",
+    "read_cluster",
+    "read_workflow",
+    "read_workload",
+    "replay",
+    "summarise",
+]
+
+#: Module -> the names taken from it; a pair is (its name there, its name here).
+_SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
+    ".daemon.paths": ("profile_store_path",),
+    ".profiles.store": ("ProfileStore",),
+    ".simulate.replay.user_policy": (
+        "Decision", "Reject", "Running", "Start", "Wake", ("Job", "QueuedJob"), "QueuePolicy",
+        ("Snapshot", "QueueView"),
+    ),
+    ".simulate.replay.machine": ("Machine", "machine_of"),
+    ".simulate.replay.metrics": ("Summary", "summarise"),
+    ".simulate.replay.replay": ("Replayed", "replay"),
+    ".simulate.replay.policies": (("parse", "parse_policy"),),
+    ".simulate.planning.simulation": ("Outcome", "Simulation"),
+    ".simulate.errors": ("ConfigError", "InvalidJobError", "PilotfishError", "PolicyError"),
+    ".formats.cluster": ("read_cluster",),
+    ".formats.workflow": ("read_workflow",),
+    ".formats.workloads": ("read_workload",),
+    ".simulate.generate.models": ("lublin",),
+    ".simulate.model.job": ("Job", "Profile", "ThreadGroup", "Workflow"),
+    ".simulate.model.objective": ("Objective",),
+    ".simulate.model.plan": ("Plan", "PlannedJob"),
+    ".simulate.planning.mapping_policies": ("choosing",),
+    ".simulate.planning.planner": ("plan",),
+    ".simulate.model.cluster": ("Cluster", "Node", "NodeType", "Power"),
+    ".simulate.model.workload": ("Workload",),
+}  # fmt: skip
+_WHERE: dict[str, tuple[str, str]] = {
+    (here if isinstance(here, str) else here[1]): (module, here if isinstance(here, str) else here[0])
+    for module, names in _SOURCES.items()
+    for here in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public name `name` from where it is defined (PEP 562). Raises AttributeError for any other name."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _WHERE[name]
+    value = getattr(importlib.import_module(module, __package__), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted({*globals(), *__all__})
