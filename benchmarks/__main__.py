@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks`: everything that is promised about speed and quality, measured here and now.
+"""`python -m benchmarks`: measure speed and quality of the product on this machine.
 
-Rule: each figure is printed with its baseline from the same run; nothing fails for being slow.
+Rule: each figure is printed with its baseline from the same run; no benchmark fails for being slow.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
-    "slurm_beside", "slurm_gain", "trace_replay", "own_policy", "energy_policies", "machines_off", "sweep_runs",
+    "slurm_overhead", "slurm_gain", "trace_replay", "python_policy", "energy_policies", "machines_off", "sweep_runs",
     "irmasim", "communication", "prediction", "profiling",
 )  # fmt: skip
-#: Those that measure given traces, too.
-TRACED = ("search_gain", "trace_replay", "own_policy", "energy_policies", "communication", "prediction")
+#: Benchmarks that also measure given traces.
+TRACED = ("search_gain", "trace_replay", "python_policy", "energy_policies", "communication", "prediction")
 
 
 def main() -> None:
-    """Run the benchmarks that are asked for, all by default."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    """Run the selected benchmarks, by default all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="fewer instances and repeats")
-    parser.add_argument("--traces", type=Path, metavar="DIR", help="WfFormat files to plan, SWF files to replay, too")
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="directory of further WfFormat and SWF files")
     options = parser.parse_args()
     print(f"{_processor()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     began = time.perf_counter()
@@ -34,7 +34,7 @@ def main() -> None:
         module = importlib.import_module(f".{name}", __package__)
         extra = {"traces": options.traces} if name in TRACED else {}
         module.measure(options.quick, **extra)
-    print(f"\nall of it took {time.perf_counter() - began:.0f} s")
+    print(f"\ntotal: {time.perf_counter() - began:.0f} s")
 
 
 def _processor() -> str:

@@ -1,6 +1,6 @@
-"""The commands as a person meets them: whole processes, from the shell's fork to the last line.
+"""Run time of commands as whole processes.
 
-Rule: the compiled kernels are on disk; the baseline is an interpreter that does nothing.
+Rule: the compiled kernels are cached on disk; the baseline is an interpreter that does nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pilotfish.simulate.formats.workflow_write import dump_workflow
-from pilotfish.simulate.generate.stream import stream
-from pilotfish.simulate.platform import Cluster
-
-from .instances import servers
-from .show import heading, number, table, timed
+from pilotfish.benchmarks.paper_servers import servers
+from pilotfish.benchmarks.show import heading, number, table, timed
+from pilotfish.formats.workflow import dump_workflow
+from pilotfish.simulate.generate.workflows import stream
+from pilotfish.simulate.model.cluster import Cluster
 
 
 def write_cluster(cluster: Cluster, path: Path) -> None:
-    """A cluster file of alike nodes."""
+    """Write a cluster file of identical nodes."""
     kind = cluster.nodes[0].type
     path.write_text(
         f"""schema: pilotfish/cluster/v1
@@ -44,7 +43,7 @@ oversubscription: unlimited
 def measure(quick: bool) -> None:
     """Print the table."""
     heading("Commands as processes; targets: --help 0.3 s, plan of the STREAM input 0.9 s")
-    program = [sys.executable, "-m", "pilotfish.daemon"]
+    program = [sys.executable, "-m", "pilotfish.cli"]
     installed = Path(sys.executable).with_name("pilotfish")
     program = [str(installed)] if installed.exists() else program
     with tempfile.TemporaryDirectory() as folder:

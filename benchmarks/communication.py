@@ -1,9 +1,10 @@
-"""Chapter 5 of Poquet's thesis (2017) again: conservative backfilling with five ways to choose resources, when jobs of
-a trace compute and communicate on 8 clusters of 16 hosts; and how fast replays on a network are.
+"""Reproduce chapter 5 of Poquet's thesis (2017), and measure the speed of replays on a network.
 
-Rule: jobs, factors and machines are those of the thesis, 5.5; the trace is made up, and given ones are measured, too.
-Its hosts' links are told as 1.25e6 bytes/s, with which no job could end within its walltime for most factors: here they
-are 1.25e8, as of the Grid'5000 cluster that it names. What is printed is relative to `basic` with the same jobs.
+Conservative backfilling with five allocations, for jobs that compute and communicate on 8 clusters of 16 hosts.
+
+Rule: jobs, factors and machines are those of section 5.5; the trace is synthetic, and given traces are also measured.
+The thesis states host links of 1.25e6 bytes/s, with which no job could end within its walltime for most factors; here
+they have 1.25e8, as in the Grid'5000 cluster that it names. Makespans are relative to `basic` with the same jobs.
 """
 
 from __future__ import annotations
@@ -15,32 +16,36 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import Conservative, Easy
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.formats.swf import read_swf
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.generate.communication import Factors, Pick, communicating
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.network import Link, Network, Place, Way
-from pilotfish.simulate.phases import Even, Laying
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.generate.communication import Factors, JobSelection, communicating
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.programs import Even, ProgramBuilder
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.policies import Conservative, Easy
+from pilotfish.simulate.replay.replay import replay
 
-from .show import heading, number, table
-
-PICK = Pick(300, 3600.0, 14400.0, 16)
+PICK = JobSelection(300, 3600.0, 14400.0, 16)
 VARIANTS = ("basic", "best-effort-contiguous", "best-effort-local", "contiguous", "local")
 FLOPS, PORT, SWITCH, MAIN, LATENCY = 286.097e3, 1.25e8, 1.25e9, 1.25e9, 24e-9
-#: Of each cluster: speed of its hosts, bandwidth of its switch; table 5.1, in the order o1.
+#: For each cluster: relative speed of its hosts and bandwidth of its switch; table 5.1, in the order o1.
 ALIKE = [(1.0, 1.0)] * 8
 HIGHLY = [(1.0, 2.0)] * 3 + [(2.02, 4.0)] * 3 + [(2.94, 1.0)] * 2
 
 
 def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
-    """Clusters of hosts, each behind its own switch, all behind another one."""
+    """Return a network of clusters, each behind its own switch, all behind a main switch.
+
+    Args:
+        clusters: relative speed of the hosts and bandwidth of the switch of each cluster.
+        hosts: hosts per cluster.
+    """
     switches = [Link(f"switch {i}", SWITCH * wide) for i, (_, wide) in enumerate(clusters)]
     count = len(clusters)
     ways = [
-        Way((a,), 2 * LATENCY) if a == b else Way((a, count, b), 3 * LATENCY)
+        NetworkRoute((a,), 2 * LATENCY) if a == b else NetworkRoute((a, count, b), 3 * LATENCY)
         for a in range(count) for b in range(count)
     ]  # fmt: skip
     speeds = np.repeat([FLOPS * speed for speed, _ in clusters], hosts)
@@ -49,8 +54,8 @@ def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
 
 
 def on_network(jobs: Workload) -> Workload:
-    """What its jobs compute and communicate, laid out."""
-    laying = Laying()
+    """Return the jobs with programs that compute and communicate."""
+    laying = ProgramBuilder()
     rows = zip(jobs.more["computation"].tolist(), jobs.more["communication"].tolist(), jobs.size.tolist(), strict=True)
     numbers = [laying.add(Even(flops, sent), size) for flops, sent, size in rows]
     more = {"program": np.array(numbers, np.int64)}
@@ -58,7 +63,7 @@ def on_network(jobs: Workload) -> Workload:
 
 
 def workloads(folder: Path | None) -> Iterator[Workload]:
-    """One that is made up, and those that are given and have so many such jobs."""
+    """Yield a synthetic workload, and those given ones that have enough suitable jobs."""
     yield replace(lublin(20_000, 128, kind="untyped", load=0.8), name="lublin")
     for path in sorted(folder.glob("*.swf*")) if folder else ():
         trace = read_swf(path)
@@ -98,7 +103,7 @@ def _makespan(
 
 def _speed(jobs: int) -> None:
     """Jobs/s in the engine."""
-    heading("EASY on 16 clusters of 16 hosts: jobs/s in the engine, best of 3, and times as long as without a network")
+    heading("EASY on 16 clusters of 16 hosts: jobs/s in the engine, best of 3, and run time relative to no network")
     trace, rows = lublin(jobs, 256, kind="untyped", load=0.9), []
     alone = min(replay(trace, 256, Easy(), clock=time.perf_counter).simulation_time for _ in range(3))
     rows.append(["run times as they are", number(jobs / alone), "1.0"])

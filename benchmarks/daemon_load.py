@@ -1,6 +1,6 @@
-"""The daemon at rest: how soon it is ready, what it costs while nothing happens.
+"""Start-up time, idle CPU time and memory of the daemon.
 
-Rule: the service as installed, on the local adapter, with its default cycle; ready means that /readyz says so.
+Rule: the installed service on the local adapter with its default cycle; it is ready when /readyz returns 200.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import psutil
 
-from .show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, table
 
 PATIENCE_S = 30.0
 
 
 def write_config(folder: Path, port: int) -> Path:
-    """A configuration with one node on one CPU of this machine."""
+    """Write a configuration with one node on one CPU of this machine, and return its path."""
     (folder / "cluster.yaml").write_text(
         "schema: pilotfish/cluster/v1\nname: here\n"
         "node_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
@@ -40,7 +40,7 @@ def write_config(folder: Path, port: int) -> Path:
 
 
 def ready(port: int) -> bool:
-    """Whether the daemon says that it is ready."""
+    """Return whether the daemon reports that it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as answer:
             return bool(answer.status == 200)
@@ -66,7 +66,7 @@ def measure(quick: bool) -> None:
                     time.sleep(0.01)
                 started = time.perf_counter() - began
                 if process.poll() is not None or started >= PATIENCE_S:
-                    print("the daemon did not come up:\n" + (folder / "log").read_text())
+                    print("the daemon did not start:\n" + (folder / "log").read_text())
                     return
                 time.sleep(2.0)
                 daemon = psutil.Process(process.pid)

@@ -1,11 +1,11 @@
-"""What less energy does: chapter 6 of Poquet's thesis (2017), weeks with a limit for three days in them.
+"""Reproduce chapter 6 of Poquet's thesis (2017): energy and power limits for three days of a week.
 
-Rule: as in the thesis, 6.5: weeks of traces, budgets as shares of what all processors take when they compute, its
-Taurus nodes; means over the weeks of a trace, then over traces. Of a trace of several weeks each is replayed, ten at
-most, with the three days in its middle; of a single week five times, with the three days at another place. The use is
-that in the three days, slowdowns are bounded, of all jobs of the week: the plain mean is that of the many small jobs,
-by area they count by what they compute. A week is won by who has the higher use, or the lower slowdown, by more than a
-thousandth. Times are sums over weeks, each the fastest of three, beside plain EASY's of the same minute.
+Rule: as in section 6.5: weeks of traces on Taurus nodes, budgets as shares of the energy of all processors computing,
+means over the weeks of a trace, then over traces. Up to ten weeks of a trace are replayed, with the limit in the middle
+three days; a trace of a single week is replayed five times with the limit on different days.
+Utilisation is that of the three days. Bounded slowdowns are those of all jobs of the week: the plain mean is dominated
+by the many small jobs; the mean by area weights jobs by processors x run time. A policy wins a week if its value is
+better by more than a thousandth. Run times are sums over weeks, each the fastest of three, relative to plain EASY.
 """
 
 from __future__ import annotations
@@ -17,31 +17,30 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch.energy import limited, track
-from pilotfish.simulate.batch.metrics import TAU_S, summarise
-from pilotfish.simulate.batch.powers import TAURUS
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.select import Select
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.workload import Workload
-
-from .show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.energy import limited, track
+from pilotfish.simulate.replay.machine import TAURUS_POWERS
+from pilotfish.simulate.replay.metrics import TAU_S, summarise
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.select import Select
 
 DAY_S = 86400.0
 LIMITS = {"energybud": "budget", "powercap": "cap", "reducepc": "budget"}
 OFF = ("", "+opportunistic")
-#: Shares of the budget in percent, without and with machines that are switched off.
+#: Budgets in percent of the maximum, without and with switching machines off.
 SHARES = ((100, 90, 80, 70, 60, 50), (100, 90, 80, 70, 60, 50, 40, 30))
 FEW = ((100, 70, 50), (100, 70, 50, 30))
-#: A win is by more than that.
+#: Relative difference above which a policy wins a week.
 MARGIN = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """Jobs of a week, and when the three days begin."""
+    """Jobs of a week, and the begin of the three days in seconds."""
 
     trace: str
     jobs: Workload
@@ -54,12 +53,15 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a policy in a week.
+    """The result of a policy in a week.
 
     Args:
-        use: of all processors in the three days; slowdown, by_area: means over the week's jobs.
-        taken: of the budget; bound: by the jobs that ran when it began, and machines that wait or are off, alone.
-        seconds: its own, and EASY's.
+        use: utilisation in the three days.
+        slowdown, by_area: mean bounded slowdowns of the week's jobs.
+        taken: consumed share of the budget.
+        bound: share of the budget that jobs running at its begin and otherwise idle or switched-off machines consume.
+        hopeless: idle machines alone exceed the budget.
+        seconds: run time of the replay, and of EASY's.
     """
 
     use: float
@@ -72,7 +74,7 @@ class Run:
 
 
 def weeks(traces: Path | None, quick: bool) -> Iterator[Week]:
-    """All that are replayed."""
+    """Yield the weeks to replay."""
     made = [replace(lublin(12_000, 1024, kind="untyped", load=0.95), name="lublin-1024", machine=1024)]
     for jobs in made if traces is None else map(read_swf, sorted(traces.glob("*.swf*"))):
         if jobs.machine and len(jobs):
@@ -95,7 +97,7 @@ def _weeks(jobs: Workload, machine: int) -> Iterator[Week]:
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
     every = list(weeks(traces, quick))
-    heading(f"Less energy for three days: {len(every)} weeks")
+    heading(f"Limited energy for three days: {len(every)} weeks")
     shares = [(off, share) for off, some in zip(OFF, FEW if quick else SHARES, strict=True) for share in some]
     runs = {
         (limit, off, share): [_run(week, f"{limit}:{LIMITS[limit]}={share}%,{week.window()}{off}") for week in every]
@@ -121,24 +123,24 @@ def _run(week: Week, limit: str) -> Run:
         both = [replay(week.jobs, week.machine, parse(text), clock=time.perf_counter) for text in texts]
         seconds = min(seconds[0], both[0].simulation_time), min(seconds[1], both[1].simulation_time)
     done = both[0]
-    told = limited(done, parse(texts[0]), TAURUS, track(done, TAURUS))
-    assert told is not None
+    found = limited(done, parse(texts[0]), TAURUS_POWERS, track(done, TAURUS_POWERS))
+    assert found is not None
     slowdown, by_area = summarise(done).mean_bounded_slowdown or 0.0, _slowdown_by_area(done)
-    use = _used(done, told.begin, told.end)
-    taken, bound = told.consumed / told.allowed, _bound(done, told.begin, told.end, OFF[1] in limit) / told.allowed
-    return Run(use, slowdown, by_area, taken, bound, told.hopeless, seconds)
+    use = _used(done, found.begin, found.end)
+    bound = _bound(done, found.begin, found.end, OFF[1] in limit) / found.allowed
+    return Run(use, slowdown, by_area, found.consumed / found.allowed, bound, found.hopeless, seconds)
 
 
 def _bound(done: Replayed, begin: float, end: float, off: bool) -> float:
-    """Joules that the jobs which run at its beginning take in a window, with machines that else wait or are off."""
-    least = TAURUS.off if off and TAURUS.off is not None else TAURUS.idle
+    """Return the joules in a window of the jobs running at its begin, all other machines being idle or off."""
+    least = TAURUS_POWERS.off if off and TAURUS_POWERS.off is not None else TAURUS_POWERS.idle
     lasts = np.where(done.taken_time < begin, np.clip(done.finish_time, begin, end) - begin, 0.0)
     running = float(np.nansum(lasts * done.workload.size))
-    return running * (TAURUS.computing - least) + done.machine * (end - begin) * least
+    return running * (TAURUS_POWERS.computing - least) + done.machine * (end - begin) * least
 
 
 def _slowdown_by_area(done: Replayed) -> float:
-    """Mean of the bounded slowdowns, jobs weighted by processors x run time."""
+    """Return the mean bounded slowdown, jobs weighted by processors x run time."""
     run, turnaround = done.finish_time - done.start_time, done.finish_time - done.workload.submit_time
     bounded, area = np.maximum(1.0, turnaround / np.maximum(run, TAU_S)), run * done.workload.size
     return float(np.nansum(bounded * area) / np.nansum(area))
@@ -150,7 +152,7 @@ def _used(done: Replayed, begin: float, end: float) -> float:
 
 
 def _mean(names: list[str], values: list[float]) -> float:
-    """Over the weeks of each trace, then over traces."""
+    """Return the mean over the weeks of each trace, then over traces."""
     each = np.array(values)
     return float(np.mean([each[np.array(names) == name].mean() for name in sorted(set(names))]))
 
@@ -176,7 +178,7 @@ def _show_times(names: list[str], runs: dict[tuple[str, str, int], list[Run]], s
 
 
 def _ratios(names: list[str], runs: list[Run]) -> dict[str, float]:
-    """For each trace."""
+    """Return the ratio of run times for each trace."""
     found = {}
     for name in dict.fromkeys(names):
         taken = np.array([run.seconds for run, mine in zip(runs, names, strict=True) if mine == name])
@@ -185,18 +187,18 @@ def _ratios(names: list[str], runs: list[Run]) -> dict[str, float]:
 
 
 def _show_laws(every: list[Week], runs: dict[tuple[str, str, int], list[Run]]) -> None:
-    """The budget holds, without a limit it is EASY, and below the idle draw that is said."""
+    """Print how often the budget holds, an unlimited budget equals EASY, and a hopeless one is reported."""
     some = [run for (limit, _, _), each in runs.items() if limit != "powercap" for run in each]
     over = [run for run in some if run.taken > 1.0 + 1e-9]
     had_to = [run for run in over if run.bound > 1.0]
     most = max(run.taken for run in some)
-    print(f"more than the budget: {len(over)} of {len(some)} replays, at most {most:.0%} of it;")
-    print(f"of these, where what ran when it began and machines that wait or are off alone take more: {len(had_to)}")
-    same, told = 0, 0
+    print(f"replays that exceed the budget: {len(over)} of {len(some)}, at most {most:.0%} of it;")
+    print(f"of these, exceeded by jobs running at its begin and idle or switched-off machines alone: {len(had_to)}")
+    same, hopeless = 0, 0
     for week in every:
         plain = replay(week.jobs, week.machine, parse("easy"))
         free = replay(week.jobs, week.machine, parse(f"easy+energybud:budget=1000%,{week.window()}"))
         same += np.array_equal(plain.start_time, free.start_time, equal_nan=True)
-        told += _run(week, f"energybud:budget=45%,{week.window()}").hopeless
-    print(f"ten times what all could take is EASY, job by job: {same} of {len(every)}")
-    print(f"45 %, less than idle machines take, is said to be hopeless: {told} of {len(every)}")
+        hopeless += _run(week, f"energybud:budget=45%,{week.window()}").hopeless
+    print(f"a budget of 1000 % gives EASY's schedule, job by job: {same} of {len(every)}")
+    print(f"a budget of 45 %, below the idle power, is reported as hopeless: {hopeless} of {len(every)}")

@@ -1,10 +1,12 @@
-"""IRMaSim's validation again (Herrera et al., CCGrid 2021, VII-A): batches of serial NPB jobs on 15 nodes of 4 cores,
-with contention for memory and as a pool of independent cores, its baseline; and how fast such replays are.
+"""Reproduce IRMaSim's validation (Herrera et al., CCGrid 2021, VII-A); measure the speed of replays with contention.
 
-Rule: the paper leaves open how many jobs its five batches have, which, and which cores they got. Here they are 100 to
-500, drawn evenly and submitted within two minutes, each batch anew for each seed: means over the seeds, for each rule
-of cores. What the baseline is off by is counted from the run with contention; that, in the paper, is within 3 %
-(homogeneous) and 5 % (heterogeneous) of the real cluster in makespan, and 10 % in energy.
+Batches of serial NPB jobs on 15 nodes of 4 cores, with memory contention, and as a pool of independent cores
+(baseline).
+
+Rule: the paper does not state the number of jobs of its five batches, the jobs, or their cores. Here batches have 100
+to 500 jobs, drawn uniformly and submitted within two minutes, with new batches for each seed; figures are means over
+the seeds for each resource rule. Errors of the baseline are relative to the run with contention, which in the paper is
+within 3 % (homogeneous) and 5 % (heterogeneous) of the real cluster in makespan, and 10 % in energy.
 """
 
 from __future__ import annotations
@@ -14,12 +16,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pilotfish.simulate.batch.contended import replay_contended
-from pilotfish.simulate.batch.pairs import Nodes, Pairs
-from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
-from pilotfish.simulate.workload import Workload
-
-from .show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.policies import Nodes, Pairs
 
 #: Table IV: instructions, IPC, bytes moved.
 NPB = {
@@ -31,11 +32,11 @@ NPB = {
     "sp.C": (356.10e10, 2.74, 9.60e12),
     "ua.C": (312.57e10, 2.30, 4.32e12),
 }
-#: Table III: frequency -> watts of a core, and of what is common to a processor.
+#: Table III: frequency -> watts of a core, and common watts of a processor.
 WATTS = {3.4e9: (6.14, 5.59), 2.5e9: (3.51, 3.20), 1.7e9: (2.31, 1.59)}
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 CLUSTERS = {"homogeneous": (15, 0, 0), "heterogeneous": (8, 4, 3)}
-#: What the paper has: by how much the baseline is off, %; watts of the cluster with contention and without, where told.
+#: Figures of the paper: errors of the baseline, %; watts of the cluster with and without contention, where stated.
 PAPER = {"homogeneous": ("37", "47", "440", "320"), "heterogeneous": ("30", "45", "", "")}
 BATCHES = (100, 200, 300, 400, 500)
 POLICIES = (Pairs("first", "high_core"), Pairs("first", "high_gflops"), Pairs("first", "random"))
@@ -43,7 +44,12 @@ FAST = (Pairs("first", "high_gflops"), Pairs("shortest", "low_power"), Pairs("ra
 
 
 def cluster(counts: tuple[int, ...], *, contended: bool = True) -> Cluster:
-    """So many nodes of each frequency; without contention cores are nobody's neighbours, and draw for themselves."""
+    """Return a cluster with a number of nodes of each frequency.
+
+    Args:
+        counts: nodes of each frequency of WATTS.
+        contended: cores contend for memory and share common power; if not, they are independent.
+    """
     nodes = list[Node]()
     for (hertz, (core, common)), count in zip(WATTS.items(), counts, strict=True):
         kind = NodeType(f"i5-{hertz / 1e9:g}", 4, 8e9, 38.4e9, 1, hertz, power=Power(0.0, core, common),
@@ -55,7 +61,13 @@ def cluster(counts: tuple[int, ...], *, contended: bool = True) -> Cluster:
 
 
 def batch(jobs: int, slowest: float, seed: int) -> Workload:
-    """Jobs drawn evenly from the list, submitted one after the other within two minutes."""
+    """Return NPB jobs drawn uniformly and submitted within two minutes.
+
+    Args:
+        jobs: number of jobs.
+        slowest: frequency of the slowest nodes, Hz.
+        seed: seed of the random choices.
+    """
     rng = np.random.default_rng(seed)
     names = np.array(list(NPB), object)[rng.integers(0, len(NPB), jobs)]
     numbers = np.array([NPB[name] for name in names])
@@ -67,7 +79,8 @@ def batch(jobs: int, slowest: float, seed: int) -> Workload:
 
 
 def compare(counts: tuple[int, ...], policy: Pairs, jobs: int, seed: int) -> list[float]:
-    """Makespan (s) with contention and without, and by how much that is off (%); the same of energy (kJ); watts."""
+    """Return makespan (s) with and without contention and the error of the latter (%), the same for energy (kJ), and
+    watts."""
     slowest = min(hertz for hertz, count in zip(WATTS, counts, strict=True) if count)
     machines = cluster(counts), cluster(counts, contended=False)
     runs = [replay_contended(batch(jobs, slowest, seed), machine, policy, seed=seed) for machine in machines]
@@ -99,7 +112,7 @@ def measure(quick: bool) -> None:
 
 
 def _speed(jobs: int) -> None:
-    """Jobs/s in the engine."""
+    """Print jobs/s in the engine."""
     heading("Replays with max-min contention on nodes of 4 cores; jobs/s in the engine, best of 5")
     rng, rows = np.random.default_rng(0), []
     kind = NodeType("i5", 4, 8e9, 38.4e9, frequency=3.4e9, power=Power(20.0, 6.14, 5.59))

@@ -1,7 +1,7 @@
-"""A workflow of 10,000 jobs on 100 nodes, planned with `mom`: seconds and peak memory, in a process of its own.
+"""Seconds and peak memory of planning 10,000 jobs on 100 nodes with `mom`, in a separate process.
 
-Rule: oversubscription 1.0, 12 distinct profiles in a layered DAG, where a job waits for up to three of the level
-before; one for each category in a 1000genome.
+Rule: oversubscription 1.0. Layered DAGs have 12 distinct profiles, and a job depends on up to three of the previous
+level; 1000genome has one profile per category.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import sys
 import time
 from pathlib import Path
 
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.generate.stream import layered, stream, stream_profiles
-from pilotfish.simulate.job import Job, Workflow
-
-from . import plain_python
-from .instances import MODELS, servers
-from .show import heading, number, table
+from pilotfish.benchmarks import plain_python
+from pilotfish.benchmarks.paper_servers import MODELS, servers
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.simulate.generate.workflows import layered, stream, stream_profiles
+from pilotfish.simulate.model.job import Job, Workflow
+from pilotfish.simulate.planning.simulation import Simulation
 
 JOBS, NODES = 10_000, 100
 
 
 def level_workflow(jobs: int, levels: int) -> Workflow:
-    """Levels of equal width, 12 profiles."""
+    """Return a workflow with levels of equal width and 12 profiles."""
     draw, profiles = random.Random(levels), stream_profiles()[:12]
     return Workflow(
         f"{levels} levels",
@@ -41,7 +40,7 @@ def _workflow(kind: str, jobs: int) -> Workflow:
 
 
 def _measured(kind: str, paper: bool) -> dict[str, float]:
-    """What a process of its own finds: seconds to build and to run, the least of three, and peak memory."""
+    """Return the seconds to build and to run (least of three) and the peak memory of this process."""
     workflow, cluster = _workflow(kind, JOBS), servers(NODES, paper, oversubscription=1.0)
     Simulation(_workflow(kind, 200), cluster).run("mom")
     before = _peak_mb()
@@ -60,7 +59,7 @@ def _measured(kind: str, paper: bool) -> dict[str, float]:
 
 
 def _peak_mb() -> float:
-    # Not getrusage: its peak counts what the parent had when it forked.
+    # Not getrusage: its peak includes the parent's memory at the fork.
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 

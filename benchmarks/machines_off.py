@@ -1,8 +1,8 @@
-"""What switching machines off saves, and what it costs: chapter 7 of Poquet's thesis with its parameters (table 7.1).
+"""Savings and costs of switching machines off: chapter 7 of Poquet's thesis (2017) with its parameters (table 7.1).
 
-Rule: every row is beside plain EASY on the same jobs. Energy is told as a share of all that EASY takes, and of what its
-idle machines draw, which is all that can be saved and does not depend on what computing draws. (The thesis's EASY takes
-7.66e11 J in 24 months on 128 machines of 95 W when idle: as if computing drew no more than that.)
+Rule: every row is compared with plain EASY on the same jobs. Saved energy is given as a share of EASY's energy, and of
+the energy of its idle machines, which is the most that can be saved and does not depend on the computing power. (The
+thesis reports 7.66e11 J for EASY in 24 months on 128 machines of 95 W idle power, as if computing drew no more.)
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import time
 from dataclasses import dataclass
 from itertools import product
 
-from pilotfish.simulate.batch.energy import STATES, track
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.powers import TAURUS
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.workload import Workload
-
-from .show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.energy import STATES, track
+from pilotfish.simulate.replay.machine import TAURUS_POWERS
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.replay.replay import replay
 
 MACHINES, LOAD = 128, 0.65
 NAMED = (
@@ -31,7 +30,7 @@ PERIODS, BOUNDS, IDLE = (60, 120, 300, 600), ("1e4", "1e5", "2e5"), (0, 300, 600
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One replay, beside plain EASY."""
+    """The result of one replay."""
 
     policy: str
     joules: float
@@ -42,7 +41,7 @@ class Run:
 
 
 def measure(quick: bool) -> None:
-    """Print the tables: of jobs that are small against the machine, as on KTH-SP2 and SDSC-SP2, and of wide ones."""
+    """Print the tables: for small jobs, as on KTH-SP2 and SDSC-SP2, and for wide ones."""
     count = 3_000 if quick else 20_000
     small = lublin(count, MACHINES // 4, kind="untyped", load=4 * LOAD)
     _compare(small, f"{count:,} jobs of {MACHINES // 4} processors at most", quick)
@@ -50,19 +49,19 @@ def measure(quick: bool) -> None:
 
 
 def _compare(jobs: Workload, name: str, quick: bool) -> None:
-    heading(f"Machines that are off: {name}, {MACHINES} processors, load {LOAD}")
-    drawn = track(replay(jobs, MACHINES, parse("easy")), TAURUS)
+    heading(f"Switching machines off: {name}, {MACHINES} processors, load {LOAD}")
+    drawn = track(replay(jobs, MACHINES, parse("easy")), TAURUS_POWERS)
     idle = float(drawn.counts[:-1, STATES.index("idle")] @ (drawn.time[1:] - drawn.time[:-1]))
     named = [_run(jobs, text) for text in NAMED]
-    _show(named, named[0], idle * TAURUS.idle)
+    _show(named, named[0], idle * TAURUS_POWERS.idle)
     runs = [*named, *(_run(jobs, text) for text in _grid(quick))]
     for title, kept in (("all", runs), ("inertial alone", [run for run in runs if "opportunistic" not in run.policy])):
         print(f"Pareto set of energy and mean waiting time, {title}:\n")
-        _show(_pareto(kept), named[0], idle * TAURUS.idle)
+        _show(_pareto(kept), named[0], idle * TAURUS_POWERS.idle)
 
 
 def _grid(quick: bool) -> list[str]:
-    """Table 7.1, but for what the thesis found to be negligible."""
+    """Return the policies of table 7.1, without parameters that the thesis found negligible."""
     periods, bounds = (PERIODS[:2], BOUNDS[:2]) if quick else (PERIODS, BOUNDS)
     opportunistic = ["", *(f"+opportunistic:t_idle={wait}" for wait in IDLE)]
     inertial = [
@@ -74,15 +73,13 @@ def _grid(quick: bool) -> list[str]:
 
 def _run(jobs: Workload, text: str) -> Run:
     done = replay(jobs, MACHINES, parse(f"easy{text}"), clock=time.perf_counter)
-    found = summarise(done, TAURUS)
+    found = summarise(done, TAURUS_POWERS)
     waits = found.mean_waiting_time or 0.0, found.max_waiting_time or 0.0
-    return Run(
-        f"easy{text}", found.consumed_joules or 0.0, *waits, found.nb_machine_switches, done.simulation_time
-    )
+    return Run(f"easy{text}", found.consumed_joules or 0.0, *waits, found.nb_machine_switches, done.simulation_time)
 
 
 def _pareto(runs: list[Run]) -> list[Run]:
-    """Those that no other beats in both, the one that takes least first."""
+    """Return the Pareto set of energy and mean wait, the least energy first."""
     found: list[Run] = []
     for run in sorted(runs, key=lambda run: (run.joules, run.mean_wait)):
         if not found or run.mean_wait < found[-1].mean_wait:

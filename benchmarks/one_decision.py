@@ -1,7 +1,7 @@
-"""One mapping decision among thousands of busy nodes: cold, between alike nodes, and after little has changed.
+"""Time of one mapping decision among thousands of busy nodes: without cache, between alike nodes, and after one change.
 
-Rule: ten STREAM jobs run on every node, each with a random share of its work behind it; a decision is what the
-policy answers for one more job. The baseline is the same decision in plain Python on a few nodes, scaled up.
+Rule: ten STREAM jobs run on every node, each after a random share of its work; a decision maps one more job. The
+baseline is the same decision in plain Python on a few nodes, scaled up.
 """
 
 from __future__ import annotations
@@ -10,28 +10,34 @@ import math
 import random
 import statistics
 
-from pilotfish.simulate.engine import Simulation, Underway
-from pilotfish.simulate.generate.stream import stream_profiles
-from pilotfish.simulate.job import Job, Workflow
-
-from . import plain_python
-from .instances import MODELS, servers
-from .show import heading, ms, number, table, timed
+from pilotfish.benchmarks import plain_python
+from pilotfish.benchmarks.paper_servers import MODELS, servers
+from pilotfish.benchmarks.show import heading, ms, number, table, timed
+from pilotfish.simulate.generate.workflows import stream_profiles
+from pilotfish.simulate.model.job import Job, Workflow
+from pilotfish.simulate.planning.simulation import RunningJob, Simulation
 
 BASELINE_NODES = 50
 LATER = 20
 
 
 def busy(nodes: int, residents: int, paper: bool, alike: bool) -> Simulation:
-    """A settled cluster on which `residents` jobs run on each node; jobs w0, ... of any kind and same0, ... wait."""
+    """Return a simulation with running jobs on every node, and waiting jobs w0 (any kind) and same0 (one kind), ...
+
+    Args:
+        nodes: number of nodes.
+        residents: running jobs per node.
+        paper: use the paper's model, not ours.
+        alike: all nodes run the same jobs.
+    """
     draw, profiles = random.Random(1), stream_profiles()
-    jobs, underway, kept = list[Job](), list[Underway](), random.Random(2)
+    jobs, underway, kept = list[Job](), list[RunningJob](), random.Random(2)
     for n in range(nodes):
         source = random.Random(3) if alike else kept
         for k in range(residents):
             name = f"r{n}-{k}"
             jobs.append(Job(name, source.choice(profiles)))
-            underway.append(Underway(name, (f"s{n}",), source.random() * 0.95))
+            underway.append(RunningJob(name, (f"s{n}",), source.random() * 0.95))
     jobs += [Job(f"w{i}", draw.choice(profiles)) for i in range(LATER + 1)]
     jobs += [Job(f"same{i}", profiles[0]) for i in range(LATER + 1)]
     cluster = servers(nodes, paper, oversubscription=math.inf)
@@ -41,7 +47,7 @@ def busy(nodes: int, residents: int, paper: bool, alike: bool) -> Simulation:
 
 
 def first_decisions(simulation: Simulation, policy: str, count: int) -> list[float]:
-    """Seconds of decisions that find nothing cached, each on a copy."""
+    """Return the seconds of decisions without cache, each on a copy."""
     seconds = []
     for i in range(count):
         twin = simulation.copy()
@@ -50,7 +56,7 @@ def first_decisions(simulation: Simulation, policy: str, count: int) -> list[flo
 
 
 def later_decisions(simulation: Simulation, policy: str, kind: str) -> list[float]:
-    """Seconds of decisions, the one before having been started where it was mapped."""
+    """Return the seconds of decisions, each after the job of the previous one was started."""
     twin, seconds = simulation.copy(), list[float]()
     for i in range(LATER + 1):
         job, chosen = f"{kind}{i}", list[tuple[str, ...] | None]()
@@ -61,7 +67,7 @@ def later_decisions(simulation: Simulation, policy: str, kind: str) -> list[floa
 
 
 def plain_seconds(simulation: Simulation, policy: str) -> float:
-    """The same decision in plain Python, scaled from a few nodes to all."""
+    """Return the seconds of the same decision in plain Python, scaled from a few nodes to all."""
     cluster, jobs = simulation.cluster, {job.id: job for job in simulation.workflow.jobs}
     progress = dict(zip(simulation.workflow.index, simulation.world.jobs["progress"].tolist(), strict=True))
     count = min(BASELINE_NODES, len(cluster.nodes))

@@ -1,14 +1,14 @@
-"""Servers of the paper's experiments (Chahal et al., ICPE 2019, 5.1): 56 cores and 80 GB/s, under its model or ours."""
+"""Servers of DESiDE's experiments (Chahal et al., ICPE 2019, 5.1): 56 cores and 80 GB/s, under its model or ours."""
 
 from __future__ import annotations
 
 import math
 
-from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
 
 
 def server(paper: bool) -> NodeType:
-    """The paper's server under the paper's model, or under ours."""
+    """Return the paper's server, under the paper's model or under ours."""
     return NodeType(
         "xeon56",
         56,
@@ -21,11 +21,17 @@ def server(paper: bool) -> NodeType:
 
 
 def servers(count: int, paper: bool, oversubscription: float | None = None) -> Cluster:
-    """That many alike servers; threads per core unlimited under the paper's model, else 1, unless given."""
+    """Return a cluster of identical servers.
+
+    Args:
+        count: number of servers.
+        paper: use the paper's model, not ours.
+        oversubscription: threads per core; None: unlimited under the paper's model, else 1.
+    """
     kind = server(paper)
     limit = (math.inf if paper else 1.0) if oversubscription is None else oversubscription
     return Cluster("servers", tuple(Node(f"s{i}", kind) for i in range(count)), oversubscription=limit)
 
 
-#: What `servers(..., paper)` stands for.
+#: The models of `servers(..., paper)`.
 MODELS = {True: "equal-share, all, per-thread, unlimited", False: "max-min, running, per-job, 1.0"}

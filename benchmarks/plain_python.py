@@ -1,15 +1,15 @@
-"""The baseline: the same event-driven simulation with LET and MOM, in plain Python, as one would write it first.
+"""Baseline: the event-driven simulation with LET and MOM in plain Python.
 
-Rule: the paper's model only (equal-share, all threads contend, per-thread sharing); same semantics as the product,
-so that schedules can be compared; lists and floats, no array library, nothing cached.
+Rule: the paper's model only (equal-share, all threads contend, per-thread sharing), with the semantics of the product,
+so that schedules can be compared; lists and floats, no array library, no cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.platform import Cluster
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Workflow
 
 INSTANT, LESS = 1e-9, 1.0 - 1e-9
 
@@ -27,7 +27,7 @@ class Strand:
 
 
 def rates(strands: list[Strand], cores: int, bandwidth: float) -> None:
-    """Set how fast each progresses: dilation by equal share, then one stretch of busy time by bisection."""
+    """Set the rate of each strand: dilation by equal share, then one stretch of busy time by bisection."""
     level = bandwidth / sum(s.count for s in strands)
     m = [max(1.0, s.b / level) for s in strands]
 
@@ -45,19 +45,19 @@ def rates(strands: list[Strand], cores: int, bandwidth: float) -> None:
 
 
 def step(strands: list[Strand]) -> float:
-    """Seconds until the next strand ends."""
+    """Return the seconds until the next strand ends."""
     return min(s.left / s.rate for s in strands)
 
 
 def run_on(strands: list[Strand], seconds: float) -> list[Strand]:
-    """Progress; returns those that have not ended."""
+    """Advance all strands, and return those that have not ended."""
     for s in strands:
         s.left -= s.rate * seconds
     return [s for s in strands if s.left / s.rate > INSTANT]
 
 
 def what_if(strands: list[Strand], new: list[Strand], cores: int, bandwidth: float, policy: str) -> float:
-    """Seconds until the new job ends (let), or until everything on the node has (mom)."""
+    """Return the seconds until the new job ends (let), or until all jobs on the node have ended (mom)."""
     ahead = [Strand(s.job, s.count, s.u, s.b, s.left) for s in (*strands, *new)]
     job, clock = new[0].job, 0.0
     while ahead and (policy == "mom" or any(s.job == job for s in ahead)):
@@ -69,7 +69,7 @@ def what_if(strands: list[Strand], new: list[Strand], cores: int, bandwidth: flo
 
 
 def simulate(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[float, list[int]]:
-    """Makespan, and the node of each job."""
+    """Return the makespan and the node of each job."""
     ids = {job.id: i for i, job in enumerate(workflow.jobs)}
     blockers = [len(job.after) for job in workflow.jobs]
     after: list[list[int]] = [[] for _ in ids]

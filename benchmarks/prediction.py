@@ -1,7 +1,7 @@
-"""Run times predicted at submission: how far off, how often too low, and how fast, beside the baselines of the field.
+"""Error and speed of run-time prediction at submission, compared with the baselines of the field.
 
-Rule: workloads are made up, so that nothing from outside is needed; of given traces those are measured that have users
-and estimates.
+Rule: workloads are synthetic, so no external data is needed; given traces are measured if they have users and
+estimates.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pilotfish.profiles.prediction.evaluate import PREDICTORS, Evaluation, evaluate
-from pilotfish.profiles.prediction.trace import traced
+from pilotfish.benchmarks.show import heading, table
+from pilotfish.benchmarks.synthetic_users import SCENARIOS, synthetic_users
+from pilotfish.formats.swf import read_swf
+from pilotfish.profiles.prediction.evaluate import PREDICTORS, Evaluation, evaluate, traced
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.workload import Workload
-
-from .habits import WORLDS, made_up
-from .show import heading, table
+from pilotfish.simulate.model.workload import Workload
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
-    """Print errors of all predictors, one line a workload."""
+    """Print the errors of all predictors, one line per workload."""
     heading("Run times predicted at submission (mean absolute error, too low): history, last two jobs, estimate")
     rows = []
-    for workload in (made_up(WORLDS[0], 20_000 if quick else 250_000, 0), *_given(traces)):
+    for workload in (synthetic_users(SCENARIOS[0], 20_000 if quick else 250_000, 0), *_given(traces)):
         began = time.perf_counter()
         trace = traced(workload)
         evaluate(trace, ["history"])

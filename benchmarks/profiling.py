@@ -1,9 +1,8 @@
-"""What being profiled costs a program: run time and core time with `profile run` and without, by turns; and what the
-keepers of local jobs take of a core together.
+"""Overhead of profiling: run time and core time with and without `profile run`, and the CPU time of local job keepers.
 
-Rule: each pair is one run without and one with, in changing order; the median of the pairs' ratios counts, as other
-work on the machine comes and goes; what the profiler itself used of a core is told besides, beginning and end included.
-Keepers are watched while nothing begins or ends.
+Rule: each pair is one run without and one with the profiler, in alternating order. The median of the pairs' ratios is
+reported, because the load of the machine changes. The profiler's own share of a core includes its start and end.
+Keepers are measured while no job starts or ends.
 """
 
 from __future__ import annotations
@@ -21,24 +20,23 @@ from pathlib import Path
 from statistics import median
 
 from pilotfish.adapters.local import create
-from pilotfish.profiles.measure import measure as profiled
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.profiles.measure.command import measure as profiled
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.plan import Cancel, Start
 
-from .show import heading, number, table
-
-#: Run time and core time of the program, seconds; what the profiler took of a core meanwhile, as a share of one.
+#: Run time and core time of the program, seconds; share of a core that the profiler used meanwhile.
 Cost = tuple[float, float, float]
 Run = Callable[[Sequence[str]], Cost]
 BURN = "import time\nwhile time.thread_time() < {seconds}: pass"
-#: A hundred steps and more of a build: each starts a shell and a short program.
+#: A build of many steps; each starts a shell and a short program.
 RECIPE = "all: {names}\n{names}:\n\t@{python} -ISc 'sum(range(200000))'; :\n"
 
 
 def measure(quick: bool) -> None:
     """Print the table."""
-    heading("Profiling: what it costs the program, and what the profiler itself takes of a core")
+    heading("Profiling: overhead of the program, and share of a core that the profiler uses")
     rows, pairs = [], 3 if quick else 10
     with tempfile.TemporaryDirectory() as folder:
         for name, argv in _programs(Path(folder), 1.0 if quick else 3.0, 40 if quick else 150):
@@ -55,11 +53,11 @@ def measure(quick: bool) -> None:
     table(("program", "pairs", "run s", "with", "core s", "with", "profiler"), rows)
     span_s = 5.0 if quick else 15.0
     shares = [(jobs, _keepers(jobs, span_s)) for jobs in (1, 4, 16)]
-    table(("jobs beside each other", "their keepers"), [[str(jobs), f"{share:.2%}"] for jobs, share in shares])
+    table(("running jobs", "their keepers"), [[str(jobs), f"{share:.2%}"] for jobs, share in shares])
 
 
 def _keepers(count: int, span_s: float) -> float:
-    """What the keepers of so many jobs take of a core together."""
+    """Return the share of a core that the keepers of `count` jobs use together, over `span_s` seconds."""
     sleeper = Job("j", DEFAULT_PROFILE, command=("/bin/sleep", str(span_s + 600.0)))
     node = Node("a", NodeType("t", 1, 1e9, 1e10), "host", (min(os.sched_getaffinity(0)),))
     with tempfile.TemporaryDirectory() as folder, closing(create(Cluster("here", (node,)), folder)) as adapter:
@@ -87,7 +85,7 @@ def _on_core(pid: int) -> float:
 
 
 def _programs(folder: Path, seconds: float, steps: int) -> list[tuple[str, list[str]]]:
-    """A program that only computes, and a build of many short ones."""
+    """Return a program that only computes, and a build of many short ones."""
     burn = [sys.executable, "-ISc", BURN.format(seconds=seconds)]
     names = " ".join(f"t{i}" for i in range(steps))
     (folder / "Makefile").write_text(RECIPE.format(names=names, python=sys.executable))
@@ -98,7 +96,7 @@ def _programs(folder: Path, seconds: float, steps: int) -> list[tuple[str, list[
 
 
 def _plain(argv: Sequence[str]) -> Cost:
-    """A run that nobody watches."""
+    """Run the program without the profiler."""
     began = time.perf_counter()
     child = subprocess.Popen(argv, start_new_session=True)
     _, status, usage = os.wait4(child.pid, 0)
@@ -107,7 +105,7 @@ def _plain(argv: Sequence[str]) -> Cost:
 
 
 def _watched(argv: Sequence[str]) -> Cost:
-    """A profiled run."""
+    """Run the program with the profiler."""
     began, before = time.perf_counter(), time.process_time()
     _, found = profiled(argv)
     return found.wall_s, found.cpu_s, (time.process_time() - before) / (time.perf_counter() - began)

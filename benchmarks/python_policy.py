@@ -1,7 +1,7 @@
-"""Policies of one's own in Python: calls a second, against the compiled ones and plain Python without an interface.
+"""Speed of queue policies written in Python, compared with compiled ones and with plain Python without an interface.
 
-Rule: the workloads are those of `trace_replay`; all that a replay costs is in the time, the policy's own part included,
-the least of several runs. The plain one is EASY that counts resources only; schedules are compared to the last bit.
+Rule: the workloads are those of `trace_replay`; the time is that of the whole replay including the policy, the least of
+several runs. The plain baseline is EASY with counted resources; schedules are compared to the last bit.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import Easy, Strict
-from pilotfish.simulate.formats.swf import read_swf
-
-from ..simulate.batch import own_policies
-from .show import heading, number, table
-from .trace_replay import made, plain
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.trace_replay import made, plain
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.replay.policies import Easy, Strict
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.tests.support import python_policies
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the table."""
-    heading("Policies of one's own in Python; calls/s, all that a replay costs included")
+    heading("Queue policies in Python; calls/s of whole replays")
     real = [read_swf(path) for path in sorted(traces.glob("*.swf*"))] if traces else []
     loads = [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
     rows = []
     for jobs, machine in loads:
-        for own, ours in ((own_policies.Strict, Strict()), (own_policies.Easy, Easy())):
+        for own, ours in ((python_policies.Strict, Strict()), (python_policies.Easy, Easy())):
             runs = [replay(jobs, machine, own(), clock=time.perf_counter) for _ in range(2 if quick else 5)]
             best = min(run.simulation_time for run in runs)
             reference = replay(jobs, machine, ours, clock=time.perf_counter)
@@ -38,7 +37,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
             calls = runs[0].instants
             row = [f"{jobs.name}, {type(ours).__name__.lower()}", f"{calls:,}", number(calls / best)]
             row += [number(calls / reference.simulation_time), "yes" if same else "NO"]
-            if own is own_policies.Easy:
+            if own is python_policies.Easy:
                 start, spent = plain(jobs, machine)
                 agrees = np.array_equal(start, reference.start_time, equal_nan=True)
                 row += [number(calls / spent), "yes" if agrees else "NO"]

@@ -1,6 +1,6 @@
-"""What `lookahead` gains over `mom`, and how much of the way to the proven lower bound that is.
+"""Reduction of the makespan by `lookahead` relative to `mom`, and share of the gap to the lower bound that it closes.
 
-Rule: both are the product's whole plans; the mean is over instances, each counting alike.
+Rule: both are whole plans of the product; means are over instances with equal weights.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pilotfish.benchmarks.paper_servers import MODELS, servers
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.formats.workflow import read_workflow
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.generate.published import SHAPES
-from pilotfish.simulate.generate.stream import stream
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.plan import Plan
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster
-
-from .instances import MODELS, servers
-from .show import heading, number, table
+from pilotfish.simulate.generate.published_workflows import SHAPES
+from pilotfish.simulate.generate.workflows import stream
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.model.plan import Plan
+from pilotfish.simulate.planning.planner import plan
 
 
 def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
-    """Workflows with the number of servers to plan them for, by kind."""
+    """Return workflows with their number of servers, by kind."""
     count, draw = (4 if quick else 30), random.Random(7)
     wide = [(stream(draw.choice((50, 75, 100)), shape="shallow", seed=seed), 2 + seed % 4) for seed in range(count)]
     shapes = list(SHAPES)
@@ -38,7 +37,7 @@ def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
 
 
 def _traces(folder: Path, most: int = 1000) -> list[Workflow]:
-    """The WfFormat files below a folder that have at most `most` jobs; other JSON files are left alone."""
+    """Return the workflows of WfFormat files below a folder with at most `most` jobs; other JSON files are ignored."""
     found = list[Workflow]()
     for path in sorted(folder.rglob("*.json")):
         with suppress(ConfigError):
@@ -90,5 +89,5 @@ def _plan(workflow: Workflow, cluster: Cluster, policy: str) -> Plan:
 
 
 def percent(share: float) -> str:
-    """A share in percent, one digit."""
+    """Format a share in percent with one decimal."""
     return f"{round(share * 100, 1) + 0.0:.1f} %"

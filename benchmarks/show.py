@@ -1,4 +1,4 @@
-"""How benchmarks measure and print. Rule: every figure says what it is a statistic of; nothing is asserted."""
+"""Timing and printing of benchmarks. Rule: every figure is labelled with its statistic; nothing is asserted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 def timed(call: Callable[[], object], repeats: int, setup: Callable[[], object] | None = None) -> list[float]:
-    """Seconds of each of `repeats` calls, `setup` before each not counted."""
+    """Return the seconds of each of `repeats` calls, without the `setup` before each."""
     seconds = []
     for _ in range(repeats):
         if setup is not None:
@@ -19,12 +19,12 @@ def timed(call: Callable[[], object], repeats: int, setup: Callable[[], object] 
 
 
 def ms(seconds: float) -> str:
-    """A time in milliseconds, three digits."""
+    """Format a time in milliseconds with three significant digits."""
     return number(seconds * 1e3)
 
 
 def number(value: float) -> str:
-    """Three significant digits, thousands separated, never an exponent."""
+    """Format a number with three significant digits and thousands separators, without an exponent."""
     if value >= 1000:
         return f"{value:,.0f}"
     digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
@@ -32,7 +32,7 @@ def number(value: float) -> str:
 
 
 def heading(text: str) -> None:
-    """Begin a benchmark."""
+    """Print the heading of a benchmark."""
     print(f"\n## {text}\n", flush=True)
 
 

@@ -1,9 +1,9 @@
-"""The same jobs under plain Slurm and with pilotfish beside it, in turns: CPU-bound ones and ones that sleep, with
-the simulation's forecast of them.
+"""Makespan and waiting of the same jobs under plain Slurm and with pilotfish, and the forecast of the simulation.
 
-Rule: what jobs cost each other is certain. There are two nodes with two places and one core each. REAL: the core is a
-CPU of this machine, to which all that compute on the node are bound; Slurm and the daemon need it, too. EMULATED: it is
-a lock that they take in turns of 50 ms, so that the figures do not depend on how busy this machine is.
+Rule: the contention between jobs is known. Half of the jobs compute, half sleep; two nodes have two slots and one core
+each. REAL: the core is a CPU of this machine, to which the node's computing jobs are bound; Slurm and the daemon also
+use it. EMULATED: the core is a lock that jobs hold in turns of 50 ms, so the figures do not depend on the machine's
+load.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.slurm_overhead import a_slurm, served
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.plan import Plan
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan
+from pilotfish.simulate.planning.planner import plan
 
-from .show import heading, number, table
-from .slurm_beside import a_slurm, served
-
-sys.path[:0] = [str(Path(__file__).parents[1] / "real" / "slurm"), str(Path(__file__).parents[1] / "real")]
+REAL = Path(__file__).parents[1] / "tests" / "real"
+sys.path[:0] = [str(REAL / "slurm"), str(REAL)]
 from slurm_cluster import SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
 from slurm_work import Work  # noqa: E402
@@ -61,7 +61,7 @@ CORES = {"EMULATED": SLICES, "REAL": SPIN}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Seconds: of the whole, and means over jobs of turnaround and waiting."""
+    """Makespan, and mean turnaround and waiting time over jobs, in seconds."""
 
     makespan: float
     turnaround: float
@@ -73,45 +73,45 @@ def measure(quick: bool) -> None:
     for what, spin in CORES.items():
         heading(f"{EACH} jobs that compute for {SECONDS:g} s, {EACH} that sleep, two nodes whose cores are {what}")
         if why_not := missing():
-            print(f"left out: {why_not}")
+            print(f"skipped: {why_not}")
         elif what == "REAL" and len(os.sched_getaffinity(0)) < 2:
-            print("left out: there is one CPU only")
+            print("skipped: it needs 2 CPUs")
         else:
             with a_slurm(nodes=2, cpus=2) as slurm:
                 _in_turns(slurm, lines_of(spin), 1 if quick else 3)
 
 
 def lines_of(spin: str) -> dict[str, str]:
-    """What each kind of job runs."""
+    """Return the command line of each kind of job."""
     return {"spin": spin, "nap": f"sleep {SECONDS}"}
 
 
 def compare(slurm: SlurmCluster, lines: Mapping[str, str], turn: int) -> tuple[Result, Result, Result]:
-    """One turn: under Slurm alone, with pilotfish, and simulated."""
+    """Run one turn; return the results under Slurm alone, with pilotfish, and simulated."""
     kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
-    alone = _run(slurm, lines, kinds, beside=False)
+    alone = _run(slurm, lines, kinds, pilotfish=False)
     with served(slurm, _prepare) as daemon:
-        beside = _run(slurm, lines, kinds, beside=True)
+        shared = _run(slurm, lines, kinds, pilotfish=True)
         assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
-    return alone, beside, _simulated(kinds)
+    return alone, shared, _simulated(kinds)
 
 
 def _in_turns(slurm: SlurmCluster, lines: Mapping[str, str], turns: int) -> None:
-    alone, beside, planned = zip(*(compare(slurm, lines, turn) for turn in range(turns)), strict=True)
+    alone, shared, planned = zip(*(compare(slurm, lines, turn) for turn in range(turns)), strict=True)
     rows = []
     for name, what in (("makespan", "makespan s"), ("turnaround", "mean turnaround s"), ("waiting", "mean waiting s")):
-        ours, theirs, plans = ([getattr(result, name) for result in results] for results in (beside, alone, planned))
+        ours, theirs, plans = ([getattr(result, name) for result in results] for results in (shared, alone, planned))
         change = [b / a - 1 for a, b in zip(theirs, ours, strict=True)]
         error = [b / p - 1 for p, b in zip(plans, ours, strict=True)]
         rows.append([what, _spread(theirs), _spread(ours), _shares(change), _spread(plans), _shares(error)])
     table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
     print(f"medians of {turns} turns, both on the same jobs in the same order (least to most). Slurm alone packs: two")
-    print("that compute may be on one core beside a node where both sleep. The simulation leaves out that Slurm takes")
+    print("that compute may share one core while both on the other node sleep. The simulation ignores that Slurm takes")
     print("a second to start a job, and the daemon up to its cycle of 1 s to see an end: for each job on it.")
 
 
 def _simulated(kinds: Sequence[str]) -> Result:
-    """As `pilotfish plan` has it."""
+    """Return the forecast of `pilotfish plan`."""
     jobs = tuple(Job(f"j{i}", PROFILES[kind]) for i, kind in enumerate(kinds))
     made: Plan = plan(Workflow("jobs", jobs), CLUSTER, policy="lookahead")
     starts, ends = ([getattr(job, name) for job in made.jobs] for name in ("start_time", "finish_time"))
@@ -119,7 +119,7 @@ def _simulated(kinds: Sequence[str]) -> Result:
 
 
 def _prepare(daemon: SlurmDaemon) -> None:
-    """One core and two places on each node, and profiles by name."""
+    """Configure one core and two slots on each node, and profiles by name."""
     cluster = daemon.config.with_name("cluster.yaml")
     cluster.write_text(cluster.read_text().replace("cores: 2", "cores: 1") + "oversubscription: 2.0\n")
     with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
@@ -127,15 +127,15 @@ def _prepare(daemon: SlurmDaemon) -> None:
             store.put(profile)
 
 
-def _run(slurm: SlurmCluster, lines: Mapping[str, str], kinds: Sequence[str], *, beside: bool) -> Result:
-    """Submit the jobs at once and wait for their end."""
+def _run(slurm: SlurmCluster, lines: Mapping[str, str], kinds: Sequence[str], *, pilotfish: bool) -> Result:
+    """Submit all jobs at once and wait for their end."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
         ended = folder / "ended"
         for each in (folder, ended):
             each.mkdir(exist_ok=True)
             each.chmod(0o777)
-        alone = () if beside else ("--begin=now", "--comment=none")
+        alone = () if pilotfish else ("--begin=now", "--comment=none")
         for kind in kinds:
             line = f"{lines[kind]}; date +%s.%N >{ended}/$SLURM_JOB_ID".replace("{folder}", str(folder))
             work.add(line, "--cpus-per-task=1", "--mem=64M", *alone, tags=f";profile={kind}")

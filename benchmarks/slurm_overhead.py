@@ -1,7 +1,7 @@
-"""Beside a real Slurm with 1,000 waiting jobs: what a cycle takes, how soon a job starts, what the controller feels.
+"""Overhead next to a real Slurm with 1,000 waiting jobs: time of a cycle, start latency, load of the controller.
 
-Rule: each figure stands beside that of Slurm alone, or of a plain `squeue`, from the same run; cycles start nothing.
-Slurm and its 8 nodes run on this machine and take their part of its CPUs.
+Rule: each figure is printed with that of Slurm alone, or of a plain `squeue`, from the same run; cycles start no jobs.
+Slurm and its 8 nodes run on this machine and use its CPUs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pilotfish.adapters.slurm.runner import Commands
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.benchmarks.show import heading, ms, number, table, timed
+from pilotfish.benchmarks.slurm_snapshot import Watch, cycle_on
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
-from .show import heading, ms, number, table, timed
-from .slurm_snapshot import Watch, cycle_on
-
-sys.path[:0] = [str(Path(__file__).parents[1] / "real" / "slurm"), str(Path(__file__).parents[1] / "real")]
+REAL = Path(__file__).parents[1] / "tests" / "real"
+sys.path[:0] = [str(REAL / "slurm"), str(REAL)]
 from slurm_cluster import SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
 from slurm_work import Work  # noqa: E402
@@ -34,7 +34,7 @@ _CALL = re.compile(r"(REQUEST_\w+)\s*\(\s*\d+\)\s*count:(\d+)\s*ave_time:\d+\s*t
 
 @contextmanager
 def a_slurm(nodes: int, cpus: int = 4) -> Iterator[SlurmCluster]:
-    """A Slurm of its own, for as long as it is needed; commands of this process speak to it."""
+    """Run a temporary Slurm; commands of this process use it."""
     with tempfile.TemporaryDirectory(prefix="bench-slurm-", ignore_cleanup_errors=True) as name:
         slurm, before = SlurmCluster(Path(name) / "slurm", nodes=nodes, cpus=cpus), dict(os.environ)
         try:
@@ -48,7 +48,7 @@ def a_slurm(nodes: int, cpus: int = 4) -> Iterator[SlurmCluster]:
 
 
 def submit_many(slurm: SlurmCluster, count: int, *options: str) -> None:
-    """Submit jobs that are alike, one `sbatch` after the other."""
+    """Submit identical jobs, one `sbatch` after the other."""
     line = " ".join(("sbatch --parsable --output=/dev/null --chdir=/tmp --wrap=true", *options))
     loop = f"for i in $(seq {count}); do {line} >/dev/null || exit 1; done"
     slurm.run("sh", "-c", loop, user="games")
@@ -56,9 +56,9 @@ def submit_many(slurm: SlurmCluster, count: int, *options: str) -> None:
 
 def measure(quick: bool) -> None:
     """Print the tables."""
-    heading(f"Beside a real Slurm; targets: a cycle over {MANY:,} waiting jobs in 250 ms, by at most 3 requests")
+    heading(f"Next to a real Slurm; targets: a cycle over {MANY:,} waiting jobs in 250 ms, with at most 3 requests")
     if why_not := missing():
-        print(f"left out: {why_not}")
+        print(f"skipped: {why_not}")
         return
     with a_slurm(nodes=8) as slurm:
         latency = [_latency("an empty queue", slurm, 5 if quick else 15)]
@@ -71,7 +71,7 @@ def measure(quick: bool) -> None:
         latency.append(_latency(f"{MANY:,} foreign jobs wait for n1", slurm, 5 if quick else 15))
         load += _load(slurm, 15.0 if quick else 60.0)
     table(("waiting jobs", "cycle", "ms", "most", "commands", "requests", "squeue ms", "its own"), cycles)
-    print("commands: the part spent on them; squeue: a plain one in the same run; its own: the daemon's. Medians.\n")
+    print("commands: time spent in them; squeue: a plain one in the same run; its own: the daemon's. Medians.\n")
     table(("seconds from sbatch to the first line", "median", "least", "most", "Slurm alone", "most"), latency)
     print("the daemon with a cycle of 1 s; Slurm alone: the same job without --begin, as Slurm starts it itself.\n")
     table(("on slurmctld, in a minute", "calls", "ms of its time", "squeue every 2 s", "ms of its time"), load)
@@ -83,7 +83,7 @@ def _cycles(what: str, slurm: SlurmCluster, options: Sequence[str], quick: bool)
     kind = NodeType("t", slurm.cpus, slurm.memory * 2.0**20, 1e10)
     cluster = Cluster("pilot", tuple(Node(f"n{n}", kind) for n in range(1, slurm.nodes + 1)))
     calls: list[Sequence[str]] = []
-    commands = Commands()
+    commands = CommandRunner()
 
     def counted(argv: Sequence[str]) -> str:
         calls.append(argv)
@@ -124,7 +124,7 @@ def _latency(what: str, slurm: SlurmCluster, repeats: int) -> list[str]:
 
 
 def _waits(slurm: SlurmCluster, repeats: int, submit: Callable[[Work], int]) -> list[float]:
-    """Seconds from each submission, one after the other, until the job's first line ran."""
+    """Return the seconds from each submission, one after the other, until the job's first line ran."""
     work, waits = Work.of(slurm, "latency"), list[float]()
     for _ in range(repeats):
         job = submit(work)
@@ -151,7 +151,7 @@ def _load(slurm: SlurmCluster, seconds: float) -> list[list[str]]:
 
 
 def _felt(slurm: SlurmCluster, during: Callable[[], None]) -> tuple[int, float]:
-    """Calls that the controller answered meanwhile, and milliseconds that it spent on them; its nodes' own not."""
+    """Return the number of calls to the controller meanwhile, without those of its nodes, and their milliseconds."""
     slurm.run("sdiag", "--reset")
     during()
     found = _CALL.findall(slurm.run("sdiag").partition("by user")[0])
@@ -162,7 +162,7 @@ def _felt(slurm: SlurmCluster, during: Callable[[], None]) -> tuple[int, float]:
 
 @contextmanager
 def served(slurm: SlurmCluster, prepare: Callable[[SlurmDaemon], None] = lambda daemon: None) -> Iterator[SlurmDaemon]:
-    """The daemon with a cycle of 1 s; `prepare` may change its files before it starts."""
+    """Run the daemon with a cycle of 1 s; `prepare` may change its files before it starts."""
     with tempfile.TemporaryDirectory() as folder, closing(SlurmDaemon(Path(folder), slurm.nodes, slurm.cpus)) as daemon:
         daemon.config.write_text(daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1.0"))
         prepare(daemon)

@@ -1,7 +1,7 @@
-"""What Slurm's commands print of a large site: made up, always the same, in the very form that the commands use.
+"""Synthetic output of Slurm's commands for a large site, deterministic and in the exact format of the commands.
 
-Rule: a stand-in for the commands and nothing else: it takes their argv and gives their text, marks included, so that
-everything behind it is the product.
+Rule: it replaces only the commands: it takes their argv and returns their text, including marks. All other code is the
+product's.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm import sinfo, squeue
+from pilotfish.adapters.slurm.transport import sinfo, squeue
 
 NOW = 1_900_000_000
 CPUS, MEMORY_MIB = 64, 262_144
 
 
 class Site:
-    """A site of `nodes` nodes and `jobs` jobs; of these half run, and of the others `ours` are handed over.
+    """A site, called as a `Runner`.
 
-    It is called as a `Runner`.
+    Args:
+        nodes: number of nodes.
+        jobs: number of jobs; half of them run.
+        ours: number of waiting jobs that are handed over.
     """
 
     def __init__(self, nodes: int, jobs: int, ours: int) -> None:
@@ -30,11 +33,11 @@ class Site:
         self.nodes = [self._node(name, draw) for name in self.names]
 
     def __call__(self, argv: Sequence[str]) -> str:
-        """What the command prints."""
+        """Return the output of a command."""
         if argv[0] == "sdiag":
             return f"sdiag output at Sat Mar 17 17:46:40 2030 ({NOW})\n"
         if argv[0] == "scontrol":
-            raise AdapterError("this site tells nothing of its limits, partitions and reservations", kind="refused")
+            raise AdapterError("this site does not show its limits, partitions and reservations", kind="refused")
         table = next(word.partition("=")[2] for word in argv if word.lower().startswith("--format="))
         mark = "@" + table.split("@")[1] + "@"
         if argv[0] == "sinfo":
@@ -46,7 +49,7 @@ class Site:
         return _text([job for job in self.jobs if ids is None or job["JobID"] in ids], squeue.FIELDS, mark)
 
     def go_on(self) -> None:
-        """Let the first ten jobs that run come to their end, and one more be handed over."""
+        """End the first ten running jobs, and hand one more job over."""
         for job in [job for job in self.jobs if job["State"] == "RUNNING"][:10]:
             job.update(State="COMPLETED", EndTime=_time(NOW))
         number = str(1 + max(int(job["JobID"]) for job in self.jobs))

@@ -1,7 +1,7 @@
-"""A cycle over what Slurm prints of 10,000 nodes and 10,000 jobs, step by step: read, snapshot, take in, plan.
+"""Time of the steps of a daemon cycle over Slurm's output for 10,000 nodes and 10,000 jobs.
 
-Rule: the daemon's own cycle in a dry run with its own planner; only the commands' texts are made up
-(`slurm_records`). Nothing is started, so that every repetition finds the same world.
+Rule: the daemon's own cycle in a dry run with its own planner; only the output of the commands is synthetic
+(`slurm_records`). No job is started, so every repetition sees the same state.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.benchmarks.show import heading, ms, table
+from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, NOW, Site
 from pilotfish.daemon.apply import Recording
-from pilotfish.daemon.cycle import Cycle
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import Guard
-from pilotfish.daemon.journal import Journal
-from pilotfish.daemon.planning import Options, simulate_plan
-from pilotfish.daemon.window import WINDOW
-from pilotfish.simulate.plan import Action
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-
-from .show import heading, ms, table
-from .slurm_records import CPUS, MEMORY_MIB, NOW, Site
+from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.guarded_planner import simulate_plan
+from pilotfish.daemon.loop import Cycle
+from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.job_shortlist import WINDOW
+from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Action
 
 _Result = TypeVar("_Result")
 
 
 class Watch:
-    """Seconds of the steps of a cycle, each since `clear`."""
+    """Seconds spent in each step of a cycle since the last `clear`."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def of(self, step: str, call: Callable[..., _Result]) -> Callable[..., _Result]:
-        """The call, its time counted under `step`."""
+        """Return the call with its time added to `step`."""
 
         def timed(*arguments: Any, **options: Any) -> _Result:
             began = time.perf_counter()
@@ -53,7 +54,7 @@ class Watch:
         return timed
 
 
-class Told(Recording):
+class TimedRecording(Recording):
     """A dry run whose printing is timed."""
 
     def __init__(self, watch: Watch) -> None:
@@ -62,31 +63,39 @@ class Told(Recording):
 
     def apply(self, action: Action) -> None:
         """See `Recording`."""
-        self._watch.of("told", super().apply)(action)
+        self._watch.of("recorded", super().apply)(action)
 
 
 def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: Watch, **options: Any) -> Cycle:
-    """A daemon's cycle that only tells what it would do, over commands that `runner` runs."""
-    transport = ByCommands(watch.of("command", runner))
+    """Return a daemon's cycle in a dry run.
+
+    Args:
+        runner: runs Slurm's commands.
+        cluster: the cluster.
+        folder: folder of the journal.
+        watch: receives the times of the steps.
+        options: options of the planner.
+    """
+    transport = CommandTransport(watch.of("command", runner))
     for name in ("jobs", "nodes", "excluded"):
         setattr(transport, name, watch.of("read", getattr(transport, name)))
     adapter = SlurmAdapter(cluster, transport, Selection())
     adapter.snapshot = watch.of("snapshot", adapter.snapshot)  # type: ignore[method-assign]
     journal = Journal(folder / "journal.sqlite", in_memory=True)
-    journal.keep_offers(adapter.name, NOW)
+    journal.keep_handed_over(adapter.name, NOW)
     guard = Guard(bound=1.0, window=50, fallback="loadavg")
     planner = watch.of("plan", simulate_plan)
     wanted = Options(**{"window": WINDOW, **options})
-    recording = Told(watch)
-    cycle = Cycle(adapter, recording, journal, Metrics(), guard, wanted, time.monotonic, planner=planner)
+    recording = TimedRecording(watch)
+    cycle = assemble(adapter, recording, journal, Metrics(), guard, wanted, time.monotonic, planner=planner)
     for name in ("intend", "conclude"):
-        setattr(cycle.ledger, name, watch.of("told", getattr(cycle.ledger, name)))
+        setattr(cycle.tracker, name, watch.of("recorded", getattr(cycle.tracker, name)))
     return cycle
 
 
 def measure(quick: bool) -> None:
     """Print the table."""
-    heading("A cycle beside Slurm, 10,000 nodes and 10,000 jobs (5,000 run), recorded; target: decided in 500 ms")
+    heading("A cycle with Slurm, 10,000 nodes and 10,000 jobs (5,000 run), dry run; target: a decision in 500 ms")
     logging.getLogger("pilotfish").setLevel(logging.ERROR)
     rows = []
     for ours in (100, 1_000, 5_000):
@@ -104,13 +113,14 @@ def measure(quick: bool) -> None:
                     found.append(_one(cycle, watch))
                 rows.append([f"{ours:,}", what, *(_median(column) for column in zip(*found, strict=True))])
     table(
-        ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "told", "all ms"),
+        ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded",
+         "all ms"),
         [[*row[:2], *map(ms, row[2:])] for row in rows],
     )  # fmt: skip
-    print("text: making up what the commands print, not counted in the others; parse: reading their tables;")
-    print("snapshot: records to views; plan: the search; rest: take in, follow, pose, check, report;")
-    print("decision: the three together; told: intents written down and printed, of up to 256 starts a cycle;")
-    print("all: and parsing. Median of 5 but for the first.")
+    print("text: generating the commands' output, not included in the others; parse: reading their tables;")
+    print("snapshot: records to views; plan: the search; rest: update the state, build the problem, check, report;")
+    print("decision: snapshot, plan and rest; recorded: intents written and printed, for up to 256 starts a cycle;")
+    print("all: decision, recorded and parse. Median of 5 except for the first.")
 
 
 def _one(cycle: Cycle, watch: Watch) -> list[float]:
@@ -120,9 +130,9 @@ def _one(cycle: Cycle, watch: Watch) -> list[float]:
     whole, seen = time.perf_counter() - began, watch.seconds
     text, parse = seen["command"], seen["read"] - seen["command"]
     snapshot = seen["snapshot"] - seen["read"]
-    rest = whole - text - parse - snapshot - seen["plan"] - seen["told"]
+    rest = whole - text - parse - snapshot - seen["plan"] - seen["recorded"]
     decision = snapshot + seen["plan"] + rest
-    return [text, parse, snapshot, seen["plan"], rest, decision, seen["told"], whole - text]
+    return [text, parse, snapshot, seen["plan"], rest, decision, seen["recorded"], whole - text]
 
 
 def _median(values: tuple[float, ...]) -> float:

@@ -1,7 +1,7 @@
-"""Sweeps of many short runs: runs a second with one process and with two, against the same replays in a plain loop.
+"""Speed of sweeps of many short runs with one and two processes, compared with the same replays in a plain loop.
 
-Rule: a sweep is timed whole, its processes, its journal and its tables included; the loop reads the trace once, keeps
-nothing and measures the engine by itself.
+Rule: the time of a sweep includes its processes, journal and tables; the loop reads the trace once, stores nothing, and
+measures the engine separately.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pilotfish.daemon.sweep.conduct import conduct
-from pilotfish.daemon.sweep.crew import Processes
-from pilotfish.daemon.sweep.journal import Journal
-from pilotfish.daemon.sweep.prepared import Prepared, check, prepare
-from pilotfish.daemon.sweep.table import Table
-from pilotfish.daemon.sweep.task import carry_out
-from pilotfish.simulate.formats.swf_write import dump_swf
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.trace_replay import made as workload_of
+from pilotfish.cli.sweeps.prepare import Prepared, check, prepare
+from pilotfish.cli.sweeps.results import Journal, Table, conduct
+from pilotfish.cli.sweeps.tasks import carry_out
+from pilotfish.cli.sweeps.workers import Processes
+from pilotfish.formats.swf import dump_swf
 from pilotfish.simulate.kernels import load
-
-from .show import heading, number, table
-from .trace_replay import made as workload_of
 
 STUDY = """
 schema: pilotfish/sweep/v1
@@ -34,8 +31,8 @@ seeds: %d
 
 def measure(quick: bool) -> None:
     """Print the table."""
-    heading("Sweeps under EASY, three orders: runs/s, and milliseconds of a run beside the engine's own")
-    for kernel in ("batch.swf", "batch.easy"):
+    heading("Sweeps under EASY, three orders: runs/s, and milliseconds per run in the engine and outside")
+    for kernel in ("swf.parser", "queue.easy"):
         load(kernel)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -46,14 +43,14 @@ def measure(quick: bool) -> None:
             alone, engine = _loop(made)
             for workers in range(1, 1 + min(2, os.cpu_count() or 1)):
                 spent = _sweep(made, Path(folder) / f"{jobs}-{workers}", workers) / len(made.runs)
-                beside = spent * workers - engine
+                other = spent * workers - engine
                 rows.append([f"{jobs:,}", workers, f"{len(made.runs):,}", number(1 / spent), number(1 / alone),
-                             number(engine * 1e3), number(beside * 1e3)])  # fmt: skip
-    table(("jobs", "processes", "runs", "runs/s", "plain loop", "engine ms", "beside it ms"), rows)
+                             number(engine * 1e3), number(other * 1e3)])  # fmt: skip
+    table(("jobs", "processes", "runs", "runs/s", "plain loop", "engine ms", "other ms"), rows)
 
 
 def _trace(folder: Path, jobs: int) -> str:
-    """The name of a trace that is written there."""
+    """Write a trace and return its name."""
     workload, machine = workload_of(jobs)
     path = folder / f"{jobs}.swf"
     path.write_text(dump_swf(replace(workload, machine=machine)))
@@ -61,7 +58,7 @@ def _trace(folder: Path, jobs: int) -> str:
 
 
 def _loop(made: Prepared) -> tuple[float, float]:
-    """Seconds of a run, and those of them in the engine, in the mean."""
+    """Return the mean seconds of a run, and of its part in the engine."""
     carry_out(made.tasks[0])
     began = time.perf_counter()
     engine = sum(carry_out(task)["simulation_time"] for task in made.tasks)
@@ -69,12 +66,12 @@ def _loop(made: Prepared) -> tuple[float, float]:
 
 
 def _sweep(made: Prepared, folder: Path, workers: int) -> float:
-    """Seconds of a whole sweep."""
+    """Return the seconds of a whole sweep."""
     began = time.perf_counter()
-    with Processes(workers) as crew:
-        check(made, made.tasks, crew)
+    with Processes(workers) as pool:
+        check(made, made.tasks, pool)
         with Journal(folder / "journal.jsonl") as journal:
             rows = Table(folder / "results.csv", made.columns)
-            conduct(made, crew, journal, rows, lambda ended: None)
+            conduct(made, pool, journal, rows, lambda ended: None)
             rows.write()
     return time.perf_counter() - began

@@ -1,8 +1,9 @@
-"""Traces replayed under EASY, exact resources: jobs a second in the engine, against plain Python with the same result.
+"""Speed of trace replays under EASY in jobs/s, compared with plain Python with the same result.
 
-Rule: workloads are made up, so that nothing from outside is needed; given traces are measured as well. The time is the
-engine's alone, the least of several runs; drawing, writing and reading are measured by themselves. The plain one keeps
-its queue and its ends in lists and re-reserves in each pass; both schedules are compared to the last bit.
+Rule: workloads are synthetic, so no external data is needed; given traces are also measured. The time is that of the
+engine alone, the least of several runs; generating, writing and reading workloads are measured separately. The plain
+baseline keeps queue and ends in lists and recomputes the reservation in each pass; schedules are compared to the last
+bit.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch import worlds
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import Easy, parse
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.formats.swf_write import dump_swf
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.workload import Workload
-
-from .show import heading, number, table, timed
+from pilotfish.benchmarks.show import heading, number, table, timed
+from pilotfish.formats.swf import dump_swf, read_swf
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay import queue_tables
+from pilotfish.simulate.replay.policies import Easy, parse
+from pilotfish.simulate.replay.replay import Replayed, replay
 
 POLICIES = (
     "easy", "easy:order=sjf", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous",
@@ -33,14 +32,14 @@ POLICIES = (
 
 
 def made(jobs: int) -> tuple[Workload, int]:
-    """A workload of Lublin and Feitelson's, like the archive's sample; 1,000,000 jobs of it are 5,000 waiting ones."""
+    """Return a workload of Lublin and Feitelson's model, and its machine; with 1,000,000 jobs, about 5,000 wait."""
     machine, load = (256, 1.06) if jobs <= 10_000 else (1024, 1.02)
     workload = lublin(jobs, machine, kind="untyped", load=load)
     return replace(workload, name=f"lublin-{jobs:,}"), machine
 
 
 def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
-    """Starts under EASY, and seconds, in plain Python; counts resources only."""
+    """Return start times under EASY and the seconds it took, in plain Python with counted resources."""
     submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
     run, count = np.minimum(jobs.run_time, jobs.walltime).tolist(), len(jobs)
     start, free, ending, queue, upcoming = [math.nan] * count, machine, list[tuple[float, int]](), list[int](), 0
@@ -102,29 +101,29 @@ def measure(quick: bool, traces: Path | None = None) -> None:
 
 
 def _growth(quick: bool) -> None:
-    """From 10,000 to 1,000,000 jobs, on 100 to 100,000 processors, at the same load."""
+    """Print the speed for 10,000 to 1,000,000 jobs on 100 to 100,000 processors, at the same load."""
     rows = []
     for machine in (100, 1_000, 10_000, 100_000):
         for count in (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000):
             jobs = lublin(count, machine, kind="untyped", load=0.8)
             results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3)]
             best = min(result.simulation_time for result in results)
-            world = worlds.easy(jobs, machine, Easy(), 0)
-            held = world.buffer.nbytes + sum(each.nbytes for each in world.fixed.values())
+            tables = queue_tables.easy(jobs, machine, Easy(), 0)
+            size = tables.buffer.nbytes + sum(each.nbytes for each in tables.fixed.values())
             speed = number(count / best), number(best / count * 1e9)
-            rows.append([f"{machine:,}", f"{count:,}", *speed, f"{held / count:,.0f}"])
+            rows.append([f"{machine:,}", f"{count:,}", *speed, f"{size / count:,.0f}"])
     table(("processors", "jobs", "jobs/s", "ns a job", "bytes a job"), rows)
 
 
 def _mean_queue(result: Replayed) -> float:
-    """Jobs that wait, in the mean over time."""
+    """Return the mean number of waiting jobs over time."""
     waits = result.start_time - result.workload.submit_time
     span = np.nanmax(result.finish_time) - result.workload.submit_time[0]
     return float(np.nansum(waits) / span)
 
 
 def _policies(jobs: Workload, machine: int) -> None:
-    """Walltimes are the trace's; where it knows none (they are the run times), drawn: up to ten times as long."""
+    """Print the speed of all policies. Walltimes equal to run times are replaced by up to ten times as long ones."""
     if np.array_equal(jobs.walltime, jobs.run_time):
         jobs = replace(jobs, walltime=jobs.walltime * np.random.default_rng(0).uniform(1, 10, len(jobs)))
     rows = []
@@ -138,15 +137,15 @@ def _policies(jobs: Workload, machine: int) -> None:
 
 
 def _files(jobs: int) -> None:
-    """How fast a workload is drawn, written, and read."""
+    """Print the speed of generating, writing and reading a workload."""
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder) / "trace.swf", Path(folder) / "trace.swf.gz"
         text = dump_swf(lublin(jobs, 1024))
         plain.write_text(text)
         packed.write_bytes(gzip.compress(text.encode(), 6))
         calls = {
-            "drawn, lublin": lambda: lublin(jobs, 1024),
-            "made text": lambda workload=lublin(jobs, 1024): dump_swf(workload),
+            "generate, lublin": lambda: lublin(jobs, 1024),
+            "to text": lambda workload=lublin(jobs, 1024): dump_swf(workload),
             "read, .swf": lambda: read_swf(plain),
             "read, .swf.gz": lambda: read_swf(packed),
         }

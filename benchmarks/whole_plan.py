@@ -1,6 +1,6 @@
-"""Whole plans of the paper's DAGs: ours, warm, against our own interval simulation and against plain Python.
+"""Time of whole plans of the paper's DAGs, compared with the interval simulation and with plain Python.
 
-Rule: the time is that of a first plan of objects just parsed: `Simulation(workflow, cluster)` and the run.
+Rule: the time is that of the first plan of newly parsed objects: `Simulation(workflow, cluster)` and the run.
 """
 
 from __future__ import annotations
@@ -8,23 +8,22 @@ from __future__ import annotations
 import dataclasses
 import statistics
 
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.generate.stream import SHAPES, stream
-from pilotfish.simulate.interval import rerun
-from pilotfish.simulate.job import Workflow
+from pilotfish.benchmarks import plain_python
+from pilotfish.benchmarks.paper_servers import servers
+from pilotfish.benchmarks.show import heading, ms, number, table, timed
+from pilotfish.simulate.generate.workflows import SHAPES, stream
 from pilotfish.simulate.kernels import load
-from pilotfish.simulate.platform import Cluster
-
-from . import plain_python
-from .instances import servers
-from .show import heading, ms, number, table, timed
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.planning.deside_interval import rerun
+from pilotfish.simulate.planning.simulation import Simulation
 
 #: Published seconds for LET and MOM on 2, 3, 4, 5 servers (Chahal et al., ICPE 2019, table 1).
 PUBLISHED = {50: (40, 56, 73, 92), 100: (89, 100, 156, 190)}
 
 
 def plan_seconds(workflow: Workflow, cluster: Cluster, policy: str, repeats: int) -> list[float]:
-    """Seconds of whole plans; nothing derived from workflow or cluster survives from one to the next."""
+    """Return the seconds of whole plans; nothing derived from workflow or cluster is reused between them."""
     fresh: list[tuple[Workflow, Cluster]] = []
 
     def forget() -> None:
@@ -41,7 +40,7 @@ def measure(quick: bool) -> None:
     """Print the tables."""
     heading("Whole plans of STREAM DAGs (56 cores, 80 GB/s, equal-share, all, per-thread, unlimited); target 0.7 ms")
     rows = []
-    load("interval")
+    load("deside.interval")
     for jobs in (50, 100):
         for name in SHAPES:
             workflow = stream(jobs, shape=name, seed=1)
@@ -54,7 +53,7 @@ def measure(quick: bool) -> None:
          "intervals ms", "ratio", "published s", "ratio"),
         rows,
     )  # fmt: skip
-    print("ours: median of whole plans, conversion from parsed objects included; least: the fastest of them.")
+    print("ours: median of whole plans, including conversion from parsed objects; least: the fastest of them.")
     print("plain Python, intervals: one run; intervals: a 0.1 s interval run of the finished mapping, no what-ifs.")
 
 
