@@ -1,31 +1,71 @@
 # Everything sets itself up in .venv from nothing: `make run` and `make test` are all a newcomer needs.
+#
+#   make run     the tour: profile real programs, simulate, map, run, compare with the forecast
+#   make check   linters, types and pure tests: the quick loop of a developer, under 90 s on two cores
+#   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
+#   make lint    linters and types alone
+#   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Most of the time tests wait for real services: four at once also where there are fewer CPUs.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? 4 : n)))
+PYTEST := $(BIN)/python -m pytest --dist loadgroup -q
+# Runs a command such that nothing of it survives an interrupted make.
+GUARDED := exec $(BIN)/python tests/guardian.py
+# Each linter is a target of its own, `lint-NAME`; add it here.
+LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test lint bench clean
+.PHONY: run test test-numba check pure lint $(LINTERS) bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
 
 test: $(READY) lint
 	@sh tests/real/prepare.sh
-	@$(BIN)/python -m pilotfish.simulate.kernels
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs
+	@$(GUARDED) $(BIN)/pilotfish warm
+	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
 
-lint: $(READY)
+# Two jobs at a time: the types are checked while the tests run.
+check: $(READY)
+	@$(MAKE) --no-print-directory --output-sync -j 2 lint pure
+
+pure: $(READY)
+	@$(GUARDED) $(BIN)/pilotfish warm
+	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
+
+lint: $(LINTERS)
+
+lint-ruff: $(READY)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+
+# Words, file names, file sizes, import circles, dead code.
+lint-tree: $(READY)
+	@$(BIN)/python -m tests.lint
+
+lint-spelling: $(READY)
+	@git ls-files -z '*.py' '*.md' '*.yaml' '*.sh' '*.service' ':!tests' | xargs -0 $(BIN)/codespell
+
+lint-types: $(READY)
 	@mkdir -p .typing && ln -sfn .. .typing/pilotfish
-	MYPYPATH=.typing $(BIN)/mypy -p pilotfish
+	@export MYPYPATH=.typing; $(GUARDED) $(BIN)/mypy -p pilotfish
+
+# Some minutes and a network: the oldest and the newest numba that are tested, see simulate/kernels/compile.py.
+test-numba: $(READY)
+	@sh tests/numba_versions.sh $(BIN)/python
 
 bench: $(READY)
-	$(BIN)/python -m tests.benchmarks $(if $(TRACES),--traces $(TRACES))
+	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
 
-$(READY): pyproject.toml setup-venv.sh
+docs: $(READY)
+	$(BIN)/python docs/generate.py docs/reference/generated build/man
+	$(BIN)/python -m sphinx -q -E -W --keep-going -n -b html -d build/doctrees docs build/docs
+	@echo "the pages are in build/docs/index.html, the manual pages in build/man"
+
+$(READY): pyproject.toml setup.py setup-venv.sh
 	@sh setup-venv.sh $(VENV)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build dist *.egg-info .coverage htmlcov

@@ -12,6 +12,6 @@ printf '\n$ sh measure.sh          # profile the demo programs\n'
 sh measure.sh >measure.log
 pilotfish profile list
 show pilotfish plan workflow.yaml --cluster cluster.yaml --compare
-show pilotfish plan workflow.yaml --cluster cluster.yaml --gantt plan.html
+show pilotfish plan workflow.yaml --cluster cluster.yaml --plot plan.html
 show pilotfish run workflow.yaml --cluster cluster.yaml --metrics-port 9836
-printf '\nThe picture of the plan is %s/plan.html. Next: the README, "Beside production".\n' "$directory"
+printf '\nThe picture of the plan is %s/plan.html. Next: README.md, "With Slurm" or "On one machine".\n' "$directory"
