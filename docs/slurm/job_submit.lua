@@ -1,10 +1,10 @@
--- Jobs that are handed over to pilotfish wait for it: for a few minutes, by a begin time that Slurm itself ends.
+-- Let jobs that are handed over to pilotfish wait for it for a few minutes, by a begin time that Slurm enforces.
 --
--- Rule: it sets a begin time and says so in the comment (`pilotfish:hold=SECONDS`, by which pilotfish knows that the
--- begin time is not the user's), and nothing else. Whatever it is not sure of stays as the user wrote it; an error here
--- refuses nobody's job. It runs under the controller's locks, so it only looks at what it is given.
+-- Rule: the script sets a begin time and records it in the comment (`pilotfish:hold=SECONDS`, which shows pilotfish that
+-- the begin time is not the user's), and nothing else. In doubt it leaves the job as the user wrote it. An error in this
+-- script never refuses a job. It runs under the controller's locks, so it uses only its arguments.
 --
--- Put it beside slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
+-- Put it next to slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
 -- job_submit.lua of its own adds what is above `slurm_job_submit`, and calls `pilotfish_hold` at the end of its own.
 -- To undo: first take `lua` out of JobSubmitPlugins and run `scontrol reconfigure`, then remove the file. Never the file
 -- first: slurmctld goes on with what it has read, and does not start again without it.
