@@ -7,23 +7,67 @@ ones. What meets real servers, processes and clocks may be tried again, and what
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("tests.support", "tests.reference")
+sys.path.insert(0, str(Path(__file__).parent))
+import guardian
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("same", derandomize=True, **UNTIMED)
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
-#: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on.
-REAL = ("tests/adapters/", "tests/daemon/", "tests/profiles/", "tests/real/")
+#: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on. They
+#: get the marker `real`; all others are pure: `make check` runs those, with at most QUICK examples of each property.
+REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
 AGAIN = 2
+QUICK = 20
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --quick."""
+    parser.addoption("--quick", action="store_true", help=f"try at most {QUICK} examples of each property")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a guardian end what the run leaves behind, however it is interrupted."""
+    config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
+    if config.getoption("--quick"):
+        _try_fewer(QUICK)
+    if not hasattr(config, "workerinput"):
+        guardian.start(*guardian.outer())
+
+
+def _try_fewer(most: int) -> None:
+    """Limit the examples of properties that are collected from now on, also of those that ask for more."""
+    settings.register_profile("quick", settings.get_profile("same"), max_examples=most)
+    settings.load_profile("quick")
+    begin = settings.__init__
+
+    def limited(self: settings, *arguments: Any, **options: Any) -> None:
+        if "max_examples" in options:
+            options["max_examples"] = min(options["max_examples"], most)
+        begin(self, *arguments, **options)
+
+    settings.__init__ = limited  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not."""
+    """Let tests of the real world try again; those of pure code may not. Count no lines in properties.
+
+    The many examples of a property reach the lines that the other tests reach, and counting slows them by two thirds.
+    """
     for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.no_cover)
         if item.nodeid.startswith(REAL):
+            item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
 
 

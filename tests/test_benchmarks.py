@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import __main__ as runner
+from benchmarks import __main__ as runner
 
-HELPERS = {"choosing", "habits", "instances", "plain_python", "show", "slurm_records"}
+HELPERS = {"prediction_constants", "synthetic_users", "paper_servers", "plain_python", "show", "slurm_records"}
 
 
 @pytest.mark.parametrize("name", runner.BENCHMARKS)

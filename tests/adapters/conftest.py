@@ -1,4 +1,4 @@
-"""Makes the contract importable for the tests of adapters, and gives the local one a world of processes."""
+"""Make the contract importable for the tests of adapters, and give the local adapter a world of processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "contract")]
-pytest.register_assert_rewrite("adapter_contract", "local_world")
+sys.path.insert(0, str(HERE.parent / "contract"))
+pytest.register_assert_rewrite("adapter_contract")
 
-from local_world import LocalWorld  # noqa: E402
+from tests.support.local_world import LocalWorld
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[LocalWorld]:
-    """The local adapter on two nodes; what still runs at the end is ended."""
+    """Yield the local adapter on two nodes; end what still runs."""
     with LocalWorld(tmp_path) as world:
         yield world

@@ -1,15 +1,18 @@
-"""Adapters are found by name, and wrong names and options are one clear error."""
+"""Adapters are found by name, also those of other packages; wrong names and options are one clear error."""
 
 from __future__ import annotations
 
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from local_world import CLUSTER
 
+import pilotfish
 from pilotfish.adapters import registry
 from pilotfish.adapters.findings import Service
 from pilotfish.simulate.errors import ConfigError
+from tests.support.local_world import CLUSTER
 
 
 def test_local_is_made_with_its_options(tmp_path: Path) -> None:
@@ -51,12 +54,95 @@ def test_wrong_names_and_options(name: str, options: dict[str, object], says: st
 @pytest.mark.parametrize(
     "name, options, says",
     [
-        ("slurn", {}, r"found 'slurn'; did you mean 'slurm'\? \(allowed: slurm\)"),
-        ("local", {}, r"nothing to examine of 'local' \(allowed: slurm\)"),
+        ("slurn", {}, r"found 'slurn'; did you mean 'slurm'\? \(allowed: local, slurm\)"),
+        ("simulated", {}, r"nothing to examine of 'simulated' \(allowed: local, slurm\)"),
         ("slurm", {"partitions": "main"}, "adapter slurm: partitions: found 'main'"),
         ("slurm", {"requests_per_minute": 1}, "adapter slurm: requests_per_minute: found 1"),
     ],
 )
-def test_an_examination_refuses_what_could_not_be_made(name: str, options: dict[str, object], says: str) -> None:
+def test_examine_refuses_invalid_options(name: str, options: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         registry.examine(name, None, "somebody", Service(), **options)
+
+
+#: The smallest adapter: it derives from the protocol and implements what has no default.
+SMALLEST = """
+from pilotfish.adapters.base import Adapter
+from pilotfish.simulate.model.snapshot import NodeState, Snapshot
+
+class Smallest(Adapter):
+    name = "smallest"
+    notes = ()
+
+    def __init__(self, cluster, label):
+        self.cluster, self.notes, self.version = cluster, (f"label {label}",), 0
+
+    def snapshot(self):
+        self.version += 1
+        return Snapshot(0.0, self.version, self.cluster, (NodeState.UP,) * len(self.cluster.nodes), ())
+
+    def apply(self, action):
+        raise AssertionError("not needed here")
+
+    def wait(self, timeout_s):
+        return False
+
+def create(cluster, label="none"):
+    return Smallest(cluster, label)
+"""
+
+
+def install(folder: Path, distribution: str, name: str, module: str, source: str) -> None:
+    """Write a module and the metadata that pip would write for its package."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{module}.py").write_text(source)
+    info = folder / f"{distribution}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{name} = {module}\n")
+
+
+def test_an_adapter_of_another_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "smallest" not in registry.names()
+    install(tmp_path / "site", "tiny-adapter", "smallest", "tiny_adapter", SMALLEST)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert registry.names() == ["local", "simulated", "slurm", "smallest"]
+    adapter = registry.create("smallest", CLUSTER, label="x")
+    assert (adapter.name, adapter.notes, adapter.snapshot().version) == ("smallest", ("label x",), 1)
+    assert adapter.refresh(["k"]).version == 2
+    assert (adapter.fileno(), adapter.load(), adapter.output("k"), adapter.recall({}), adapter.books({})) == (None,) * 5
+    adapter.forget("k")
+    adapter.close()
+    for name, options, says in (
+        ("smalest", {}, r"found 'smalest'; did you mean 'smallest'\? \(allowed: local, simulated, slurm, smallest\)"),
+        ("smallest", {"lable": "x"}, "adapter smallest: lable: unknown option; did you mean 'label'"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            registry.create(name, CLUSTER, **options)
+    with pytest.raises(ConfigError, match=r"'smallest' cannot list nodes \(allowed: local, slurm\)"):
+        registry.discover("smallest")
+
+
+def test_a_broken_or_conflicting_package_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "a", "broken", "odd", "odd_adapter", "import no_such_module")
+    install(tmp_path / "b", "also-local", "local", "not_local", "raise SystemExit(3)")
+    for folder in ("a", "b"):
+        monkeypatch.syspath_prepend(tmp_path / folder)
+    with pytest.raises(
+        ConfigError, match="adapter odd: odd_adapter cannot be imported: No module named 'no_such_module'"
+    ):
+        registry.create("odd", CLUSTER)
+    with pytest.raises(ConfigError, match=r"found 'nothing' \(allowed: local, simulated, slurm\)"):
+        registry.create("nothing", CLUSTER)
+    registry.create("local", CLUSTER, state_dir=tmp_path / "s").close()  # a built-in adapter cannot be replaced
+    install(tmp_path / "b", "second", "odd", "second_adapter", SMALLEST)
+    with pytest.raises(ConfigError, match="adapter odd: offered by odd_adapter and second_adapter"):
+        registry.create("odd", CLUSTER)
+
+
+def test_the_package_offers_its_own_adapters() -> None:
+    """The metadata names what the direct fallback of a source checkout imports."""
+    project = tomllib.loads((Path(pilotfish.__file__).parent / "pyproject.toml").read_text())["project"]
+    offered = project["entry-points"][registry.GROUP]
+    assert offered == {name: f"pilotfish.adapters.{name}" for name in registry.BUILT_IN}
+    assert all(hasattr(import_module(module), "create") for module in offered.values())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 CLUSTER = """
 schema: pilotfish/cluster/v1
@@ -31,8 +31,8 @@ def written(config: Path, adapter: str) -> Path:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (("doctor", "--adapter", "slurn"), "'--adapter': found 'slurn'; did you mean 'slurm'? (allowed: slurm)"),
-        (("doctor", "--adapter", "local"), "'--adapter': there is nothing to examine of 'local' (allowed: slurm)"),
+        (("doctor", "--adapter", "slurn"), "'--adapter': found 'slurn'; did you mean 'slurm'? (allowed: local, slurm)"),
+        (("doctor", "--adapter", "simulated"), "nothing to examine of 'simulated' (allowed: local, slurm)"),
         (("cluster", "--adapter", "slurn"), "did you mean 'slurm'? (allowed: local, slurm)"),
         (("plan", "--adapter", "slurn"), "'--adapter': found 'slurn'; did you mean 'slurm'?"),
         (("plan", "--adapter", "local"), "'--adapter': 'local' has no queue of its own"),

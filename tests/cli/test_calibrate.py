@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.plot.calibration import draw
-from pilotfish.profiles.calibration import measure, sleepers
-from pilotfish.profiles.calibration.figures import Figure
-from pilotfish.profiles.calibration.records import keep
-from pilotfish.simulate.formats.cluster import read_cluster
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.charts.calibration_figure import calibration
+from pilotfish.cli.charts.picture_files import save
+from pilotfish.formats.cluster import read_cluster
+from pilotfish.profiles.calibration import session, wakeup_wait
+from pilotfish.profiles.calibration.calibration_records import save_record
+from pilotfish.profiles.calibration.statistics import Figure
 from tests.profiles.calibration.calibrations import BARE, FULL
 
 Capture = pytest.CaptureFixture[str]
@@ -27,8 +28,8 @@ nodes: [{names: n, type: a}]
 
 @pytest.fixture(autouse=True)
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = replace(measure.machine(), cache=2**20)
-    monkeypatch.setattr(measure, "machine", lambda: node)
+    node = replace(session.read_hardware(), cache=2**20)
+    monkeypatch.setattr(session, "read_hardware", lambda: node)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -59,7 +60,7 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
 
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
     Path("kept").mkdir()
-    keep(Path("kept"), replace(BARE, speed=Figure(1.0, 0.0, 5)), "n1")
+    save_record(Path("kept"), replace(BARE, speed=Figure(1.0, 0.0, 5)), "n1")
     assert main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001"]) == 0
     said = capsys.readouterr()
     assert "recorded in kept/n1@" in said.err and f"it differs from the calibration of {BARE.date}" in said.out
@@ -69,17 +70,17 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
     assert f"{new} differs from {old} by more than 10%:" in " ".join(out.split()) and "speed: 1 ->" in out
     assert max(map(len, out.splitlines())) <= 80
     assert main(["calibrate", "--compare", new, new, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"changes": []}
+    assert json.loads(capsys.readouterr().out) == {"schema": "pilotfish/calibration-changes/v1", "changes": []}
     assert main(["calibrate", "--seconds", "0.1", "--name", "n2", "--record", "kept"]) == 0
-    assert "it is the first of n2 there" in capsys.readouterr().err
+    assert "it is the first record of n2 there" in capsys.readouterr().err
 
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
-    monkeypatch.setattr(sleepers, "UTILISATIONS", (0.5,))
-    node = measure.machine()
+    monkeypatch.setattr(wakeup_wait, "UTILISATIONS", (0.5,))
+    node = session.read_hardware()
     cpus = (node.cpus * 3)[:3]
-    monkeypatch.setattr(measure, "machine", lambda: replace(node, cpus=cpus, sockets=(cpus,)))
+    monkeypatch.setattr(session, "read_hardware", lambda: replace(node, cpus=cpus, sockets=(cpus,)))
     assert main(["calibrate", "--seconds", "0.1", "--grid", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     fit = document["piecewise"]
@@ -99,7 +100,7 @@ def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, mo
         (["--name", ""], 64, "letters, digits"),
         (["--name", "a b"], 64, "letters, digits"),
         (["--out", "x.txt"], 64, "no known ending (allowed: .yaml, .yml)"),
-        (["--plot", "x.pdf"], 64, "no known ending (allowed: .svg, .png)"),
+        (["--plot", "x.gif"], 64, "no known ending (allowed: .svg, .png, .pdf, .html)"),
         (["--out", "nowhere/x.yaml"], 1, "no such folder"),
         (["--compare", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
         (["--compare", "old.yaml", "--name", "b"], 1, "none is named 'b'"),
@@ -113,15 +114,15 @@ def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, mo
 def test_what_is_wrong_is_said_before_anything_is_measured(
     argv: list[str], code: int, why: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "machine", lambda: pytest.fail("it was measured"))
+    monkeypatch.setattr(session, "read_hardware", lambda: pytest.fail("it was measured"))
     Path("old.yaml").write_text(OTHER)
     assert main(["calibrate", *argv]) == code
     assert why in " ".join(capsys.readouterr().err.split())
 
 
 def test_all_that_was_fitted_is_drawn(tmp_path: Path) -> None:
-    draw(FULL, tmp_path / "full.svg")
-    draw(BARE, tmp_path / "bare.svg")
+    save(calibration(FULL), tmp_path / "full.svg")
+    save(calibration(BARE), tmp_path / "bare.svg")
     full, bare = ((tmp_path / f"{name}.svg").read_text() for name in ("full", "bare"))
     assert "power of the processors" in full and "piecewise-linear" in full
     assert "power of the processors" not in bare and "memory bandwidth" in bare

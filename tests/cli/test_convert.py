@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 SWF = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
@@ -56,7 +56,7 @@ def test_a_trace_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_flops_become_time_by_the_speed_of_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "w.json", "w.swf", "--cluster", "c.yaml", "--procs", "16"]) == 0
     said = capsys.readouterr().err
-    assert "flops: now the time that they take" in said and "jobs without a walltime" in said
+    assert "flops: now run times" in said and "jobs without a walltime" in said
     text = (folder / "w.swf").read_text()
     assert "; MaxProcs: 16\n" in text and text.splitlines()[-1].split()[:4] == ["1", "0", "-1", "4"]
 
@@ -104,7 +104,7 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
         assert said in capsys.readouterr().err
         assert summary(capsys, "-w", target, "--procs", "8") == first
     assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
-    assert "now submit times, as on a machine without limits (1)" in capsys.readouterr().err
+    assert "now submit times, as on an unlimited machine (1)" in capsys.readouterr().err
     assert summary(capsys, "-w", "h.swf") == first
     (folder / "h.xml").write_text((folder / "h.dax").read_text())
     assert main(["convert", "h.xml", "i.json"]) == 0 and main(["convert", "f.yaml", "f.xml"]) == 64
@@ -119,16 +119,16 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
-        (["t.swf", "t.csv"], 64, "'t.csv' is not what t.swf can become (allowed: .json)"),
+        (["t.swf", "t.csv"], 64, "t.swf cannot be converted to 't.csv' (allowed: .json)"),
         (["t.swf", "u.swf"], 64, "(allowed: .json)"),
         (["w.json", "u.json.gz"], 64, "(allowed: .swf)"),
         (["c.yaml", "c.json"], 64, "(allowed: .xml)"),
-        (["c.yaml", "c.xml", "--procs", "4"], 64, "these are for workloads"),
+        (["c.yaml", "c.xml", "--procs", "4"], 64, "only for workloads"),
         (["broken.xml", "c.yaml"], 1, "broken.xml: line 1: not XML"),
         (["t.swf", "t.json", "--procs", "0"], 64, "--procs"),
         (["t.swf", "t.json", "--cluster", "c.yaml"], 64, "SWF has run times"),
         (["nowhere.swf", "t.json"], 1, "nowhere.swf"),
-        (["w.json", "w.swf"], 1, "nobody says how fast"),
+        (["w.json", "w.swf"], 1, "the speed of the machine is unknown"),
         (["w.json", "w.swf", "--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
         (["t.swf", "no/t.json"], 1, "no/t.json"),
         (["unsaid.swf", "t.json"], 1, "unsaid.swf: MaxProcs: missing"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pilotfish import __version__
-from pilotfish.daemon.__main__ import main
-from pilotfish.simulate.formats.swf import read_swf
+from pilotfish.cli.__main__ import main
+from pilotfish.formats.swf import read_swf
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> N
     Path("lab.yaml").write_text(LAB)
     argv = ["generate", "communication", "-w", "i.json", "--jobs", "3", "-o", "c.json"]
     assert main(argv) == 1
-    assert "nobody says how fast a core is" in capsys.readouterr().err
+    assert "the speed of the cores is unknown" in capsys.readouterr().err
     assert main([*argv, "-c", "lab.yaml"]) == 0
     data = json.loads(Path("c.json").read_text())
     assert {job["id"] for job in data["jobs"]} < {f"j{i}" for i in range(5)} and data["cluster"].startswith("sha256:")
@@ -108,11 +108,11 @@ def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> N
         (["thesis", "-o", "a.swf", "--gap", "15"], 64, "two numbers, such as 2:15"),
         (["thesis", "-o", "a.swf", "--gap", "nan:1"], 64, "0.2 to 100"),
         (["thesis", "-o", "a.swf", "--size", "9:0.1"], 64, "fit a machine of 32"),
-        (["thesis", "-o", "a.swf", "--run-time", "4:9"], 64, "'--run-time': 9"),
+        (["thesis", "-o", "a.swf", "--run-time", "4:9"], 64, "'--run-time': found 9"),
         (["stream", "-o", "a.swf"], 64, "allowed: .yaml, .yml, or - for stdout"),
         (["stream", "-o", "a.yaml", "--shape", "montag"], 64, "did you mean 'montage'?"),
         (["stream", "-o", "a.yaml", "--jobs", "0"], 64, "'--jobs'"),
-        (["communication", "-o", "a.json"], 64, "'--workload'"),
+        (["communication", "-o", "a.json"], 64, "'TRACE': missing"),
         (["communication", "-w", "b.swf", "-o", "a.swf"], 64, "allowed: .json"),
         (["communication", "-w", "b.swf", "-o", "a.json", "--f-w", "inf"], 64, "0 to 1e+15"),
         (["communication", "-w", "b.swf", "-o", "a.json", "--bounds", "2:1"], 64, "0 <= A <= B"),

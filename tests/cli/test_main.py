@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pilotfish import __version__
-from pilotfish.daemon import lazy
-from pilotfish.daemon.__main__ import Pilotfish, main
+from pilotfish.cli import lazy
+from pilotfish.cli.__main__ import Pilotfish, main
 from pilotfish.simulate.errors import ConfigError, InvariantError
 
 HEAVY = ("numba", "numpy", "rich", "networkx", "pydantic", "zmq", "prometheus_client", "matplotlib", "psutil")
@@ -19,13 +19,13 @@ HEAVY = ("numba", "numpy", "rich", "networkx", "pydantic", "zmq", "prometheus_cl
 
 def process(*argv: str, **changes: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **changes}
-    command = [sys.executable, "-m", "pilotfish.daemon", *argv]
+    command = [sys.executable, "-m", "pilotfish.cli", *argv]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
 
 
 def test_help_lists_every_command_and_imports_nothing_heavy():
     code = (
-        "import sys; from pilotfish.daemon.__main__ import main; code = main(['--help']);"
+        "import sys; from pilotfish.cli.__main__ import main; code = main(['--help']);"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -134,7 +134,7 @@ def test_a_closed_pipe_is_silent():
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "pilotfish.daemon", "--help"],
+        [sys.executable, "-m", "pilotfish.cli", "--help"],
         stdout=writer,
         stderr=subprocess.PIPE,
         timeout=60,
@@ -145,7 +145,7 @@ def test_a_closed_pipe_is_silent():
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_streams_that_were_closed_before_it_began_are_no_error(closed):
-    pilotfish = f"{sys.executable} -m pilotfish.daemon"
+    pilotfish = f"{sys.executable} -m pilotfish.cli"
     script = f"{pilotfish} --version {closed} && ! {pilotfish} plan none.yaml -c none.yaml {closed}"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "Traceback" not in done.stderr
@@ -155,7 +155,7 @@ def test_streams_that_were_closed_before_it_began_are_no_error(closed):
 def test_a_result_for_which_there_is_no_room_is_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "pilotfish.daemon", "--version"], stdout=full, stderr=subprocess.PIPE, timeout=60
+            [sys.executable, "-m", "pilotfish.cli", "--version"], stdout=full, stderr=subprocess.PIPE, timeout=60
         )
     said = b"pilotfish: error: the output cannot be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, said)
@@ -163,7 +163,7 @@ def test_a_result_for_which_there_is_no_room_is_one_line():
 
 def test_diagnostics_for_which_there_is_no_room_change_nothing():
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "pilotfish.daemon", "plan", "none.yaml", "-c", "none.yaml"]
+        command = [sys.executable, "-m", "pilotfish.cli", "plan", "none.yaml", "-c", "none.yaml"]
         assert subprocess.run(command, stderr=full, timeout=60).returncode == 1
 
 

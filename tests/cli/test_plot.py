@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 HEAD = (
     "job_id,workload_name,submission_time,requested_number_of_resources,success,final_state,starting_time,finish_time,"
@@ -27,21 +27,40 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("kind", ["gantt", "utilisation", "queue", "compare"])
 def test_a_picture_goes_where_it_is_said_to_be(run: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", kind, "run", "other"]) == 0
+    assert main(["plot", kind, "run", "other", "--plot", f"{kind}.svg"]) == 0
     assert capsys.readouterr() == ("", f"pilotfish: the picture is in {kind}.svg\n")
     text = Path(f"{kind}.svg").read_text()
     assert "w on 8 resources" in text and "strict" in text
 
 
+@pytest.mark.parametrize("kind", ["gantt", "utilisation", "queue", "compare"])
+@pytest.mark.parametrize("columns", [40, 80])
+def test_without_a_file_it_draws_into_the_terminal(
+    run: Path, kind: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["plot", kind, "run", "other", "--label", "first", "--label", "second"]) == 0
+    said = capsys.readouterr()
+    assert "w on 8 resources" in said.out and "second" in said.out and "strict" not in said.out and said.err == ""
+    assert max(map(len, said.out.splitlines())) <= columns and "\x1b" not in said.out
+    assert sorted(path.name for path in Path().iterdir()) == ["other", "run"]
+
+
+def test_the_start_date_of_a_trace_is_on_the_axis(run: Path) -> None:
+    Path("run", "summary.json").write_text('{"policy": "easy", "machine": 8, "epoch": 1346598124}')
+    assert main(["plot", "utilisation", "run", "--plot", "x.svg"]) == 0
+    assert "time on 2 Sep 2012 (UTC)" in Path("x.svg").read_text()
+
+
 def test_time_title_and_names(run: Path) -> None:
-    argv = ["plot", "gantt", "run", "--from", "9", "--until", "15", "--title", "a < b", "--jobs", "-o", "x.svg"]
+    argv = ["plot", "gantt", "run", "--from", "9", "--until", "15", "--title", "a < b", "--jobs", "--plot", "x.svg"]
     assert main(argv) == 0
     text = Path("x.svg").read_text()
     assert "a &lt; b" in text and "w on 8" not in text and "<text" in text and ">2</text>" in text
 
 
 def test_a_page(run: Path) -> None:
-    assert main(["plot", "gantt", "run", "-o", "x.HTML"]) == 0
+    assert main(["plot", "gantt", "run", "--plot", "x.HTML"]) == 0
     assert "policy easy</title>" in Path("x.HTML").read_text()
 
 
@@ -50,15 +69,16 @@ def test_a_page(run: Path) -> None:
     [
         (["gnatt", "run"], 64, "did you mean 'gantt'?"),
         (["gantt"], 64, "DIR"),
-        (["gantt", "run", "-o", "x.pdf"], 64, "no known ending (allowed: .svg, .png, .html)"),
+        (["gantt", "run", "--plot", "x.gif"], 64, "no known ending (allowed: .svg, .png, .pdf, .html)"),
         (["gantt", "run", "--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
         (["gantt", "run", "--until", "inf"], 64, "allowed: seconds"),
+        (["queue", "run", "--label", "a", "--label", "b"], 64, "2 for 1 runs (allowed: one for each DIR)"),
         (["queue", "run", "--jobs"], 64, "allowed: with gantt"),
         (["gantt", "run", "run"], 64, "given twice"),
         (["compare", *map(str, range(10))], 64, "up to 9 in one picture"),
-        (["gantt", "run", "-o", "nowhere/x.svg"], 1, "no such folder"),
+        (["gantt", "run", "--plot", "nowhere/x.svg"], 1, "no such folder"),
         (["gantt", "nowhere"], 1, "nowhere: no such folder"),
-        (["gantt", "run/summary.json"], 1, "summary.json: no folder"),
+        (["gantt", "run/summary.json"], 1, "summary.json: not a folder"),
         (["energy", "run"], 1, "run: no consumed_energy.csv and no machine_states.csv in it"),
     ],
 )
@@ -76,18 +96,21 @@ def test_a_malformed_row_has_its_line(run: Path, capsys: pytest.CaptureFixture[s
     assert said.startswith("pilotfish: error: run/jobs.csv:5: submission_time: found 'x'") and said.count("\n") == 1
 
 
-@pytest.mark.parametrize(("name", "package"), [("x.svg", "matplotlib"), ("x.png", "matplotlib"), ("x.html", "bokeh")])
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("x.svg", "matplotlib"), ("x.png", "matplotlib"), ("x.pdf", "matplotlib"), ("x.html", "bokeh")],
+)
 def test_without_what_draws_it_says_what_to_do(
     run: Path, name: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["plot", "gantt", "run", "-o", name]) == 1
+    assert main(["plot", "gantt", "run", "--plot", name]) == 1
     said = capsys.readouterr().err
     assert f"needs {package}: pip install 'pilotfish[plot]'" in said and said.count("\n") == 1
     assert not Path(name).exists()
 
 
-@pytest.mark.parametrize("name", ["x.svg", "x.png", "x.html"])
+@pytest.mark.parametrize("name", ["x.svg", "x.pdf", "x.html"])
 def test_where_the_disk_is_full_the_older_picture_stays(
     run: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,7 +119,7 @@ def test_where_the_disk_is_full_the_older_picture_stays(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pilotfish.simulate.formats.writing.os.chmod", full)
-    assert main(["plot", "gantt", "run", "-o", name]) == 1
+    monkeypatch.setattr("pilotfish.formats.atomic_write.os.chmod", full)
+    assert main(["plot", "gantt", "run", "--plot", name]) == 1
     assert capsys.readouterr() == ("", f"pilotfish: error: {name}: No space left on device\n")
     assert Path(name).read_text() == "before" and {path.name for path in Path().iterdir()} == {"other", "run", name}

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.simulate.formats.swf_write import dump_swf
-
-from .made_up import habitual
+from pilotfish.cli.__main__ import main
+from pilotfish.formats.swf import dump_swf
+from pilotfish.tests.profiles.prediction.generated_users import habitual
 
 
 @pytest.fixture
@@ -51,10 +50,10 @@ def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
 def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
-    assert "nothing like '/bin/echo' ever ran" in capfd.readouterr().err
+    assert "no run of a command like '/bin/echo' is recorded" in capfd.readouterr().err
     assert main(["profile", "run", "--name", "say", "/bin/echo", "3"]) == 0
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
-    assert "by profile run without --name" in capfd.readouterr().err
+    assert "by `profile run` without --name" in capfd.readouterr().err
     assert main(["profile", "run", "/bin/echo", "1"]) == 0
     capfd.readouterr()
     assert main(["predict", "command", "/bin/echo", "3"]) == 0

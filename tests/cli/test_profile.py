@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 from pilotfish.profiles.store import ProfileStore
 
 
@@ -40,10 +40,7 @@ def test_run_has_the_exit_code_of_the_command(store, capfd):
 
 
 def test_repeat_and_json(store, capfd):
-    assert (
-        main(["profile", "run", "--repeat", "3", "--bandwidth", "2GB/s", "--json", "--", "/bin/echo", "hi"])
-        == 0
-    )
+    assert main(["profile", "run", "--repeat", "3", "--bandwidth", "2GB/s", "--json", "--", "/bin/echo", "hi"]) == 0
     captured = capfd.readouterr()
     found = json.loads(captured.out)
     assert found["schema"] == "pilotfish/measurement/v1"
@@ -139,10 +136,10 @@ def test_import_of_what_other_programs_measured(store, tmp_path, capfd):
     ("options", "code", "said"),
     [
         (["--from", "prf"], 64, "did you mean 'perf'"),
-        (["--name", "x"], 64, "it goes with --from"),
+        (["--name", "x"], 64, "only with --source"),
         (["--from", "perf", "--date", "yesterday"], 64, "YYYY-MM-DD"),
         (["--from", "perf"], 1, "line 1"),
-        (["--from", "jobstats"], 1, "it is no JSON"),
+        (["--from", "jobstats"], 1, "not JSON"),
         (["--from", "sacct"], 1, "no column JobID"),
         (["--from", "likwid"], 1, "no table of metrics"),
     ],

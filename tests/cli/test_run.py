@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.render.text import width
+from pilotfish.cli.__main__ import main
+from pilotfish.formats.text import width
 
 
 @pytest.fixture(autouse=True)
@@ -73,10 +73,10 @@ def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", busy)
     assert main(["run", flow, "--policy", "mom", "--json"]) == 0
     first = capsys.readouterr()
-    assert "rest on the default" in first.err
+    assert "planned with the default" in first.err
     assert main(["run", flow, "--policy", "mom", "--json"]) == 0
     second = capsys.readouterr()
-    assert "rest on the default" not in second.err
+    assert "planned with the default" not in second.err
     assert json.loads(second.out)["plan"]["makespan"] < json.loads(first.out)["plan"]["makespan"] / 2
 
 
@@ -92,7 +92,7 @@ def test_a_sequence_of_programs_is_learned_as_one_thread(tmp_path, capsys):
 
 
 def test_only_the_latest_runs_are_kept(tmp_path, capsys, monkeypatch):
-    from pilotfish.daemon.commands import run as command
+    from pilotfish.cli import run as command
 
     monkeypatch.setattr(command, "KEPT_RUNS", 2)
     flow = write(tmp_path / "dag.yaml", f"one: {{command: 'echo said', {SHORT}}}")
@@ -143,7 +143,7 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
         f"long: {{command: 'touch begun; exec sleep 60', {SHORT}}}",
         f"never: {{command: 'touch ran', after: [long], {SHORT}}}",
     )
-    command = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
+    command = [sys.executable, "-m", "pilotfish.cli", "run", flow, "--policy", "mom"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and running.poll() is None and time.monotonic() < deadline:
@@ -159,7 +159,7 @@ def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
     flow = write(tmp_path / "dag.yaml", f"one: {{command: '{command}', {SHORT}}}")
     reader, writer = os.pipe()
     os.close(reader)
-    arguments = [sys.executable, "-m", "pilotfish.daemon", "run", flow, "--policy", "mom"]
+    arguments = [sys.executable, "-m", "pilotfish.cli", "run", flow, "--policy", "mom"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60, env=buffered)
     os.close(writer)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
+from pilotfish.formats.results_read import read_run
 
 TRACE = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
@@ -39,6 +40,12 @@ def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.Captu
     found = json.loads(capsys.readouterr().out)
     assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
     assert next(iter(found["inputs"].values())).startswith("sha256:")
+
+
+def test_the_start_date_of_a_trace_stays_with_the_results(tmp_path: Path) -> None:
+    (tmp_path / "dated.swf").write_text(f"; UnixStartTime: 1346598124\n{TRACE}")
+    assert main(["simulate", "-w", str(tmp_path / "dated.swf"), "--out", str(tmp_path / "run")]) == 0
+    assert read_run(tmp_path / "run").epoch == 1346598124
 
 
 def test_a_pipe_is_read_once_and_its_content_has_no_hash(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +79,7 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
         (["--min-size", "5", "--max-size", "4"], 64, "allowed: --min-size, 5, or more"),
         (["--seed", "9223372036854775808"], 64, "--seed"),
-        (["--procs", "4", "--cluster", "x.yaml"], 64, "not beside --cluster"),
+        (["--procs", "4", "--cluster", "x.yaml"], 64, "not together with --cluster"),
         (["--load", "0"], 64, "above 0"),
         (["--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
         (["--user", "99"], 1, "no jobs to replay"),
@@ -111,7 +118,7 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
         assert not cores or max(cores) < 8 or min(cores) >= 8
     path.write_text(CLUSTER % "n[1,4]")
     assert main(argv) == 1
-    assert "clusters.right: its nodes do not stand side by side" in capsys.readouterr().err
+    assert "clusters.right: its nodes are not adjacent" in capsys.readouterr().err
     assert main([*argv[:5], "-p", "conservative:allocation=contiguous"]) == 0, "who looks at no clusters does not mind"
 
 
@@ -192,14 +199,17 @@ def test_who_knows_run_times_before_takes_no_network(
     capsys.readouterr()
     (tmp_path / "mine.py").write_text("class Own:\n    def decide(self, now):\n        return []\n")
     assert main([*argv, f"{tmp_path}/mine.py:Own"]) == 1
-    assert "run times are known, and here they depend on where jobs run" in capsys.readouterr().err
+    assert "needs known run times, and here they depend on where jobs run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        ([], "jobs[1]: job w0!b, profile 'compute' (parallel_homogeneous): it computes, and nobody says how fast"),
-        (["--user", "3"], "this workload does not say whose its jobs are"),
+        (
+            [],
+            "jobs[1]: job w0!b, profile 'compute' (parallel_homogeneous): it computes, but the speed of the machine is unknown",
+        ),
+        (["--user", "3"], "this workload has no users"),
         (["-p", "conservative"], "job w0!b: it has no walltime"),
     ],
 )
@@ -287,7 +297,7 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
     path.write_text(WORKFLOW)
     assert main(["simulate", "-w", str(path), "--procs", "8", "-p", "conservative", "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "1 ended by their walltime, 1 rejected: a job that they wait for was" in " ".join(said.split())
+    assert "1 ended by their walltime, 1 rejected: a job that they depend on was" in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
     rows = {row["job_id"]: row for row in csv.DictReader((out / "jobs.csv").open())}
     assert [row["submission_time"] for row in rows.values()] == ["0.0", "10.0", "10.0", "0.0", "30.0"]
@@ -300,11 +310,11 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("old", "new", "argv", "why"),
     [
-        ("", "", [], "flow.yaml: missing: how large the machine is (allowed: --procs, or --cluster)"),
+        ("", "", [], "flow.yaml: missing: the size of the machine (allowed: --procs, or --cluster)"),
         ("after: prepare", "after: prepares", ["--procs", "8"], "did you mean 'prepare'?"),
         ("prepare: {", "prepare: {after: merge, ", ["--procs", "8"], "in a cycle: prepare ->"),
         ("{threads: 2, service_demand: 10.0}", "nothing", ["--procs", "8"], "no profile is named 'nothing'"),
-        ("", "", ["--procs", "8", "-p", "easy+powercap:cap=50%"], "not known when the last is submitted"),
+        ("", "", ["--procs", "8", "-p", "easy+powercap:cap=50%"], "the last submission time is not known in advance"),
     ],
 )
 def test_what_is_wrong_with_a_workflow_is_said(
@@ -318,7 +328,7 @@ def test_what_is_wrong_with_a_workflow_is_said(
 
 def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
-    code = limited + "from pilotfish.daemon.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    code = limited + "from pilotfish.cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
     argv = [sys.executable, "-c", code, "simulate", "-w", str(trace), "--procs", str(2**31 - 64)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and "pilotfish: error: there is not enough memory for this" in done.stderr

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.sweep import prepared, task
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.sweeps import prepare, tasks
 
 HEADER = "; MaxProcs: 8\n"
 
@@ -90,7 +90,7 @@ def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixt
         row for row in runs
         if (row["workload"], row["load"], row["machine"], row["policy"]) == ("b.swf", 2.0, "8", "easy:order=sjf")
     ]  # fmt: skip
-    numbers = set(prepared.NUMBERS) - {prepared.MEASURED}
+    numbers = set(prepare.NUMBERS) - {prepare.MEASURED}
     assert {name: row[name] for name in numbers} == {name: alone[name] for name in numbers}
 
 
@@ -154,7 +154,7 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
         (folder / "a.swf").write_text(trace(7))
         return set()
 
-    monkeypatch.setattr(prepared, "check", changes)
+    monkeypatch.setattr(prepare, "check", changes)
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
     said, found = capsys.readouterr(), rows(folder)
     failed = [row for row in found if row["status"] == "failed"]
@@ -175,7 +175,7 @@ def test_a_cluster_file_is_a_machine(folder: Path, capsys: pytest.CaptureFixture
     assert (row["machine"], row["nb_computing_machines"], row["nb_jobs_rejected"]) == ("lab.yaml", "16", "4")
     (folder / "lab.yaml").write_text(CLUSTER % "n[1,4]")
     assert main(["sweep", "s.yaml"]) == 1
-    assert "lab.yaml: clusters.right: its nodes do not stand side by side" in capsys.readouterr().err
+    assert "lab.yaml: clusters.right: its nodes are not adjacent" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,11 +232,11 @@ def test_all_is_checked_before_anything_runs(
     assert why in said and "Traceback" not in said and (folder / "s.results").exists() is not bool(why)
 
 
-def test_a_machine_that_nobody_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_machine_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "b.swf").write_text(trace(9).removeprefix(HEADER))
     (folder / "s.yaml").write_text(json.dumps({name: part for name, part in SWEEP.items() if name != "machines"}))
     assert main(["sweep", "s.yaml"]) == 1
-    assert "s.yaml: workloads[1]: b.swf: MaxProcs: missing: how large the machine is" in capsys.readouterr().err
+    assert "s.yaml: workloads[1]: b.swf: MaxProcs: missing: the size of the machine" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argv", [[], ["s.yaml", "--workers", "0"], ["s.yaml", "--workers", "x"]])
@@ -256,7 +256,7 @@ def started(folder: Path, least: int) -> subprocess.Popen[str]:
     """A sweep of 60 runs of some 20 ms in a process of its own, of which some are in the journal already."""
     (folder / "long.swf").write_text(trace(2000))
     write(folder, "many.yaml", workloads=["long.swf"], seeds=15, policies=["easy:order=wfp3", "easy:order=unicep"])
-    argv = [sys.executable, "-m", "pilotfish.daemon", "sweep", "many.yaml", "--workers", "2"]
+    argv = [sys.executable, "-m", "pilotfish.cli", "sweep", "many.yaml", "--workers", "2"]
     process = subprocess.Popen(argv, cwd=folder, stderr=subprocess.PIPE, text=True)
     journal, until = folder / "many.results" / "journal.jsonl", time.monotonic() + 60
     while time.monotonic() < until and (not journal.exists() or journal.read_bytes().count(b"\n") <= least):
@@ -266,7 +266,7 @@ def started(folder: Path, least: int) -> subprocess.Popen[str]:
 
 
 def finishes(folder: Path, capsys: pytest.CaptureFixture[str], least: int) -> None:
-    """The sweep goes on with what was kept, and ends as one that nobody stopped."""
+    """The sweep goes on with what was kept, and ends like one that was not stopped."""
     done = (folder / "many.results" / "journal.jsonl").read_bytes().count(b"\n") - 1
     assert least <= done < 60, "it was stopped in the middle"
     capsys.readouterr()
@@ -277,7 +277,7 @@ def finishes(folder: Path, capsys: pytest.CaptureFixture[str], least: int) -> No
     assert again == whole and len(whole) == 61
 
 
-def test_kill_9_loses_nothing_and_leaves_nobody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kill_9_loses_no_result_and_leaves_no_process(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with started(folder, 8) as process:
         workers = psutil.Process(process.pid).children()
         process.kill()
@@ -294,7 +294,7 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, capsys: pytest.CaptureFixture[st
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "of 60 runs have ended; the same command goes on" in said and "Traceback" not in said
+    assert "of 60 runs have ended; the same command continues" in said and "Traceback" not in said
     found = [int(row["run"]) for row in rows(folder, "many.results")]
     assert found == sorted(found) and len(found) >= 8
     finishes(folder, capsys, 8)
@@ -302,26 +302,26 @@ def test_ctrl_c_says_how_to_go_on(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     """And what a task says is all that a worker needs."""
-    made = prepared.prepare(folder / "s.yaml")
+    made = prepare.prepare(folder / "s.yaml")
     first = made.tasks[0]
-    assert task.carry_out(first)["nb_jobs"] == 40 and task.look(first) == (False, False)
-    answer = task.attempt(task.carry_out, replace(first, version="0.0"))
-    assert isinstance(answer, task.Failure) and "0.0, as the sweep that asks" in answer.why
+    assert tasks.carry_out(first)["nb_jobs"] == 40 and tasks.kind_of(first) == (False, False)
+    answer = tasks.attempt(tasks.carry_out, replace(first, version="0.0"))
+    assert isinstance(answer, tasks.Failure) and "0.0, as the sweep that asks" in answer.why
 
 
 def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Path) -> None:
-    made = prepared.prepare(Path("s.yaml"))
+    made = prepare.prepare(Path("s.yaml"))
     first, content = made.tasks[0], (folder / "a.swf").read_bytes()
-    seen = task.carry_out(first)
+    seen = tasks.carry_out(first)
     (folder / "a.swf").unlink()
-    unseen = task.carry_out(first, (content,))
+    unseen = tasks.carry_out(first, (content,))
     assert seen | {"simulation_time": 0} == unseen | {"simulation_time": 0}
-    answer = task.attempt(task.look, made.tasks[6], (HEADER.encode() + b"1 2 3\n",))
-    assert isinstance(answer, task.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
+    answer = tasks.attempt(tasks.kind_of, made.tasks[6], (HEADER.encode() + b"1 2 3\n",))
+    assert isinstance(answer, tasks.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
 
 
 OWN = """
-from pilotfish.simulate.batch.custom import Start
+from pilotfish.simulate.replay.user_policy import Start
 
 class Strict:
     def __init__(self, least: int = 0):
@@ -351,16 +351,16 @@ def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pyte
         assert (own["policy"], first["policy"]) == ("./mine.py:Strict", "./mine.py:Strict:least=1")
         assert (own["policy_least"], first["policy_least"]) == ("", "1")
         assert [row["status"] for row in (ours, own, first, second)] == ["done", "done", "done", "failed"]
-    first = prepared.prepare(folder / "s.yaml")
+    first = prepare.prepare(folder / "s.yaml")
     (folder / "mine.py").rename(folder / "moved.py")
     write(folder, policies=["strict", "./moved.py:Strict"])
-    moved = prepared.prepare(folder / "s.yaml")
+    moved = prepare.prepare(folder / "s.yaml")
     assert [one.identity for one in moved.tasks][1] == first.tasks[1].identity
     (folder / "moved.py").write_text(OWN + "# another\n")
-    other = prepared.prepare(folder / "s.yaml")
+    other = prepare.prepare(folder / "s.yaml")
     assert other.tasks[0].identity == first.tasks[0].identity and other.tasks[1].identity != first.tasks[1].identity
     (folder / "moved.py").unlink()
-    assert task.carry_out(other.tasks[1])["nb_jobs"] == 40
+    assert tasks.carry_out(other.tasks[1])["nb_jobs"] == 40
 
 
 @pytest.mark.parametrize(

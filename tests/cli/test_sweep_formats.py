@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.commands import inputs
-from pilotfish.daemon.sweep import prepared, task
-from pilotfish.daemon.sweep.trace import TraceFile
+from pilotfish.cli import kernel_loading, sweep
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.sweeps import prepare, tasks
+from pilotfish.cli.sweeps.tasks import TraceFile
 
 SWF = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 4} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 31)
@@ -127,7 +127,7 @@ def test_a_row_is_what_simulate_says(
     found = swept(folder, workloads=workloads, machines=machines, policies=policies, seeds=[3])
     assert len(found) == len(workloads) * len(machines) * len(policies)
     for row in found:
-        said, numbers = alone(capsys, row), set(prepared.NUMBERS) - {prepared.MEASURED}
+        said, numbers = alone(capsys, row), set(prepare.NUMBERS) - {prepare.MEASURED}
         assert {name: row[name] for name in numbers} == {
             name: "" if said[name] is None else str(said[name]) for name in numbers
         }
@@ -136,12 +136,13 @@ def test_a_row_is_what_simulate_says(
 
 def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = list[str]()
-    monkeypatch.setattr(inputs, "load_kernels", lambda *names: loaded.extend(names))
+    for module in (sweep, kernel_loading):
+        monkeypatch.setattr(module, "load_kernels", lambda *names: loaded.extend(names))
     swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["easy", "pairs"])
-    assert set(loaded) == {"batch.swf", "batch.easy", "batch.contended.run"}
+    assert set(loaded) == {"swf.parser", "queue.easy", "queue.contention.pairs_loop"}
     loaded.clear()
     swept(folder, workloads=["t.json"], machines=["p.xml"], policies=["strict", "conservative"], out="two")
-    assert set(loaded) >= {"batch.network.easy", "batch.network.conservative"}
+    assert set(loaded) >= {"queue.easy_networked", "queue.conservative_networked"}
 
 
 def test_options_of_all_policies_are_columns(folder: Path) -> None:
@@ -155,7 +156,7 @@ def test_options_of_all_policies_are_columns(folder: Path) -> None:
 
 def identities(folder: Path, **keys: Any) -> list[str]:
     write(folder, **keys)
-    return [each.identity for each in prepared.prepare(folder / "s.yaml").tasks]
+    return [each.identity for each in prepare.prepare(folder / "s.yaml").tasks]
 
 
 def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
     (folder / "processor_types.json").write_text(json.dumps({"i5": TYPES["i5"] | {"clock_rate": 3}}))
     again = identities(folder, **keys)
     assert [a == b for a, b in zip(other, again, strict=True)] == [False, True, True] * 2
-    made = prepared.prepare(folder / "s.yaml")
+    made = prepare.prepare(folder / "s.yaml")
     assert set(made.contents) == {
         "u.json", "b.json", "usage/list.txt", "usage/r0", "usage/sub/r1", "p.json", "processor_types.json", "lab.yaml",
     }  # fmt: skip
@@ -178,44 +179,53 @@ def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
 def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
     keys = {"workloads": ["u.json", "i.json", "b.json"], "machines": ["lab.yaml"], "policies": ["easy", "pairs"]}
     write(folder, **keys)
-    made = prepared.prepare(Path("s.yaml"))
-    seen = [task.carry_out(each) for each in made.tasks]
+    made = prepare.prepare(Path("s.yaml"))
+    seen = [tasks.carry_out(each) for each in made.tasks]
     contents = [each.trace.contents() for each in made.tasks]
     assert [len(each) for each in contents] == [4, 4, 1, 1, 1, 1]
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         path.unlink()
     for each, content, numbers in zip(made.tasks, contents, seen, strict=True):
-        assert task.carry_out(each, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
+        assert tasks.carry_out(each, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
     first = made.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
-    assert task.look(first, contents[0]) == (False, False)
-    answer = task.attempt(task.look, first, wrong)
-    assert isinstance(answer, task.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
-    answer = task.attempt(task.look, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
-    assert isinstance(answer, task.Failure) and "changed while the sweep ran" in answer.why
+    assert tasks.kind_of(first, contents[0]) == (False, False)
+    answer = tasks.attempt(tasks.kind_of, first, wrong)
+    assert isinstance(answer, tasks.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
+    answer = tasks.attempt(tasks.kind_of, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
+    assert isinstance(answer, tasks.Failure) and "changed while the sweep ran" in answer.why
 
 
 @pytest.mark.parametrize("name", ["../r0", "/abs/r0", "sub/../../r0"])
 def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
-    assert not TraceFile("u.json", "", beside=(("usage/r0", ""), (name, ""))).kept_together
-    assert TraceFile("u.json", "", beside=(("usage/r0", ""), ("r..0", ""))).kept_together
+    assert not TraceFile("u.json", "", named=(("usage/r0", ""), (name, ""))).kept_together
+    assert TraceFile("u.json", "", named=(("usage/r0", ""), ("r..0", ""))).kept_together
 
 
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        ({"machines": [8]}, "nobody says how fast the machine is (allowed: a file among `machines` with a speed"),
-        ({"workloads": ["i.json"], "machines": [8]}, "nobody says how fast a core is (allowed: a file among"),
-        ({"machines": ["pairless.yaml"], "policies": ["pairs:resource=low_power"]}, "what this machine draws is not"),
+        ({"machines": [8]}, "the speed of the machine is unknown (allowed: a file among `machines` with a speed"),
+        ({"workloads": ["i.json"], "machines": [8]}, "the speed of the cores is unknown (allowed: a file among"),
+        (
+            {"machines": ["pairless.yaml"], "policies": ["pairs:resource=low_power"]},
+            "the power of this machine is not known",
+        ),
         ({"machines": ["pairless.yaml"], "policies": ["easy+powercap"]}, "machines: easy+powercap on pairless.yaml: "),
-        ({"machines": ["lab.yaml"], "policies": ["easy+opportunistic"]}, "when they are off, and how they get there"),
-        ({"machines": ["p.xml"], "policies": ["easy+opportunistic"]}, "says it, or a number of processors)"),
+        (
+            {"machines": ["lab.yaml"], "policies": ["easy+opportunistic"]},
+            "the power of this machine when it is off or being switched is not known",
+        ),
+        (
+            {"machines": ["p.xml"], "policies": ["easy+opportunistic"]},
+            "a cluster file with power, or a number of processors)",
+        ),
         ({"workloads": ["endless.json"], "policies": ["easy", "conservative"]}, "job w0!0: it has no walltime"),
         ({"workloads": ["endless.json"], "policies": ["easy+powercap"], "machines": ["lab.yaml"]}, "has no walltime"),
         ({"workloads": ["call.json"]}, "call.json: jobs[0]: job w0!0, profile 'call'"),
         ({"workloads": ["t.json"], "machines": [8]}, "t.json: jobs[0]: job w0!0, profile 'talk'"),
-        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "./i.py:I"]}, "easy, strict, conserv"),
-        ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: how large the machine is"),
+        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "./i.py:I"]}, "easy, strict or conserv"),
+        ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: the size of the machine"),
         ({"workloads": ["lost.json"], "machines": ["lab.yaml"]}, "usage/gone: cannot be read: No such file"),
         ({"workloads": ["far.json"], "machines": ["lab.yaml"]}, "(usage_trace): ../../gone: cannot be read: No"),
         ({"workloads": ["no.json"]}, "no.json: line 1"),

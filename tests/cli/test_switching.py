@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 Capture = pytest.CaptureFixture[str]
 NODE = """#!/bin/sh
@@ -52,7 +52,7 @@ def test_a_node_is_switched_timed_written_and_drawn(commands: list[str], capsys:
     assert power["switch_off"]["seconds"] >= 0.29 and power["switch_on"]["seconds"] >= 0.49
     assert 9.75 <= power["switch_off"]["watts"] <= 120 and 9.75 <= power["switch_on"]["watts"] <= 120
     assert Path("log").read_text() == "n1 off\nn1 on\n"
-    assert "power, W" in Path("n1.svg").read_text()
+    assert "power (W)" in Path("n1.svg").read_text()
 
 
 def test_it_is_told_for_programs_and_compared(commands: list[str], capsys: Capture) -> None:

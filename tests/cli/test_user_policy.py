@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 TRACE = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
 )
-MINE = '''
+MINE = """
 from __future__ import annotations
 from dataclasses import dataclass
-from pilotfish.simulate.batch.custom import Reject, Start
+from pilotfish.simulate.replay.user_policy import Reject, Start
 import beside
 
 @dataclass
@@ -62,7 +62,7 @@ class Leaves:
 
 class Nothing:
     pass
-'''
+"""
 
 
 @pytest.fixture
@@ -112,7 +112,11 @@ def test_a_module_and_options(room: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("policy", "code", "why"),
     [
-        ("./mine.py:Asks:depth=2", 1, "policy ./mine.py:Asks: at 1.0 s: it decided 1 (allowed: Start, Reject, Wake)"),
+        (
+            "./mine.py:Asks:depth=2",
+            1,
+            "policy ./mine.py:Asks: at 1.0 s: invalid decision 1 (allowed: Start, Reject, Wake)",
+        ),
         ("./mine.py:Asks", 64, "Asks: missing: depth (allowed: :depth=...)"),
         ("./mine.py:Strict:least=x", 64, "Strict:least: 'x' (allowed: a whole number)"),
         ("./mine.py:Strict:loud=yes", 64, "Strict:loud: 'yes' (allowed: true, false)"),
@@ -152,7 +156,7 @@ def test_the_users_own_errors_are_shown_as_such(
 ) -> None:
     assert simulate(policy) == 1
     said = capsys.readouterr().err
-    assert line in said and why in said.splitlines()[-1] and "which is not pilotfish's, raised this:" in said
+    assert line in said and why in said.splitlines()[-1] and "raised an exception:" in said
     assert "asking.py" not in said and "own_policy.py" not in said and "importlib" not in said
 
 

@@ -1,7 +1,7 @@
-"""What every adapter must do, as tests: derive from AdapterContract and give a fixture `world`.
+"""Contract tests for adapters: derive from AdapterContract and provide a fixture `world`.
 
-Rule: a test here speaks of jobs in the words of the protocol only; how a job is made and how time passes is
-the world's business, so that the same tests hold for real processes and for a virtual clock.
+Rule: a test uses only the protocol. The world creates jobs and lets time pass, so that the same tests hold for real
+processes and for a virtual clock.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from typing import Protocol
 import pytest
 
 from pilotfish.adapters.base import Adapter, AdapterError
-from pilotfish.simulate.job import Job
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.simulate.model.job import Job
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 PATIENCE = 400  # steps
 
 
 class World(Protocol):
-    """An adapter with at least two nodes that take jobs, and what it needs to be tried.
+    """An adapter with at least two nodes that take jobs, and what its tests need.
 
-    `job` makes a job that takes about `seconds` and then ends with `exit_code`. `step` lets some time pass,
-    at most a second of the adapter's clock. `restart` makes the adapter anew on what a crash of pilotfish
-    leaves (one that keeps its jobs in memory stays as it is). `runs` counts how often the job ran, None where
-    that cannot be known.
+    `job` creates a job that takes about `seconds` and ends with `exit_code`. `step` lets some time pass, at most a
+    second of the adapter's clock. `restart` creates the adapter again from what a crash of pilotfish leaves (an adapter
+    that keeps its jobs in memory stays). `runs` counts how often the job ran, None if that is unknown.
     """
 
     adapter: Adapter
@@ -38,7 +37,7 @@ class World(Protocol):
 
 
 def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
-    """Step until a snapshot is as wanted; fail where it never is."""
+    """Step until a snapshot is as wanted; fail if it never is."""
     for _ in range(PATIENCE):
         snapshot = world.adapter.snapshot()
         if wanted(snapshot):
@@ -48,13 +47,13 @@ def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def view(snapshot: Snapshot, key: str) -> JobView:
-    """The job of that key, which is there once."""
+    """Return the job of this key, which must exist once."""
     (found,) = [job for job in snapshot.jobs if job.key == key]
     return found
 
 
 def ended(world: World, key: str) -> JobView:
-    """Step until the job has ended."""
+    """Step until the job has ended, and return it."""
     return view(until(world, lambda snapshot: view(snapshot, key).state.ended), key)
 
 
@@ -65,7 +64,7 @@ class AdapterContract:
     def nodes(self, world: World) -> tuple[str, ...]:
         return tuple(node.name for node in world.adapter.snapshot().cluster.nodes)
 
-    def test_an_idle_world_has_its_nodes_and_no_jobs(self, world: World) -> None:
+    def test_an_idle_cluster_has_its_nodes_and_no_jobs(self, world: World) -> None:
         first, second = world.adapter.snapshot(), world.adapter.snapshot()
         assert first.jobs == ()
         assert first.node_states == (NodeState.UP,) * len(first.cluster.nodes)
@@ -107,7 +106,7 @@ class AdapterContract:
         files = world.adapter.output("k")
         assert files is None or (len(files) == 2 and all(file.is_file() for file in files))
 
-    def test_what_never_was_is_not_on_record(self, world: World) -> None:
+    def test_an_unknown_job_is_not_on_record(self, world: World) -> None:
         assert not world.adapter.recall({"never/was": world.adapter.snapshot().time})
 
     def test_a_preview_changes_nothing(self, world: World, nodes: tuple[str, ...]) -> None:
@@ -143,9 +142,7 @@ class AdapterContract:
         assert ended(world, "k").state is JobState.CANCELLED
         assert ended(world, "other").state is JobState.COMPLETED
 
-    def test_a_cancel_changes_nothing_that_ended_or_never_was(
-        self, world: World, nodes: tuple[str, ...]
-    ) -> None:
+    def test_a_cancel_changes_nothing_that_ended_or_never_was(self, world: World, nodes: tuple[str, ...]) -> None:
         world.adapter.apply(Start("k", world.job("a", 0.0), nodes[:1]))
         before = ended(world, "k")
         world.adapter.apply(Cancel("k"))
@@ -185,9 +182,7 @@ class AdapterContract:
         assert ended(world, "k").exit_code == 3
         assert world.runs("a") in (1, None)
 
-    def test_closing_ends_no_job_and_makes_room_for_another_adapter(
-        self, world: World, nodes: tuple[str, ...]
-    ) -> None:
+    def test_closing_ends_no_job_and_releases_the_cluster(self, world: World, nodes: tuple[str, ...]) -> None:
         world.adapter.apply(Start("long", world.job("a", 600.0), nodes[:1]))
         world.adapter.apply(Start("short", world.job("b", 0.5, exit_code=3), nodes[1:2]))
         before = view(until(world, lambda snapshot: view(snapshot, "long").start_time is not None), "long")

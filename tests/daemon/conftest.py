@@ -1,6 +1,4 @@
-"""The outside of the daemon for tests: a resource manager in memory, and a planner that takes the first
-fit.
-"""
+"""The surroundings of the daemon for tests: a resource manager in memory, and a planner that takes the first fit."""
 
 from __future__ import annotations
 
@@ -13,17 +11,17 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.cycle import Cycle
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import Guard
-from pilotfish.daemon.journal import Journal
-from pilotfish.daemon.planning import Options
-from pilotfish.daemon.queue import Submission
-from pilotfish.simulate.fits import Occupancy
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.queue import Submission
+from pilotfish.simulate.model.capacity import Occupancy
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob, RunnerUp, Start
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 
 def make_cluster(nodes: int = 2, cores: int = 2) -> Cluster:
@@ -37,9 +35,7 @@ def make_job(name: str, *after: str, seconds: float = 10.0, threads: int = 1, **
 
 
 class Manager:
-    """A resource manager that runs each job for its profile's time (or as `takes` says) on a clock of its
-    own.
-    """
+    """A resource manager that runs each job for its profile's time, or the time in `takes`, on a clock of its own."""
 
     name = "memory"
 
@@ -50,7 +46,7 @@ class Manager:
         self.runs: Counter[str] = Counter()
         self.takes: dict[str, float] = {}
         self.exits: dict[str, int] = {}
-        self.capabilities = Capabilities(usage=False)
+        self.capabilities = Capabilities()
         self.down = ""
         self.records: dict[str, JobView] | None = None
         self.records_down = ""
@@ -63,7 +59,7 @@ class Manager:
         self.version += 1
         return Snapshot(self.time, self.version, self.cluster, tuple(self.states), tuple(self.views.values()))
 
-    def look_again(self, keys) -> Snapshot:
+    def refresh(self, keys) -> Snapshot:
         return self.snapshot()
 
     def recall(self, since) -> dict[str, JobView] | None:
@@ -88,9 +84,7 @@ class Manager:
             self._end(action.key, JobState.CANCELLED, None)
 
     def _end(self, key: str, state: JobState, code: int | None) -> None:
-        self.views[key] = dataclasses.replace(
-            self.views[key], state=state, exit_code=code, finish_time=self.time
-        )
+        self.views[key] = dataclasses.replace(self.views[key], state=state, exit_code=code, finish_time=self.time)
 
     def advance(self, seconds: float) -> None:
         self.time += seconds
@@ -108,9 +102,7 @@ class Manager:
 
 
 def first_fit(problem, cluster, options) -> Plan:
-    """Start at once what is ready and fits, each job for its isolated time; the rest begins after all of
-    that.
-    """
+    """Start all jobs that are ready and fit, each for its isolated time; the others are planned 5 s later."""
     taken, running = Occupancy(cluster), {job.id: job for job in problem.running}
     for job in problem.workflow.jobs:
         if job.id in running:
@@ -132,15 +124,15 @@ def first_fit(problem, cluster, options) -> Plan:
 
 
 class Bench:
-    """A cycle with everything around it, which can be killed and started again on the same journal and
-    manager.
-    """
+    """A cycle with everything around it, which can be killed and restarted on the same journal and manager."""
 
     def __init__(self, path, manager: Manager, planner=first_fit) -> None:
         self.path, self.manager, self.planner = path, manager, planner
         self.ids = itertools.count(1)
         self.applier = self.wrapper = None
         self.ticks = itertools.count()
+        self.clock = lambda: next(self.ticks) * 1e-3
+        self.profiles, self.observers = None, lambda tracker: []
         self.start()
 
     def start(self, wrap=lambda thing: thing, *, in_memory: bool = False, applier=None) -> None:
@@ -148,24 +140,32 @@ class Bench:
         adapter = wrap(self.manager)
         self.metrics = Metrics()
         guard = Guard(bound=0.5, window=3, fallback="slf", errors=self.journal.last_errors(3))
-        self.cycle = Cycle(
+        self.cycle = assemble(
             adapter,
             applier or Live(adapter),
             wrap(self.journal),
             self.metrics,
             guard,
             Options(policy="mom"),
-            lambda: next(self.ticks) * 1e-3,
+            self.clock,
             planner=self.planner,
+            profiles=self.profiles,
+            observers=self.observers,
         )
 
     def kill(self) -> None:
         self.journal.close()
 
+    def restart(self, clock=None) -> None:
+        """Start again after a kill, with another clock from now on, if one is given."""
+        self.kill()
+        self.clock = clock or self.clock
+        self.start()
+
     def submit(self, *jobs: Job) -> str:
         submission = Submission(f"w.{next(self.ids)}", Workflow("w", jobs), self.manager.time)
         self.journal.submit(submission, None)
-        self.cycle.take(submission)
+        self.cycle.tracker.add(submission)
         return submission.id
 
     def run(self, cycles: int = 1, step_s: float = 1.0) -> list:
@@ -176,7 +176,7 @@ class Bench:
         return reports
 
     def states(self, workflow: str) -> dict[str, str]:
-        found = self.cycle.queue.submissions.get(workflow) or self.journal.find(workflow)
+        found = self.cycle.tracker.queue.submissions.get(workflow) or self.journal.find(workflow)
         return {name: str(entry.state) for name, entry in found.entries.items()}
 
     def value(self, name: str, **labels: str) -> float:
@@ -185,9 +185,7 @@ class Bench:
 
 @pytest.fixture
 def kit() -> SimpleNamespace:
-    return SimpleNamespace(
-        cluster=make_cluster, job=make_job, Manager=Manager, Bench=Bench, first_fit=first_fit
-    )
+    return SimpleNamespace(cluster=make_cluster, job=make_job, Manager=Manager, Bench=Bench, first_fit=first_fit)
 
 
 @pytest.fixture

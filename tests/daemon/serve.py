@@ -1,6 +1,4 @@
-"""A daemon for test_service: the service on the local adapter, with the tests' planner instead of the real
-one.
-"""
+"""A daemon for test_service: the service on the local adapter, with the tests' planner."""
 
 import importlib.util
 import sys

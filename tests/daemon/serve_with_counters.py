@@ -1,4 +1,4 @@
-"""A daemon for test_beside: the service on the local adapter, on a machine that has a PMU as far as /sys tells."""
+"""A daemon for test_node_counters: the service on the local adapter, with a /sys that shows a PMU."""
 
 import functools
 import importlib.util
@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from pilotfish.daemon import service
-from pilotfish.profiles.alongside import Alongside
-from pilotfish.profiles.probes import busy
+from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
+from pilotfish.profiles.probes import external_counter
 
 spec = importlib.util.spec_from_file_location("kit", Path(__file__).with_name("conftest.py"))
 kit = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kit)
 
 if __name__ == "__main__":
-    busy.TOOLS = frozenset()  # whom other tests have count meanwhile
-    service.Alongside = functools.partial(Alongside, root=Path(sys.argv[2]))
+    external_counter.TOOLS = frozenset()  # other tests may count at the same time
+    service.NeighbourCounters = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
     sys.exit(service.Service(Path(sys.argv[1]), planner=kit.first_fit).run())

@@ -1,4 +1,4 @@
-"""The check before applying: table of reasons, and the law that what passes never overfills a node."""
+"""The check before applying: the reasons, and the law that accepted starts never overfill a node."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.check import check, occupancy
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 CLUSTER = Cluster("lab", tuple(Node(name, NodeType("t", 4, 100.0, 1e9)) for name in ("n1", "n2", "n3")))
 UP, DRAINED = NodeState.UP, NodeState.DRAINED
@@ -64,12 +64,12 @@ OFFERED = JobView("w/o", job(), JobState.PENDING, restartable=True, offered=True
         (replace(OFFERED, job=replace(job(), allowed=frozenset({"n1"}))), "it may not run on n2"),
     ],
 )
-def test_what_the_fresh_look_says_of_an_offered_job_counts(view, reason):
+def test_the_fresh_view_of_a_job_handed_over_counts(view, reason):
     found = check([Start("w/o", job(), ("n2",))], snapshot(view))
     assert [rejection.reason for rejection in found] == ([reason] if reason else [])
 
 
-def test_jobs_that_keep_apart_share_no_node():
+def test_exclusive_jobs_share_no_node():
     there = JobView("w/r", replace(job(), apart="sharing cores"), JobState.RUNNING, ("n1",))
     for apart, refused in (("sharing cores", False), ("", False), ("alone 7", True)):
         found = check([Start("w/a", replace(job(), apart=apart), ("n1",))], snapshot(there))
@@ -83,11 +83,9 @@ def test_accepted_starts_count_for_those_after_them():
     assert [rejection.action for rejection in check(actions, snapshot())] == actions[2:]
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 5), st.floats(0, 60), st.sampled_from(["n1", "n2", "n3"])), max_size=12)
-)
+@given(st.lists(st.tuples(st.integers(1, 5), st.floats(0, 60), st.sampled_from(["n1", "n2", "n3"])), max_size=12))
 @settings(max_examples=50, deadline=None)
-def test_what_passes_never_overfills_a_node(wanted):
+def test_accepted_starts_never_overfill_a_node(wanted):
     actions = [Start(f"w/{i}", job(t, m), (n,)) for i, (t, m, n) in enumerate(wanted)]
     start = snapshot(RUNNING)
     rejected = {rejection.action.key for rejection in check(actions, start)}

@@ -1,4 +1,4 @@
-"""Workflows as text: the round trip is exact, and anything else is one clear error."""
+"""Workflows as JSON text: the round trip is exact, and invalid text is one clear error."""
 
 import json
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import decode, encode
 from pilotfish.simulate.errors import PilotfishError
-from pilotfish.simulate.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow
 
 names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
 positive = st.floats(1e-3, 1e9)
@@ -55,7 +55,7 @@ commands = st.none() | st.lists(st.text(st.characters(codec="utf-8", min_codepoi
     names,
 )
 @settings(max_examples=50, deadline=None)
-def test_what_goes_in_comes_out(jobs, name):
+def test_decoding_an_encoded_workflow_gives_it_back(jobs, name):
     workflow = Workflow(name, tuple(jobs), source="x.yaml", warnings=("w",))
     assert decode(encode(workflow)) == workflow
     assert encode(decode(encode(workflow))) == encode(workflow)
@@ -87,7 +87,7 @@ def with_group(**group):
         (document(command=["a\0b"]), "command"),
         (document(environment=[["A=B", "1"]]), "environment"),
         (document(profile={"groups": []}), "no threads"),
-        (document(after=["nobody"]), "'nobody'"),
+        (document(after=["missing"]), "'missing'"),
         (document(after=["a"]), "cycle"),
         (with_group(count=0), "count is 0"),
         (with_group(service_demand=0), "service_demand"),
@@ -98,7 +98,7 @@ def with_group(**group):
         (with_group(phases=[{"share": 0.5, "utilisation": 1, "bandwidth": 0}]), "shares"),
     ],
 )
-def test_what_is_wrong_is_said(text, says):
+def test_errors_name_what_is_wrong(text, says):
     with pytest.raises(PilotfishError, match=f"(?i){says}"):
         decode(text)
 

@@ -1,4 +1,4 @@
-"""The configuration: every wrong file is one error that names file and key."""
+"""The configuration: every invalid file is one error that names file and key."""
 
 import re
 
@@ -63,7 +63,7 @@ def test_wrong_files(tmp_path, text, key, says):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.yaml")
 
@@ -75,9 +75,8 @@ def test_changed_keys_are_named(tmp_path):
 
 
 def test_the_policies_are_the_planners():
-    from typing import get_args
 
-    from pilotfish.daemon.config import PolicyName
-    from pilotfish.simulate.planner import POLICIES
+    from pilotfish.daemon.config import BUILT_IN_POLICIES
+    from pilotfish.simulate.planning.planner import POLICIES
 
-    assert set(get_args(PolicyName)) == set(POLICIES)
+    assert set(BUILT_IN_POLICIES) == set(POLICIES)

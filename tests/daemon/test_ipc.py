@@ -1,4 +1,4 @@
-"""The wire: anything may arrive, every well-formed message is answered, and nothing hurts the server."""
+"""The socket: every well-formed message is answered, and no message harms the server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.wire import AbsentError, Server, WireError, ask, socket_path
+from pilotfish.daemon.ipc import DaemonError, NoDaemonError, Server, ask, socket_path
 from pilotfish.simulate.errors import ConfigError
 
 
 @contextmanager
 def serving(path, handler=lambda request: {"ok": True, "echo": request}, **options):
-    """A server on a thread of its own, as the daemon's loop would call it."""
+    """Serve in a thread of its own, in the way of the daemon's loop."""
     server = Server(f"ipc://{path}", handler, **options)
     stop = threading.Event()
     reader, writer = os.pipe()
@@ -63,11 +63,11 @@ def test_a_request_is_answered(endpoint):
     assert reply["echo"] == {"v": 1, "do": "status", "workflow": "ü"}
 
 
-def test_a_refusal_is_an_error_with_the_daemons_words(tmp_path):
+def test_a_refusal_is_an_error_with_the_daemons_text(tmp_path):
     answer = {"ok": False, "error": "not today"}
     with (
         serving(tmp_path / "s", lambda request: answer) as endpoint,
-        pytest.raises(WireError, match=r"^not today$"),
+        pytest.raises(DaemonError, match=r"^not today$"),
     ):
         ask(endpoint, "status")
 
@@ -84,7 +84,7 @@ def test_malformed_bodies_are_answered_with_an_error(endpoint, body):
 
 @given(frames=st.lists(st.binary(max_size=20), min_size=1, max_size=5))
 @settings(max_examples=50, deadline=None)
-def test_malformed_frames_never_hurt(endpoint, frames):
+def test_malformed_frames_do_no_harm(endpoint, frames):
     with raw(endpoint) as channel:
         channel.send_multipart(frames)
         assert channel.poll(5000)
@@ -107,12 +107,12 @@ def test_a_client_that_leaves_before_its_answer_does_no_harm(endpoint):
 
 
 def test_too_large_a_request_is_not_sent(endpoint, monkeypatch):
-    monkeypatch.setattr("pilotfish.daemon.wire.LARGEST_MESSAGE", 1000)
-    with pytest.raises(WireError, match="bytes"):
+    monkeypatch.setattr("pilotfish.daemon.ipc.LARGEST_MESSAGE", 1000)
+    with pytest.raises(DaemonError, match="bytes"):
         ask(endpoint, "submit", workflow="x" * 2000)
 
 
-def test_only_the_owner_may_talk_and_the_file_goes_with_the_server(tmp_path):
+def test_only_the_owner_may_connect_and_the_file_is_removed_at_the_end(tmp_path):
     path = tmp_path / "folder" / "s.sock"
     with serving(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -121,31 +121,31 @@ def test_only_the_owner_may_talk_and_the_file_goes_with_the_server(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
-def test_nobody_there_is_one_clear_line(tmp_path):
-    with pytest.raises(WireError, match=r"no pilotfish daemon listens at .*nothing\.sock") as caught:
+def test_no_daemon_is_one_clear_line(tmp_path):
+    with pytest.raises(DaemonError, match=r"no pilotfish daemon listens at .*nothing\.sock") as caught:
         ask(f"ipc://{tmp_path}/nothing.sock", "status")
     assert "\n" not in str(caught.value)
 
 
-def test_a_stale_socket_file_is_no_daemon_and_is_taken_over(tmp_path):
+def test_a_stale_socket_file_is_replaced(tmp_path):
     path = tmp_path / "s.sock"
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
     stale.close()
-    with pytest.raises(WireError, match="no pilotfish daemon"):
+    with pytest.raises(DaemonError, match="no pilotfish daemon"):
         ask(f"ipc://{path}", "status")
     with serving(path) as endpoint:
         assert ask(endpoint, "status")["ok"]
 
 
-def test_a_daemon_that_does_not_answer_is_said_in_time(tmp_path):
+def test_a_daemon_that_does_not_answer_is_an_error_after_the_timeout(tmp_path):
     server = Server(f"ipc://{tmp_path}/s", lambda request: {"ok": True})
-    with pytest.raises(WireError, match=r"did not answer within 0\.1 s"):
+    with pytest.raises(DaemonError, match=r"did not answer within 0\.1 s"):
         ask(f"ipc://{tmp_path}/s", "status", timeout_s=0.1)
     server.close()
 
 
-def test_a_daemon_that_takes_no_more_connections_keeps_nobody_waiting_for_ever(tmp_path):
+def test_a_full_backlog_blocks_no_client_for_ever(tmp_path):
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as clients:
         stopped.bind(str(path))
@@ -155,13 +155,13 @@ def test_a_daemon_that_takes_no_more_connections_keeps_nobody_waiting_for_ever(t
                 client = clients.enter_context(socket.socket(socket.AF_UNIX))
                 client.setblocking(False)
                 client.connect(str(path))
-        with pytest.raises(AbsentError, match=r"did not answer within 0\.1 s"):
+        with pytest.raises(NoDaemonError, match=r"did not answer within 0\.1 s"):
             ask(f"ipc://{path}", "status", timeout_s=0.1)
         with pytest.raises(ConfigError, match="another daemon listens"):
             Server(f"ipc://{path}", lambda request: {})
 
 
-def test_who_asks_on_and_never_listens_does_not_fill_the_memory(tmp_path):
+def test_unread_replies_do_not_fill_the_memory(tmp_path):
     answered = []
 
     def large(request):
@@ -181,7 +181,7 @@ def test_who_asks_on_and_never_listens_does_not_fill_the_memory(tmp_path):
         heard = 0
         while deaf.poll(500):
             heard += len(deaf.recv_multipart()) == 2
-        assert 1 <= heard < 200  # some were thrown away; how many, is a matter of who is faster
+        assert 1 <= heard < 200  # how many are dropped depends on timing
 
 
 def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
@@ -217,12 +217,12 @@ def test_a_second_server_is_refused_and_the_first_goes_on(tmp_path):
         ("ipc:///" + "x" * 120, "too long"),
     ],
 )
-def test_endpoints_that_cannot_be(endpoint, says):
+def test_invalid_endpoints(endpoint, says):
     with pytest.raises(ConfigError, match=says):
         socket_path(endpoint)
 
 
-def test_an_unknown_group_or_a_folder_that_cannot_be_is_a_config_error(tmp_path):
+def test_an_unknown_group_or_folder_is_a_config_error(tmp_path):
     with pytest.raises(ConfigError, match="no group 'no-such-group'"):
         Server(f"ipc://{tmp_path}/s", lambda request: {}, group="no-such-group")
     (tmp_path / "file").write_text("")

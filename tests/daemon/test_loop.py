@@ -1,4 +1,4 @@
-"""The cycle: what is started, when it is planned anew, and what it does when something is wrong."""
+"""The control loop: what is started, when it plans again, and how it handles faults."""
 
 import dataclasses
 import logging
@@ -8,9 +8,9 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording, describe
-from pilotfish.simulate.job import Provenance
-from pilotfish.simulate.plan import Start
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.simulate.model.job import Provenance
+from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 
 def test_a_dag_runs_in_order_and_each_job_once(bench, kit):
@@ -20,7 +20,7 @@ def test_a_dag_runs_in_order_and_each_job_once(bench, kit):
         starts += [applied.action.key for applied in report.applied]
     assert starts == [f"{workflow}/{name}" for name in "abcd"]
     assert set(bench.states(workflow).values()) == {"completed"}
-    assert workflow not in bench.cycle.queue.submissions
+    assert workflow not in bench.cycle.tracker.queue.submissions
     assert bench.journal.find(workflow).exit_code == 0
 
 
@@ -51,22 +51,22 @@ def test_nothing_to_start_means_no_plan(bench, kit):
     assert sum(report.plan is not None for report in reports) == 1
 
 
-def test_a_drained_node_gets_nothing_and_its_return_is_noticed(bench, kit):
+def test_a_drained_node_gets_no_job_until_it_returns(bench, kit):
     bench.manager.states[:] = [NodeState.DRAINED, NodeState.DOWN]
     workflow = bench.submit(kit.job("a"))
     assert not bench.run(3)[-1].applied
-    assert "usable" in bench.cycle.stuck[f"{workflow}/a"]
+    assert "usable" in bench.cycle.tracker.stuck[f"{workflow}/a"]
     bench.manager.states[1] = NodeState.UP
     (applied,) = bench.run()[0].applied
     assert applied.action.nodes == ("n2",)
 
 
-def test_the_check_drops_what_changed_while_it_planned(bench, kit):
+def test_the_check_drops_actions_outdated_by_planning_time(bench, kit):
     def slow(problem, cluster, options):
         bench.manager.states[0] = NodeState.DRAINED
         return kit.first_fit(problem, cluster, options)
 
-    bench.cycle.planner = slow
+    bench.cycle.planner.make_plan = slow
     bench.submit(kit.job("a"))
     report = bench.run()[0]
     assert [rejection.reason for rejection in report.rejected] == ["n1 is drained"]
@@ -82,14 +82,14 @@ def test_a_refused_start_fails_the_job_and_a_transient_one_is_tried_again(bench,
     workflow = bench.submit(kit.job("bad"), kit.job("child", "bad"), kit.job("busy"))
     bench.run(2)
     assert bench.states(workflow) == {"bad": "failed", "child": "cancelled", "busy": "pending"}
-    assert "no such program" in bench.cycle.queue.find("w.1/bad").reason
+    assert "no such program" in bench.cycle.tracker.queue.find("w.1/bad").reason
     del bench.manager.refuse["w.1/busy"]
     bench.run(30)
     assert bench.states(workflow)["busy"] == "completed"
     assert bench.manager.runs == {"w.1/busy": 1}
 
 
-def test_a_job_that_is_not_shown_any_more_is_unknown_and_never_started_again(bench, kit):
+def test_a_missing_job_is_unknown_and_never_started_again(bench, kit):
     workflow = bench.submit(kit.job("a", seconds=500))
     bench.run(2)
     gone = bench.manager.views.pop(f"{workflow}/a")
@@ -101,12 +101,12 @@ def test_a_job_that_is_not_shown_any_more_is_unknown_and_never_started_again(ben
     assert bench.manager.runs == {f"{workflow}/a": 1}
 
 
-def test_a_job_that_is_missed_for_long_has_failed_and_ends_its_workflow(bench, kit):
+def test_a_job_missing_for_long_fails_and_ends_its_workflow(bench, kit):
     workflow = bench.submit(kit.job("a", seconds=500), kit.job("child", "a"), kit.job("free", seconds=5))
     bench.run(2)
     gone = bench.manager.views.pop(f"{workflow}/a")
     bench.run(25)
-    bench.manager.views[gone.key] = gone  # seen once in between: it is missed from the start again
+    bench.manager.views[gone.key] = gone  # shown once in between: the count starts over
     bench.run(1)
     del bench.manager.views[gone.key]
     bench.run(25)
@@ -119,30 +119,30 @@ def test_a_job_that_is_missed_for_long_has_failed_and_ends_its_workflow(bench, k
     assert bench.manager.runs == {f"{workflow}/a": 1, f"{workflow}/free": 1}
 
 
-def test_a_few_quick_looks_are_not_long(bench, kit):
+def test_a_few_quick_snapshots_do_not_fail_a_missing_job(bench, kit):
     workflow = bench.submit(kit.job("a", seconds=500))
     bench.run(2)
     bench.manager.views.pop(f"{workflow}/a")
     bench.run(100, step_s=0.1)
     assert bench.states(workflow) == {"a": "unknown"}
-    bench.manager.advance(1000.0)  # nor is one look after a long time
+    bench.manager.advance(1000.0)  # one snapshot after a long time does not fail it either
     bench.kill()
     bench.start()
     bench.run(3)
     assert bench.states(workflow) == {"a": "unknown"}
 
 
-def test_cancel_ends_what_runs_and_keeps_back_what_waits(bench, kit):
+def test_cancel_ends_running_jobs_and_drops_waiting_ones(bench, kit):
     workflow = bench.submit(kit.job("a", seconds=500), kit.job("b", "a"), kit.job("c", seconds=5))
     bench.run(8)
-    entries = bench.cycle.queue.submissions[workflow].entries
-    bench.cycle.cancel([entries["a"]])
+    entries = bench.cycle.tracker.queue.submissions[workflow].entries
+    bench.cycle.tracker.cancel([entries["a"]])
     report = bench.run(2)[0]
     assert [describe(applied.action) for applied in report.applied] == [f"cancel {workflow}/a"]
     assert bench.states(workflow) == {"a": "cancelled", "b": "cancelled", "c": "completed"}
 
 
-def test_what_fits_nowhere_is_said_once_and_not_job_by_job(bench, kit, caplog):
+def test_jobs_that_fit_nowhere_are_logged_in_one_line(bench, kit, caplog):
     bench.manager.states[:] = [NodeState.DOWN, NodeState.DOWN]
     bench.submit(kit.job("a"), kit.job("b"), kit.job("c"))
     with caplog.at_level(logging.WARNING, "pilotfish"):
@@ -151,13 +151,13 @@ def test_what_fits_nowhere_is_said_once_and_not_job_by_job(bench, kit, caplog):
     assert said.startswith("3 jobs (") and "0 of 0 usable ones fit it" in said
 
 
-def test_a_planner_that_fails_gives_way_to_the_fallback(bench, kit, caplog):
+def test_a_failing_planner_is_replaced_by_the_fallback(bench, kit, caplog):
     def broken(problem, cluster, options):
         if options.policy == "mom":
             raise ZeroDivisionError("a bug")
         return kit.first_fit(problem, cluster, options)
 
-    bench.cycle.planner = broken
+    bench.cycle.planner.make_plan = broken
     bench.submit(kit.job("a"))
     with caplog.at_level(logging.ERROR, "pilotfish"):
         report = bench.run()[0]
@@ -165,7 +165,7 @@ def test_a_planner_that_fails_gives_way_to_the_fallback(bench, kit, caplog):
     assert "a bug" in caplog.text
 
 
-def test_bad_forecasts_trip_the_guard_and_good_ones_release_it(bench, kit):
+def test_bad_forecasts_trip_the_guard_and_good_ones_reset_it(bench, kit):
     bench.manager.takes |= {f"slow{i}": 40.0 for i in range(3)}
     bench.submit(*(kit.job(f"slow{i}") for i in range(3)))
     bench.run(45)
@@ -180,8 +180,8 @@ def test_bad_forecasts_trip_the_guard_and_good_ones_release_it(bench, kit):
     assert bench.value("forecast_error_ratio_count", kind="finish_time") == 6
 
 
-def test_guesses_that_miss_take_nothing_from_what_was_measured(bench, kit):
-    """Predicted jobs that take four times as long: the fallback decides where there are such, and there alone."""
+def test_bad_predictions_do_not_affect_measured_profiles(bench, kit):
+    """Predicted jobs take four times as long: the fallback plans them, and only them."""
 
     def jobs(source, *names):
         about = Provenance(source)
@@ -192,14 +192,14 @@ def test_guesses_that_miss_take_nothing_from_what_was_measured(bench, kit):
     bench.submit(*jobs("predicted", "slow0", "slow1", "slow2"))
     bench.run(45)
     bench.submit(*jobs("measured", "m0", "m1"))
-    assert bench.cycle.mode == "live" and bench.cycle.guard.tripped
+    assert bench.cycle.mode == "live" and bench.cycle.tracker.forecasts.guard.tripped
     assert [report.policy for report in bench.run(15) if report.plan] == ["mom"]
     bench.submit(*jobs("predicted", "p0"), *jobs("measured", "m2"))
     assert bench.cycle.mode == "fallback"
     assert [report.policy for report in bench.run(15) if report.plan] == ["slf"]
 
 
-def test_the_adapters_error_leaves_everything_as_it_was(bench, kit):
+def test_an_adapter_error_changes_no_state(bench, kit):
     workflow = bench.submit(kit.job("a"))
     bench.manager.down = "no route"
     with pytest.raises(AdapterError):
@@ -209,7 +209,7 @@ def test_the_adapters_error_leaves_everything_as_it_was(bench, kit):
     assert bench.states(workflow) == {"a": "completed"}
 
 
-def test_a_full_disk_starts_nothing_says_so_once_and_recovers(bench, kit, caplog):
+def test_a_full_disk_stops_starts_is_logged_once_and_recovers(bench, kit, caplog):
     workflow = bench.submit(kit.job("first", seconds=4), kit.job("second", "first"))
     bench.run(1)
     database = bench.journal._db
@@ -217,11 +217,10 @@ def test_a_full_disk_starts_nothing_says_so_once_and_recovers(bench, kit, caplog
     database.execute(f"PRAGMA max_page_count={pages}")
     with caplog.at_level(logging.INFO, "pilotfish"):
         for i in range(40):
-            bench.cycle.story.happened([])
-            bench.cycle.story.records.append((f"filler/{i}", 0.0, 0, "filler", "x" * 3000, None))
+            bench.cycle.tracker.unsaved.records.append((f"filler/{i}", 0.0, 0, "filler", "x" * 3000, None))
             bench.run(1, step_s=0.25)
     assert bench.cycle.mode == "blocked"
-    assert bench.cycle.queue.find(f"{workflow}/first").state is JobState.COMPLETED
+    assert bench.cycle.tracker.queue.find(f"{workflow}/first").state is JobState.COMPLETED
     assert f"{workflow}/second" not in bench.manager.runs
     assert caplog.text.count("none is started until it can be written") == 1
     database.execute("PRAGMA max_page_count=1000000")
@@ -230,7 +229,7 @@ def test_a_full_disk_starts_nothing_says_so_once_and_recovers(bench, kit, caplog
     assert bench.states(workflow) == {"first": "completed", "second": "completed"}
 
 
-def test_a_dry_run_prints_what_live_does_and_touches_nothing(tmp_path, kit):
+def test_a_dry_run_prints_what_live_does_and_changes_nothing(tmp_path, kit):
     jobs = (kit.job("a", threads=2), kit.job("b", threads=2), kit.job("c", "a"))
     printed = []
     dry = kit.Bench(tmp_path / "dry.sqlite", kit.Manager(kit.cluster()))
@@ -241,11 +240,11 @@ def test_a_dry_run_prints_what_live_does_and_touches_nothing(tmp_path, kit):
     workflow = dry.submit(*jobs)
     live.submit(*jobs)
     dry.run(5)
-    dry.submit(kit.job("other", seconds=1))  # decided anew, with the same result for those that wait
+    dry.submit(kit.job("other", seconds=1))  # plans again, with the same result for waiting jobs
     dry.run(5)
     live_starts = [describe(applied.action) for applied in live.run(1)[0].applied]
     assert printed == live_starts and len(printed) == 2
-    assert [record["kind"] for record in dry.journal.story(f"{workflow}/a")] == ["chosen", "dry-run"]
+    assert [record["kind"] for record in dry.journal.records(f"{workflow}/a")] == ["chosen", "dry-run"]
     assert not dry.manager.runs
     assert (tmp_path / "dry.sqlite").read_bytes() == before
     assert dry.cycle.mode == "dry-run"
@@ -261,17 +260,17 @@ def test_neighbours_are_counted_and_planned_around(bench, kit):
         seen.append([(job.id, job.nodes) for job in problem.running])
         return kit.first_fit(problem, cluster, options)
 
-    bench.cycle.planner = watching
+    bench.cycle.planner.make_plan = watching
     bench.submit(kit.job("a", threads=2))
     (applied,) = bench.run()[0].applied
     assert applied.action.nodes == ("n2",)
     assert seen == [[("someone/else", ("n1",))]]
 
 
-def test_the_story_tells_choice_runner_up_and_outcome(bench, kit):
+def test_the_job_log_has_choice_runner_up_and_outcome(bench, kit):
     workflow = bench.submit(kit.job("a"))
     bench.run(12)
-    story = bench.journal.story(f"{workflow}/a")
+    story = bench.journal.records(f"{workflow}/a")
     assert [record["kind"] for record in story] == ["chosen", "applied", "ended"]
     assert story[0]["data"]["runner_up"] == {"nodes": ["n2"], "cost_s": 1.5}
     assert story[-1]["text"] == "completed"

@@ -1,4 +1,4 @@
-"""A job whose keeper died before it began is not waited for: it is started again, and runs once."""
+"""A job whose keeper died before it began is started again, and runs once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.wire import MOST_AT_ONCE, Server
+from pilotfish.daemon.ipc import MOST_AT_ONCE, Server
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.snapshot import JobState
 
 SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
 
 
-def test_the_local_adapter_says_that_it_may_be_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pilotfish.adapters.local import adapter as module
     from pilotfish.adapters.registry import create
 
@@ -28,9 +28,7 @@ def test_the_local_adapter_says_that_it_may_be_started_again(tmp_path: Path, mon
     if child == 0:  # killed after the job's directory was made and before its keeper was started
         try:
             world = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
-            monkeypatch.setattr(
-                module.LocalAdapter, "_spawn", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-            )
+            monkeypatch.setattr(module.LocalAdapter, "_spawn", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
             world.apply(Start("w/x", job, ("a",)))
         finally:
             os._exit(1)
@@ -51,7 +49,7 @@ def test_the_local_adapter_says_that_it_may_be_started_again(tmp_path: Path, mon
         world.close()
 
 
-def test_a_file_in_place_of_the_socket_is_left_alone(tmp_path: Path) -> None:
+def test_a_regular_file_in_place_of_the_socket_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("words")
     with pytest.raises(ConfigError, match="no socket"):

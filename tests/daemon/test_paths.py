@@ -8,9 +8,9 @@ from pilotfish.daemon import paths
 from pilotfish.simulate.errors import ConfigError
 
 VARIABLES = (
-    *("PILOTFISH_STATE", "PILOTFISH_CACHE", "PILOTFISH_SOCKET"),
-    *("STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY"),
-    *("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
+    *("PILOTFISH_STATE", "PILOTFISH_SOCKET"),
+    *("STATE_DIRECTORY", "RUNTIME_DIRECTORY"),
+    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"),
 )
 
 
@@ -23,7 +23,6 @@ def bare(monkeypatch):
 
 def test_the_home_directory_is_last():
     assert paths.state_dir() == Path("/home/fish/.local/state/pilotfish")
-    assert paths.cache_dir() == Path("/home/fish/.cache/pilotfish")
     assert paths.profile_store_path() == Path("/home/fish/.local/state/pilotfish/profiles.sqlite")
     assert paths.runtime_socket() == "ipc:///home/fish/.local/state/pilotfish/pilotfish.sock"
 
@@ -38,8 +37,8 @@ def test_the_order_of_the_variables(monkeypatch):
 
 
 def test_a_relative_xdg_path_is_ignored_as_the_specification_says(monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert paths.cache_dir() == Path("/home/fish/.cache/pilotfish")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert paths.state_dir() == Path("/home/fish/.local/state/pilotfish")
 
 
 def test_the_socket(monkeypatch):
@@ -52,14 +51,33 @@ def test_the_socket(monkeypatch):
         assert paths.runtime_socket() == "ipc:///tmp/s"
 
 
-def test_a_socket_path_that_the_kernel_cannot_take(monkeypatch):
+def test_a_socket_path_too_long_for_the_kernel(monkeypatch):
     monkeypatch.setenv("PILOTFISH_SOCKET", "/" + "x" * 120)
     with pytest.raises(ConfigError, match="121 bytes"):
         paths.runtime_socket()
 
 
-def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch):
+def test_the_error_without_a_home_directory_names_the_variable(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     with pytest.raises(ConfigError, match=r"HOME: it is not set.*set PILOTFISH_STATE"):
         paths.state_dir()
+
+
+def test_default_config_is_the_users_file_before_the_sites(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    site, user = tmp_path / "etc" / "pilotfish.yaml", tmp_path / ".config" / "pilotfish" / "pilotfish.yaml"
+    monkeypatch.setattr(paths, "SITE_CONFIG", site)
+    assert paths.default_config_path() is None
+    for path in (site, user):
+        path.parent.mkdir(parents=True)
+        path.touch()
+        assert paths.default_config_path() == path
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert paths.default_config_path() == site
+
+
+def test_relative_xdg_config_home_is_ignored(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert paths.client_files()[-1] == tmp_path / ".config" / "pilotfish" / "client.yaml"

@@ -1,4 +1,4 @@
-"""Idle nodes are powered down only when nobody can miss them."""
+"""Idle nodes are powered down only if no job needs them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording
-from pilotfish.daemon.power import REFUSED_S, PowerSaver
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Action
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.daemon.power_saving import REFUSED_S, PowerSaver
+from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Action
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 KIND = NodeType("t", 4, 2.0**32, 1e10)
 CLUSTER = Cluster("c", tuple(Node(f"n{i}", KIND) for i in range(5)))
 JOB = Job("j", Profile((ThreadGroup(1, 10.0),)))
+NO_APPLIER = Recording(lambda line: None)
+REPORT = CycleReport(1, 0.0)
 
 
 def world(time: float, *views: JobView, states: tuple[NodeState, ...] = (NodeState.UP,) * 5) -> Snapshot:
@@ -26,24 +29,24 @@ def running(node: str) -> JobView:
     return JobView("slurm/1", JOB, JobState.RUNNING, (node,))
 
 
-def test_a_node_goes_once_it_was_idle_for_long_and_a_spare_stays() -> None:
-    saver = PowerSaver(60.0, spare=2)
+def test_a_node_idle_for_long_goes_and_a_spare_stays() -> None:
+    saver = PowerSaver(NO_APPLIER, 60.0, spare=2)
     assert saver.choose(world(0.0, running("n0"))) is None
     assert saver.choose(world(59.0, running("n0"))) is None
     chosen = saver.choose(world(60.0, running("n0")))
     assert chosen is not None and chosen.nodes == ("n1", "n2")
 
 
-def test_a_node_that_was_used_in_between_begins_anew() -> None:
-    saver = PowerSaver(60.0, spare=0)
+def test_use_restarts_the_idle_time_of_a_node() -> None:
+    saver = PowerSaver(NO_APPLIER, 60.0, spare=0)
     saver.choose(world(0.0))
     saver.choose(world(50.0, running("n3")))
-    chosen = saver.choose(world(70.0), wanted={"n0"})
+    chosen = saver.choose(world(70.0), planned={"n0"})
     assert chosen is not None and chosen.nodes == ("n1", "n2", "n4")
 
 
-def test_nothing_goes_while_a_job_waits_for_nodes() -> None:
-    saver = PowerSaver(1.0, spare=0)
+def test_no_node_goes_while_a_job_waits_for_nodes() -> None:
+    saver = PowerSaver(NO_APPLIER, 1.0, spare=0)
     waiting = JobView("slurm/2", JOB, JobState.PENDING)
     later = JobView("slurm/3", JOB, JobState.PENDING, waits="Slurm says Dependency")
     saver.choose(world(0.0))
@@ -59,7 +62,7 @@ def test_nothing_goes_while_a_job_waits_for_nodes() -> None:
 def test_only_idle_nodes_that_are_up_go_and_never_more_than_the_surplus(
     states: list[NodeState], busy: set[int], spare: int
 ) -> None:
-    saver = PowerSaver(10.0, spare)
+    saver = PowerSaver(NO_APPLIER, 10.0, spare)
     views = [running(f"n{i}") for i in busy]
     saver.choose(world(0.0, *views, states=tuple(states)))
     chosen = saver.choose(world(10.0, *views, states=tuple(states)))
@@ -69,7 +72,7 @@ def test_only_idle_nodes_that_are_up_go_and_never_more_than_the_surplus(
 
 
 class Refusing:
-    """Slurm where we are no administrator."""
+    """Slurm, where the user is not an administrator."""
 
     dry = False
 
@@ -81,18 +84,19 @@ class Refusing:
         raise AdapterError("scontrol: Invalid user id", kind="refused")
 
 
-def test_a_refusal_is_not_asked_for_again_for_a_while() -> None:
-    saver, slurm = PowerSaver(1.0, spare=0), Refusing()
+def test_a_refused_request_is_repeated_only_after_a_pause() -> None:
+    slurm = Refusing()
+    saver = PowerSaver(slurm, 1.0, spare=0)
     for time in (0.0, 10.0, 20.0, 30.0):
-        saver.save(world(time), (), slurm)
+        saver.on_cycle(REPORT, world(time))
     assert slurm.asked == 1
-    saver.save(world(10.0 + REFUSED_S), (), slurm)
+    saver.on_cycle(REPORT, world(10.0 + REFUSED_S))
     assert slurm.asked == 2
 
 
-def test_a_dry_run_says_it_once() -> None:
+def test_a_dry_run_prints_the_action_once() -> None:
     lines: list[str] = []
-    saver, dry = PowerSaver(1.0, spare=4), Recording(lines.append)
+    saver = PowerSaver(Recording(lines.append), 1.0, spare=4)
     for time in (0.0, 10.0, 20.0):
-        saver.save(world(time), (), dry)
+        saver.on_cycle(REPORT, world(time))
     assert lines == ["power off n0"]

@@ -1,4 +1,4 @@
-"""A job without directory and keeper: nobody can learn how it ended, and its workflow ends all the same."""
+"""A job without directory and keeper: how it ended cannot be known, and its workflow ends all the same."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.registry import create
-from pilotfish.daemon import queue
-from pilotfish.daemon.dispatch import Dispatch
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.single_workflow import WorkflowRun
+from pilotfish.daemon.state import queue
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.planning.planner import plan
 
 SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
 KILLS_ALL_TRACES = (  # the keeper, which it finds in begin.json, and its own directory
@@ -24,9 +24,7 @@ KILLS_ALL_TRACES = (  # the keeper, which it finds in begin.json, and its own di
 )
 
 
-def test_a_job_that_left_no_trace_fails_once_it_was_missed_for_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_without_a_trace_fails_after_missing_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MISSED_S", 0.5)
     monkeypatch.setattr(queue, "MISSED", 2)
     command = ("python3", "-I", "-c", KILLS_ALL_TRACES)
@@ -37,7 +35,7 @@ def test_a_job_that_left_no_trace_fails_once_it_was_missed_for_long(
     )
     workflow = Workflow("w", jobs)
     adapter = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
-    dispatch = Dispatch("r", workflow, plan(workflow, SITE, policy="mom"), adapter, Metrics(), time.monotonic)
+    dispatch = WorkflowRun("r", workflow, plan(workflow, SITE, policy="mom"), adapter, Metrics(), time.monotonic)
     try:
         submission = dispatch.until_ended(lambda report: None, lambda: False)
     finally:

@@ -1,4 +1,4 @@
-"""What clients may ask: whole submissions, status, cancel, explain; and any nonsense gets one sentence."""
+"""Requests of clients: submit, status, cancel, explain; an invalid request gets one sentence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.requests import Requests
-from pilotfish.simulate.job import Workflow
+from pilotfish.daemon.rpc import Requests
+from pilotfish.simulate.model.job import Workflow
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def test_submit_run_and_status(asked, kit):
     assert workflow["finish_time"] == max(job["finish_time"] for job in workflow["jobs"])
 
 
-def test_the_same_key_is_taken_once(asked, kit):
+def test_the_same_key_is_accepted_once(asked, kit):
     bench, ask = asked
     first = submit(ask, kit.job("a"), key="nightly")
     again = submit(ask, kit.job("a"), key="nightly")
     other = submit(ask, kit.job("z"), key="nightly")
     assert again["id"] == first["id"] and again["again"] and not first["again"]
     assert not other["ok"] and "another workflow" in other["error"]
-    assert len(bench.cycle.queue.submissions) == 1
+    assert len(bench.cycle.tracker.queue.submissions) == 1
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_the_same_key_is_taken_once(asked, kit):
         ({"after": ("zzz",)}, "'zzz'"),
     ],
 )
-def test_one_bad_job_and_nothing_is_taken(asked, kit, changes, says):
+def test_one_bad_job_refuses_the_whole_workflow(asked, kit, changes, says):
     bench, ask = asked
     reply = submit(ask, kit.job("fine"), dataclasses.replace(kit.job("bad"), **changes))
     assert not reply["ok"] and says in reply["error"]
-    assert not bench.cycle.queue.submissions and not bench.journal.recent(5)
+    assert not bench.cycle.tracker.queue.submissions and not bench.journal.recent(5)
 
 
-def test_cancel_names_what_is_meant(asked, kit):
+def test_cancel_ends_a_job_or_a_workflow(asked, kit):
     bench, ask = asked
     workflow = submit(ask, kit.job("a", seconds=900), kit.job("b", "a"), kit.job("c", "a"))["id"]
     bench.run(1)
@@ -97,7 +97,7 @@ def test_explain_finds_a_job_by_its_name(asked, kit):
     assert reply["job"]["key"] == f"{workflow}/align"
     assert [record["kind"] for record in reply["story"]] == ["chosen", "applied"]
     assert ask("explain", job=f"{workflow}/late")["after"] == ["align"]
-    assert "no workflow has a job 'nobody'" in ask("explain", job="nobody")["error"]
+    assert "no workflow has a job 'missing'" in ask("explain", job="missing")["error"]
 
 
 def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
@@ -107,7 +107,7 @@ def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
     database.execute(f"PRAGMA max_page_count={pages}")
     reply = submit(ask, *(kit.job(f"j{i}") for i in range(200)))
     assert not reply["ok"] and "cannot be written" in reply["error"]
-    assert not bench.cycle.queue.submissions
+    assert not bench.cycle.tracker.queue.submissions
     database.execute("PRAGMA max_page_count=100000")
     assert submit(ask, kit.job("a"))["ok"]
 
@@ -122,13 +122,13 @@ fields = st.sampled_from(["workflow", "directory", "key", "target", "job"])
 
 @given(st.sampled_from(["submit", "status", "cancel", "explain", "nothing"]), st.dictionaries(fields, values))
 @settings(max_examples=80, deadline=None)
-def test_nonsense_gets_one_sentence_and_changes_nothing(asked, do, arguments):
+def test_an_invalid_request_gets_one_sentence_and_changes_nothing(asked, do, arguments):
     bench, ask = asked
     reply = ask(do, **arguments)
     harmless = do == "status" and arguments.get("workflow") is None
     assert reply["ok"] is harmless
     assert harmless or (reply["error"] and "the daemon failed" not in reply["error"])
-    assert not bench.cycle.queue.submissions
+    assert not bench.cycle.tracker.queue.submissions
 
 
 def test_surrogates_in_text_are_refused(asked):

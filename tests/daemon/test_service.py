@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.wire import WireError, ask
-from pilotfish.simulate.job import DEFAULT_PROFILE, Workflow
+from pilotfish.daemon.ipc import DaemonError, ask
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
 
 SERVE = Path(__file__).with_name("serve.py")
 PATIENCE_S = 60.0
@@ -34,7 +34,7 @@ def eventually(check, what):
         if found := check():
             return found
         time.sleep(0.02)
-    raise AssertionError(f"{what} did not come about within {PATIENCE_S} s")
+    raise AssertionError(f"{what} did not happen within {PATIENCE_S} s")
 
 
 class Daemon:
@@ -126,7 +126,7 @@ def shell(kit, name, line, *after):
     return type(job)(job.id, job.profile, after=job.after, command=("/bin/sh", "-c", line))
 
 
-def test_a_life_from_ready_to_stop(daemon, kit):
+def test_from_ready_to_stop(daemon, kit):
     daemon.start()
     assert daemon.hears("WATCHDOG=1")
     workflow = daemon.submit(
@@ -140,13 +140,15 @@ def test_a_life_from_ready_to_stop(daemon, kit):
     assert (daemon.folder / "trail").read_text() == "a\nb\n"
     for page, word in (("metrics", 'pilotfish_mode{mode="live"} 1.0'), ("healthz", "ok"), ("readyz", "ok")):
         assert word in requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=5).text
+    places = f"socket {daemon.folder}/s, metrics at http://127.0.0.1:{daemon.port}/metrics"
+    assert f"pilotfish serves cluster here with policy lookahead, live, {places}" in daemon.said()
     assert daemon.stop() == 0
     assert daemon.hears("STOPPING=1")
     assert not (daemon.folder / "s").exists()
     assert "Traceback" not in daemon.said()
 
 
-def test_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(daemon):
+def test_a_reload_applies_a_good_file_and_ignores_a_bad_one(daemon):
     daemon.start()
     daemon.write("policy: slf\n")
     daemon.process.send_signal(signal.SIGHUP)
@@ -154,7 +156,7 @@ def test_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(daemon):
     eventually(lambda: ask(daemon.endpoint, "status")["policy"] == "slf", "the new policy")
     daemon.write("policy: nonsense\n")
     daemon.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "the old one stays" in daemon.said(), "the complaint")
+    eventually(lambda: "the old one stays" in daemon.said(), "the first_message")
     assert ask(daemon.endpoint, "status")["policy"] == "slf"
     daemon.write("policy: mom\nseed: 3\ndry_run: true\n")
     daemon.process.send_signal(signal.SIGHUP)
@@ -163,7 +165,7 @@ def test_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(daemon):
     assert daemon.stop(signal.SIGINT) == 0
 
 
-def test_killed_in_the_middle_every_job_runs_once(daemon, kit):
+def test_after_kills_every_job_runs_once(daemon, kit):
     daemon.start()
     jobs = [shell(kit, f"j{i}", f"echo {i} >> trail; sleep 0.1", *(["j0"] if i else [])) for i in range(6)]
     workflow = daemon.submit(*jobs)
@@ -200,7 +202,7 @@ def test_a_second_daemon_is_refused(daemon):
 def test_a_stopped_daemon_is_one_clear_line(daemon):
     daemon.start()
     assert daemon.stop() == 0
-    with pytest.raises(WireError, match="no pilotfish daemon listens"):
+    with pytest.raises(DaemonError, match="no pilotfish daemon listens"):
         ask(daemon.endpoint, "status")
 
 
@@ -249,17 +251,17 @@ def test_folders_of_the_adapter_are_relative_to_the_configuration(daemon, kit):
     assert Path(job["stdout"]).read_text() == "here\n" and (daemon.folder / "mine").is_dir()
 
 
-def test_a_config_that_is_not_there_is_one_line(tmp_path, capsys):
+def test_a_missing_config_is_one_line(tmp_path, capsys):
     assert main(["daemon", "--config", str(tmp_path / "none.yaml")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["daemon"]) == 64
 
 
 @pytest.mark.parametrize("objective", ["energy", "mix:0.5"])
-def test_saving_energy_without_knowing_power_is_refused_at_the_start(daemon, objective, capsys):
+def test_an_energy_objective_without_power_data_is_refused_at_the_start(daemon, objective, capsys):
     daemon.write(f"objective: {objective}\n")
     assert main(["daemon", "--config", str(daemon.config)]) == 1
-    assert "nothing is known of the power of node type 't'" in capsys.readouterr().err
+    assert "the power of node type 't' is unknown" in capsys.readouterr().err
     assert not (daemon.folder / "state").exists()
 
 
@@ -270,7 +272,7 @@ def test_a_dry_run_leaves_no_trace(daemon):
     assert not (daemon.folder / "state").exists()
 
 
-def test_a_dry_run_goes_on_beside_the_daemon(daemon, kit):
+def test_a_dry_run_works_next_to_the_daemon(daemon, kit):
     daemon.start()
     workflow = daemon.submit(shell(kit, "a", "sleep 1"))
     eventually(lambda: list((daemon.folder / "state" / "local" / "jobs").glob("*/begin.json")), "the job")
@@ -285,7 +287,7 @@ def test_a_dry_run_goes_on_beside_the_daemon(daemon, kit):
     assert daemon.stop() == 0
 
 
-def test_a_dry_run_leaves_the_profile_store_as_it_is(daemon, kit):
+def test_a_dry_run_does_not_change_the_profile_store(daemon, kit):
     store = daemon.folder / "profiles.sqlite"
     daemon.start()
     workflow = daemon.submit(dataclasses.replace(shell(kit, "a", "true"), profile=DEFAULT_PROFILE))
@@ -301,17 +303,16 @@ def test_a_dry_run_leaves_the_profile_store_as_it_is(daemon, kit):
     assert sorted(store.parent.glob("profiles.sqlite*")) == sorted(files)
 
 
-def test_the_simulator_is_compiled_before_anybody_is_told_that_we_serve(tmp_path, monkeypatch):
+def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch):
     from pilotfish.daemon import service
 
     served = Daemon(tmp_path)
     loaded = []
 
-    def load(kernel):
-        loaded.append((kernel, (tmp_path / "s").exists()))
+    def prepare(kernels, say):
+        loaded.append((kernels, (tmp_path / "s").exists()))
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(service, "is_warm", lambda kernel: False)
-    monkeypatch.setattr(service, "load", load)
+    monkeypatch.setattr(service, "prepare", prepare)
     assert service.Service(served.config).run() == 0
-    assert loaded == [("entry", False)]
+    assert loaded == [(["mapping.entry"], False)]

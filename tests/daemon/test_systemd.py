@@ -1,10 +1,10 @@
-"""sd_notify: what is sent, where to, and that nobody listening is no error."""
+"""sd_notify: datagrams reach the named socket, and a missing listener is no error."""
 
 import socket
 
 import pytest
 
-from pilotfish.daemon.notify import notify, reloading
+from pilotfish.daemon.systemd import notify, notify_reloading
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -16,7 +16,7 @@ def test_datagrams_reach_the_named_socket(tmp_path, monkeypatch, abstract):
         monkeypatch.setenv("NOTIFY_SOCKET", name.replace("\0", "@"))
         assert notify("READY=1", "STATUS=fine")
         assert channel.recv(999) == b"READY=1\nSTATUS=fine"
-        assert reloading()
+        assert notify_reloading()
         assert channel.recv(999).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 

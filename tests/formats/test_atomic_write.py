@@ -1,4 +1,4 @@
-"""Files are there whole or not at all."""
+"""Files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.simulate.formats import writing
-from pilotfish.simulate.formats.writing import write_together, write_whole
+from pilotfish.formats import atomic_write
+from pilotfish.formats.atomic_write import write_together, write_whole
 
 
-def test_what_was_there_stays_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_content_stays_if_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.swf"
     path.write_text("before")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "/some/where")
 
-    monkeypatch.setattr(writing.os, "replace", full)
+    monkeypatch.setattr(atomic_write.os, "replace", full)
     with pytest.raises(OSError, match=r"No space left.*a\.swf"):
         write_whole(path, "after")
     assert path.read_text() == "before" and os.listdir(tmp_path) == ["a.swf"]
 
 
-def test_packed_by_its_name_and_the_same_each_time(tmp_path: Path) -> None:
+def test_gz_names_are_compressed_to_the_same_bytes_each_time(tmp_path: Path) -> None:
     first, second = (write_whole(tmp_path / name, "text\n" * 99).read_bytes() for name in ("a.swf.gz", "b.swf.gz"))
     assert first == second and gzip.decompress(first) == b"text\n" * 99
 
@@ -44,13 +44,13 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
     assert heard == ["through"] and (tmp_path / "pipe").is_fifo()
 
 
-def test_no_folder_names_the_file(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "gone" / "a.swf", "")
     assert caught.value.filename == str(tmp_path / "gone" / "a.swf")
 
 
-def test_bytes_are_written_as_they_are_and_who_may_read_stays(tmp_path: Path) -> None:
+def test_bytes_and_permissions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     assert write_whole(path, b"\x89\xff").read_bytes() == b"\x89\xff" and path.stat().st_mode & 0o777 == 0o644
     path.chmod(0o600)
@@ -58,7 +58,7 @@ def test_bytes_are_written_as_they_are_and_who_may_read_stays(tmp_path: Path) ->
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_several_files_are_all_new_or_all_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_files_are_all_replaced_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [tmp_path / name for name in ("a", "b", "c")]
     write_together(dict.fromkeys(paths, "before"))
     with pytest.raises(IsADirectoryError, match=str(tmp_path)):
@@ -67,7 +67,7 @@ def test_several_files_are_all_new_or_all_as_before(tmp_path: Path, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writing.os, "chmod", full)
+    monkeypatch.setattr(atomic_write.os, "chmod", full)
     with pytest.raises(OSError, match="No space left on device"):
         write_together(dict.fromkeys(paths, "after"))
     assert [path.read_text() for path in paths] == ["before"] * 3

@@ -1,4 +1,4 @@
-"""Batsim's workloads: all types under all their names, the run times they stand for, and what is wrong with a file."""
+"""Batsim's workloads: every type under each of its names, the run times, and the errors of wrong files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batsim_files import PROFILES, SPEED, document, job, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.batsim.profiles import TYPES
+from pilotfish.formats.batsim.workload import dump_batsim, parse_batsim, read_batsim
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.batsim import dump_batsim, parse_batsim
-from pilotfish.simulate.formats.batsim_jobs import read_batsim
-from pilotfish.simulate.formats.batsim_types import TYPES
-from pilotfish.simulate.kernels.batch.network import tables
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.kernels.queue.network import tables
+from pilotfish.simulate.model.workload import Workload
+from tests.support.batsim_files import PROFILES, SPEED, document, job, written
 
 
 def read(folder: Path, data: Any, **options: Any) -> Workload:
-    """The jobs of this document."""
+    """Return the jobs of this document."""
     return read_batsim(written(folder, data), **{"speeds": [SPEED], **options})
 
 
@@ -35,7 +34,7 @@ def test_every_type_is_read_and_written_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (_, seconds) in PROFILES.items() if seconds is not None])
-def test_run_times_that_computing_decides(tmp_path: Path, name: str) -> None:
+def test_run_times_of_profiles_that_only_compute(tmp_path: Path, name: str) -> None:
     jobs = read(tmp_path, document(job(7, name)))
     assert jobs.run_time.tolist() == [PROFILES[name][1]] and jobs.more["profile"].tolist() == [name]
     waits = ("wait", "wait5", "seq5b", "seq2", "pfs_idle")
@@ -43,7 +42,7 @@ def test_run_times_that_computing_decides(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (_, seconds) in PROFILES.items() if seconds is None])
-def test_what_needs_more_than_computing_is_refused_or_counted(tmp_path: Path, name: str) -> None:
+def test_profiles_that_need_a_network_are_refused_or_counted(tmp_path: Path, name: str) -> None:
     data, type_ = document(job(1), job("j2", name)), PROFILES[name][0]["type"]
     with pytest.raises(ConfigError, match=rf"w.json: jobs\[1\]: job j2, profile '{name}' \({type_}\): "):
         read(tmp_path, data)
@@ -57,7 +56,7 @@ def test_one_resource_sends_nothing(tmp_path: Path) -> None:
 
 def test_flops_need_a_speed_and_seconds_do_not(tmp_path: Path) -> None:
     assert read(tmp_path, document(job(1), job(2, "nothing")), speeds=()).run_time.tolist() == [20.25, 0.0]
-    with pytest.raises(ConfigError, match=r"'hg'.*nobody says how fast"):
+    with pytest.raises(ConfigError, match=r"'hg'.*the speed of the machine is unknown"):
         read(tmp_path, document(job(1, "hg")), speeds=())
 
 
@@ -81,7 +80,7 @@ def test_on_resources_that_differ_only_flops_depend_on_where_they_are_computed(t
         ("stage", [(0.0, 1e6, tables.STAGE, 0, 1)]),
     ],
 )
-def test_what_is_sent_is_laid_out_for_a_network(tmp_path: Path, name: str, phases: list[Any]) -> None:
+def test_communication_becomes_a_program_if_there_is_a_network(tmp_path: Path, name: str, phases: list[Any]) -> None:
     known = {each: profile for each, (profile, _) in PROFILES.items()}
     known["twice"] = {"type": "composed", "seq": ["seq5b", "thrice"]}
     known["thrice"] = {"type": "composed", "seq": ["hg_talks"], "repeat": 3}
@@ -97,8 +96,8 @@ def test_amounts_of_matrices(tmp_path: Path) -> None:
     assert jobs.programs.amounts.tolist() == [50.0, 200.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
 
 
-def test_a_storage_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no host of the platform is the storage 'nfs' \(allowed: a, b\)"):
+def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the platform has no storage 'nfs' \(allowed: a, b\)"):
         read(tmp_path, document(job(1, "pfs")), storages=["b", "a"])
     with pytest.raises(ConfigError, match="hosts with the role storage"):
         read(tmp_path, document(job(1, "pfs")), storages=[])
@@ -125,7 +124,7 @@ def test_columns(tmp_path: Path) -> None:
     assert jobs.id.tolist() == [7, 4, 6, 5] and jobs.submit_time.tolist() == [0.0, 1.0, 1.0, 9.5]
     assert jobs.walltime.tolist() == [2.5, 100.0, math.inf, 100.0] and jobs.size.tolist() == [2, 2, 2, 2]
     assert jobs.machine == 4 and jobs.name == "w" and "name" not in jobs.more
-    assert jobs.left_out == {"jobs that ask for no resources": 1}
+    assert jobs.left_out == {"jobs that request no resources": 1}
 
 
 def test_ids_are_kept_as_they_are(tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_gzip(tmp_path: Path) -> None:
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """Sequences within each other."""
+    """Return sequences nested in each other."""
     chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"]} for i in range(levels)}
     return document(job(1, "s0"), profiles={**chain, f"s{levels}": {"type": "delay", "delay": 1}})
 
@@ -164,22 +163,22 @@ def test_sequences_within_each_other(tmp_path: Path) -> None:
 
 
 def doubled(levels: int, inner: dict[str, Any], repeat: int = 1) -> dict[str, Any]:
-    """Each sequence has the next one twice."""
+    """Return sequences that each contain the next one twice."""
     chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"] * 2, "repeat": repeat} for i in range(levels)}
     return document(job(1, "s0"), profiles={**chain, f"s{levels}": inner})
 
 
-def test_parts_that_are_shared_are_looked_at_once(tmp_path: Path) -> None:
+def test_shared_parts_are_processed_once(tmp_path: Path) -> None:
     assert read(tmp_path, doubled(40, {"type": "delay", "delay": 1})).run_time.tolist() == [2.0**40]
     sends = {"type": "parallel_homogeneous", "cpu": 0, "com": 1}
     laid_out = read(tmp_path, doubled(10, sends), storages=[]).programs
     assert laid_out is not None and laid_out.phases["kind"].tolist() == [tables.EVEN] * 2**10
     for levels, repeat in ((200, 1), (19, 2), (200, 10**9)):
-        with pytest.raises(ConfigError, match=r"its sequences are too long \(allowed: 1,000,000 phases"):
+        with pytest.raises(ConfigError, match=r"its sequences are too long \(allowed: at most 1,000,000 phases"):
             read(tmp_path, doubled(levels, sends, repeat), storages=[])
 
 
-def test_what_is_repeated_more_often_than_can_be_counted(tmp_path: Path) -> None:
+def test_too_many_repetitions_are_refused(tmp_path: Path) -> None:
     chain = {f"s{i}": {"type": "composed", "seq": [f"s{i + 1}"], "repeat": 10**9} for i in range(40)}
     sends = document(job(1, "s0"), profiles={**chain, "s40": {"type": "parallel_homogeneous", "cpu": 0, "com": 1}})
     with pytest.raises(ConfigError, match=r"too long .*each at most 1e\+15 times"):
@@ -194,14 +193,16 @@ def test_what_is_repeated_more_often_than_can_be_counted(tmp_path: Path) -> None
         ({"a": ["b"], **{f"{i}": [f"{i + 1}"] for i in range(9)}, "b": ["0"], "9": ["a"]}, "a -> b -> ... -> 9 -> a"),
     ],
 )
-def test_a_sequence_within_itself(tmp_path: Path, chain: dict[str, list[str]], told: str) -> None:
+def test_a_sequence_that_contains_itself_is_refused(tmp_path: Path, chain: dict[str, list[str]], told: str) -> None:
     profiles: dict[str, Any] = {name: {"type": "composed", "seq": parts} for name, parts in chain.items()}
     profiles["end"] = {"type": "delay", "delay": 1}
-    with pytest.raises(ConfigError, match=rf"jobs\[0\]: job 1, .*a sequence within itself: {told} \(allowed: one"):
+    with pytest.raises(
+        ConfigError, match=rf"jobs\[0\]: job 1, .*a sequence contains itself: {told} \(allowed: no cycles"
+    ):
         read(tmp_path, document(job(1, "a"), profiles=profiles))
 
 
-def test_what_takes_longer_than_can_be_counted(tmp_path: Path) -> None:
+def test_a_run_time_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     long = document(job(1, "p"), job(2, "q"), profiles={
         "p": {"type": "composed", "repeat": 10**9, "seq": ["q"]}, "q": {"type": "delay", "delay": 1e7},
     })  # fmt: skip
@@ -212,7 +213,7 @@ def test_what_takes_longer_than_can_be_counted(tmp_path: Path) -> None:
 
 
 def of(**profile: Any) -> dict[str, Any]:
-    """A workload with this profile."""
+    """Return a workload with this profile."""
     return document(job(1, "p"), profiles={"p": profile})
 
 
@@ -254,16 +255,16 @@ def of(**profile: Any) -> dict[str, Any]:
         (of(type="delay", delay=1, ret=0.5), "profiles.p.ret: found 0.5"),
         (of(type="parallel", cpu=5, com=[]), "profiles.p.cpu: found 5"),
         (of(type="parallel", cpu=[1, -1], com=[0] * 4), r"profiles.p.cpu\[1\]: found -1"),
-        (of(type="parallel", cpu=[1, 1], com=[0] * 3), "profiles.p.com: 3 amounts"),
-        (of(type="ParallelTaskProfile", com=[0] * 3), "profiles.p.com: 3 amounts"),
+        (of(type="parallel", cpu=[1, 1], com=[0] * 3), "profiles.p.com: found 3 amounts"),
+        (of(type="ParallelTaskProfile", com=[0] * 3), "profiles.p.com: found 3 amounts"),
         (of(type="parallel_homogeneous", cpu=1), "profiles.p.com: missing"),
         (of(type="parallel_homogeneous", cpu=math.inf, com=0), "profiles.p.cpu: found inf"),
         (of(type="ptask_homogeneous", cpu=1, com=0, generation_strategy="x"), "profiles.p.generation_strategy: "),
         (of(type="composed"), "profiles.p.seq: missing"),
         (of(type="composed", seq=[]), "profiles.p.seq: found a list that is empty"),
         (of(type="composed", seq=["p"], repeat=0), "profiles.p.repeat: found 0"),
-        (of(type="composed", seq=["q"]), "'q' is no profile of this file"),
-        (of(type="composed", seq=["p"]), "a sequence within itself"),
+        (of(type="composed", seq=["q"]), "'q' is not a profile of this file"),
+        (of(type="composed", seq=["p"]), "a sequence contains itself"),
         (of(type="data_staging", nb_bytes=1, to="b"), "profiles.p.from: missing"),
         (of(type="trace_replay", trace_file="x"), "profiles.p.trace_type: missing"),
         (of(type="trace_replay", trace_type="tape", trace_file="x"), "profiles.p.trace_type: found 'tape'"),
@@ -276,7 +277,7 @@ def of(**profile: Any) -> dict[str, Any]:
         ("", "empty"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, data: Any, where: str) -> None:
+def test_an_error_names_the_key(tmp_path: Path, data: Any, where: str) -> None:
     with pytest.raises(ConfigError, match=f"w.json: .*{where}"):
         read(tmp_path, data)
 
@@ -284,7 +285,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, data: Any, where: str) -> None:
 @pytest.mark.parametrize(
     "line", ["0 m_usage 0.5", "0 compute 0.5 5", "0 m_usage 1.5 5", "0 m_usage 1 -5", "0 m_usage 1 nan"]
 )
-def test_lines_of_usage_traces_that_are_none(tmp_path: Path, line: str) -> None:
+def test_malformed_lines_of_usage_traces_are_refused(tmp_path: Path, line: str) -> None:
     path = written(tmp_path, document(job(1, "usage")))
     (tmp_path / "usage" / "a.txt").write_text(f"0 m_usage 1 5\n{line}\n")
     with pytest.raises(ConfigError, match=f"found '{line}' in .*a.txt"):
@@ -292,7 +293,7 @@ def test_lines_of_usage_traces_that_are_none(tmp_path: Path, line: str) -> None:
 
 
 def test_a_trace_of_more_ranks_than_resources(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="2 ranks, and the job asks for 1"):
+    with pytest.raises(ConfigError, match="2 ranks, but the job requests 1"):
         read(tmp_path, document(job(1, "usage", res=1)))
 
 

@@ -1,4 +1,4 @@
-"""Batsim's workloads, written."""
+"""Writing Batsim workloads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotfish.formats.batsim.workload import batsim_text
+from pilotfish.formats.batsim.write import batsim_communicating
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.batsim import batsim_text
-from pilotfish.simulate.formats.batsim_write import batsim_communicating
 from pilotfish.simulate.generate.communication import communicating
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
 
 
 def made(run: list[float], machine: int | None = 128) -> Workload:
-    """Jobs of 1, 2, ... processors."""
+    """Return jobs of 1, 2, ... processors."""
     numbers, times = np.arange(1, len(run) + 1), np.array(run)
     return communicating(Workload("t", numbers + 6, numbers * 1.0, times, times, numbers, machine=machine))
 
@@ -38,7 +38,7 @@ def test_numbers_are_written_to_the_last_bit(run: list[float], matrices: bool) -
         )
 
 
-def test_a_job_and_a_profile_a_line() -> None:
+def test_each_job_and_profile_has_a_line() -> None:
     text = batsim_text(batsim_communicating(made([5.0, 6.0], None), {}))
     assert len(text.splitlines()) == 10 and "nb_res" not in text
 
@@ -46,11 +46,11 @@ def test_a_job_and_a_profile_a_line() -> None:
 def test_what_cannot_be_written_is_refused() -> None:
     with pytest.raises(ConfigError, match="job 7: given twice"):
         batsim_communicating(replace(made([1.0, 2.0, 3.0]), id=np.array([7, 8, 7])), {})
-    with pytest.raises(ConfigError, match="matrices of 16,000,000 numbers"):
+    with pytest.raises(ConfigError, match="matrices have 16,000,000 numbers"):
         batsim_communicating(replace(made([1.0]), size=np.array([4000])), {}, True)
 
 
-def test_names_stay_and_who_has_no_walltime_is_given_none() -> None:
+def test_names_and_missing_walltimes_are_kept() -> None:
     jobs = made([5.0, 6.0])
     named = replace(jobs, walltime=np.array([np.inf, 7.0]), more=jobs.more | {"name": np.array(["w0!a", "b"], object)})
     data = json.loads(batsim_text(batsim_communicating(named, {})))

@@ -1,4 +1,4 @@
-"""The cluster file: what every key means, and that writing and reading agree."""
+"""The cluster file: the meaning of every key, and reading back what was written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.cluster import dump_cluster, parse_cluster, read_cluster
+from pilotfish.formats.files import parse_yaml
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.cluster import dump_cluster, parse_cluster, read_cluster
-from pilotfish.simulate.formats.documents import parse_yaml
-from pilotfish.simulate.network import Tree
-from pilotfish.simulate.platform import (
+from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,
     Contention,
@@ -26,6 +25,7 @@ from pilotfish.simulate.platform import (
     PowerState,
     Transition,
 )
+from pilotfish.simulate.model.network import Tree
 
 FULL = """
 schema: pilotfish/cluster/v1
@@ -118,7 +118,7 @@ def test_defaults_are_those_of_the_format():
     assert cluster.nodes[0].type.power is None
 
 
-def test_an_error_names_file_key_finding_and_what_is_allowed():
+def test_an_error_names_file_key_and_what_was_found_and_is_allowed():
     data = parse_yaml(FULL, "f")
     data["node_types"]["xeon56"]["contention"] = "max-mun"
     with pytest.raises(ConfigError) as caught:
@@ -155,12 +155,8 @@ dvfs = st.builds(
     lambda name, low, more, hertz: PowerState(name, low, low + more, hertz), state_names, watts, watts, amount
 )
 states = st.lists(sleeps | dvfs, max_size=3, unique_by=lambda state: state.name).map(tuple)
-by_cores = st.builds(
-    Power, watts, watts, watts, idle_uncore=st.floats(0, 1), off=st.none() | watts, states=states
-)
-by_state = st.builds(
-    lambda low, more, on: Power(low, computing=low + more, switch_on=on), watts, watts, transition
-)
+by_cores = st.builds(Power, watts, watts, watts, idle_uncore=st.floats(0, 1), off=st.none() | watts, states=states)
+by_state = st.builds(lambda low, more, on: Power(low, computing=low + more, switch_on=on), watts, watts, transition)
 node_types = st.builds(
     NodeType,
     st.text("tuvw", min_size=1, max_size=3),
@@ -201,12 +197,9 @@ def clusters(draw):
 
 @settings(max_examples=50, deadline=None)
 @given(clusters())
-def test_what_was_written_is_read_back(cluster):
+def test_a_written_cluster_reads_back(cluster):
     assert parse_cluster(dump_cluster(cluster), "source") == cluster
-    assert (
-        parse_cluster(parse_yaml(yaml.safe_dump(dump_cluster(cluster), sort_keys=False), "f"), "source")
-        == cluster
-    )
+    assert parse_cluster(parse_yaml(yaml.safe_dump(dump_cluster(cluster), sort_keys=False), "f"), "source") == cluster
 
 
 @pytest.mark.parametrize(
@@ -217,7 +210,7 @@ def test_what_was_written_is_read_back(cluster):
         (1e9 + 1, 1234567891.0, (1e9 + 1, 1234567891.0)),
     ],
 )
-def test_amounts_are_written_as_people_write_them_where_nothing_is_lost(memory, bandwidth, words):
+def test_amounts_have_units_if_that_is_exact(memory, bandwidth, words):
     cluster = Cluster("c", (Node("n1", NodeType("t", 4, memory, bandwidth)),))
     kind = dump_cluster(cluster)["node_types"]["t"]
     assert (kind["memory"], kind["memory_bandwidth"]) == words

@@ -1,4 +1,4 @@
-"""Workflows from one format to another: the same tasks, and what is lost is counted."""
+"""Converting workflows: the tasks stay the same, and what is lost is counted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.replay import replay
+from pilotfish.formats.convert import to_dax, to_swf, to_wfcommons, to_workflow
+from pilotfish.formats.swf import read_swf
+from pilotfish.formats.workflow import document_tasks, parse_workflow, read_tasks, read_workflow
+from pilotfish.formats.workflow_tasks import Task, Tasks, earliest, tasks_of
+from pilotfish.formats.workloads import jobs_of
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.convert_workflows import to_dax, to_swf, to_wfcommons, to_workflow
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.formats.tasks import Task, Tasks, tasks_of
-from pilotfish.simulate.formats.unrolled import earliest
-from pilotfish.simulate.formats.workflow import document_tasks, parse_workflow, read_tasks, read_workflow
-from pilotfish.simulate.formats.workflow_jobs import jobs_of
+from pilotfish.simulate.replay.replay import replay
 
 SECONDS = st.one_of(st.integers(0, 9).map(float), st.floats(0, 1e9, allow_subnormal=False))
 NAMES = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=5)
@@ -26,7 +25,7 @@ NAMES = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_
 
 @st.composite
 def workflows(draw: st.DrawFn) -> Tasks:
-    """Tasks of which some wait for those before them, and stand in any order."""
+    """Draw tasks with dependencies, in any order."""
     tasks: list[Task] = []
     for name in draw(st.lists(NAMES, min_size=1, max_size=8, unique=True)):
         before = draw(st.lists(st.sampled_from(tasks), max_size=3, unique_by=lambda task: task.id)) if tasks else []
@@ -38,26 +37,26 @@ def workflows(draw: st.DrawFn) -> Tasks:
 
 
 def in_order(task: Task) -> Task:
-    """WfFormat says who waits for whom at either end, so that the order of those before is lost."""
+    """Return tasks with sorted predecessors: WfFormat may declare an edge at either end, so their order is lost."""
     return replace(task, after=tuple(sorted(task.after)))
 
 
 @given(workflows())
-def test_they_are_read_back_as_they_were(given: Tasks) -> None:
+def test_converted_tasks_read_back_unchanged(given: Tasks) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "w.dax").write_text(to_dax(given, "a -- note").text)
         dax = read_tasks(Path(folder) / "w.dax")
     known = [replace(task, busy=None) for task in given.tasks]
     assert [replace(task, memory=0.0) for task in dax.tasks] == [replace(task, memory=0.0) for task in known]
     assert [task.memory for task in dax.tasks] == pytest.approx([task.memory for task in known])
-    # where a task never ran, WfFormat has no place for what it asks for
+    # WfFormat has no place for the requests of a task that never ran
     ran = [task if task.time is not None else Task(task.id, None, task.after, name=task.name) for task in given.tasks]
     found = document_tasks(json.loads(to_wfcommons(given, "note").text), "w.json")
     assert [in_order(task) for task in found.tasks] == [in_order(task) for task in ran] and found.name == "w"
 
 
 @given(workflows())
-def test_a_task_begins_when_all_before_it_have_ended(given: Tasks) -> None:
+def test_a_task_starts_when_its_predecessors_have_ended(given: Tasks) -> None:
     times = dict(zip((task.id for task in given.tasks), earliest(given.tasks), strict=True))
     for task in given.tasks:
         start, end = times[task.id]
@@ -78,7 +77,7 @@ CHAIN = Tasks(
 )
 
 
-def test_a_trace_has_submit_times_and_one_job_before_each(tmp_path: Path) -> None:
+def test_a_trace_has_submit_times_and_one_preceding_job(tmp_path: Path) -> None:
     made = to_swf(CHAIN, 8, "note", skip_invalid=False)
     path = tmp_path / "w.swf"
     path.write_text(made.text)
@@ -89,28 +88,28 @@ def test_a_trace_has_submit_times_and_one_job_before_each(tmp_path: Path) -> Non
     apart = replay(jobs_of(CHAIN), 8).submit_time
     assert sorted(apart.tolist()) == replay(jobs, 8).submit_time.tolist()
     assert made.lost == {
-        "dependencies: now submit times, as on a machine without limits": 4,
-        "dependencies beside the last to end: SWF has one preceding job": 1,
-        "ids that are no numbers: now counted": 4, "commands": 2, "CPU use": 1, "memory": 1,
+        "dependencies: now submit times, as on an unlimited machine": 4,
+        "dependencies other than the last to end: SWF has one preceding job": 1,
+        "ids that are not numbers: now numbered from 1": 4, "commands": 2, "CPU use": 1, "memory": 1,
     }  # fmt: skip
 
 
 def test_a_trace_needs_run_times() -> None:
     unknown = replace(CHAIN, tasks=(*CHAIN.tasks, Task("e", None, ("c",)), Task("f", 3.0, ("e", "a"))))
-    with pytest.raises(ConfigError, match=r"task e: it has no run time"):
+    with pytest.raises(ConfigError, match=r"task e: no run time"):
         to_swf(unknown, None, "note", skip_invalid=False)
     made = to_swf(unknown, None, "note", skip_invalid=True)
     assert made.left_out["tasks without a run time"] == 1 and made.text.splitlines()[-1].split()[1] == "6"
     assert [line.split()[1] for line in made.text.splitlines() if line[0] != ";"] == ["0", "2", "2", "2", "6"]
 
 
-def test_what_formats_cannot_say_is_counted(tmp_path: Path) -> None:
+def test_what_a_format_cannot_express_is_counted(tmp_path: Path) -> None:
     assert to_dax(CHAIN, "").lost == {"commands": 2, "CPU use": 1, "walltimes": 1}
     assert to_wfcommons(CHAIN, "").lost == {"commands": 2, "walltimes": 1}
     path = tmp_path / "w.json"
     path.write_text(to_wfcommons(CHAIN, "").text)
     made = to_workflow(read_tasks(path), read_workflow(path), "note")
-    assert made.lost == {"run times of 0: now the shortest there is": 1}
+    assert made.lost == {"run times of 0: now the shortest possible": 1}
     (tmp_path / "w.yaml").write_text(made.text)
     again = read_tasks(tmp_path / "w.yaml").tasks
     assert [(task.id, task.after, task.cores) for task in again] == [
@@ -119,11 +118,11 @@ def test_what_formats_cannot_say_is_counted(tmp_path: Path) -> None:
     assert [task.time for task in again] == pytest.approx([1.0, 2.0, 4.0, 0.0], abs=1e-5) and again[2].busy == 50.0
 
 
-def test_tasks_of_a_workflow_of_ours() -> None:
+def test_tasks_of_a_workflow() -> None:
     jobs = {
         "a": {"nodes": 2, "profile": {"threads": 3, "service_demand": 6.0, "utilisation": 0.5, "bandwidth": 1e9}},
         "b": {"after": "a", "command": "make"},
     }
     found = tasks_of(parse_workflow({"schema": "pilotfish/workflow/v1", "name": "w", "jobs": jobs}, "w"))
     assert found.tasks == (Task("a", 12.0, cores=6, busy=300.0), Task("b", None, ("a",)))
-    assert found.beside == {"memory bandwidth": 1, "commands": 1, "nodes: now cores": 1}
+    assert found.extras == {"memory bandwidth": 1, "commands": 1, "nodes: now cores": 1}

@@ -1,4 +1,4 @@
-"""Workloads from one format to the other: the same replay, and what is lost is counted."""
+"""Converting workloads: the replay stays the same, and what is lost is counted."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batsim_files import SPEED, document, job, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.orders import CHANGING, ORDERS
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import Conservative, Easy
-from pilotfish.simulate.formats.batsim_jobs import SHORTEST_S, load_batsim, read_batsim, workload_of
-from pilotfish.simulate.formats.convert_workloads import batsim_to_swf, swf_to_batsim
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.formats.swf_write import dump_swf
-from pilotfish.simulate.workload import Workload
+from pilotfish.formats.batsim.workload import SHORTEST_S, load_batsim, read_batsim, workload_of
+from pilotfish.formats.convert import batsim_to_swf, swf_to_batsim
+from pilotfish.formats.swf import dump_swf, read_swf
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.policies import CHANGING, ORDERS, Conservative, Easy
+from pilotfish.simulate.replay.replay import replay
+from tests.support.batsim_files import SPEED, document, job, written
 
 ODD = st.one_of(st.floats(0, 1e9, allow_subnormal=False), st.sampled_from([0.1, 1 / 3]))
 TIMES = st.one_of(st.integers(0, 12).map(float), ODD)
@@ -30,7 +28,7 @@ ROWS = st.lists(st.tuples(TIMES, TIMES, WALLS, st.integers(1, 9), st.integers(-1
 
 
 def trace(folder: Path, rows: list[Any]) -> Path:
-    """An SWF file of (submit time, run time, requested time, size, user)."""
+    """Return an SWF file of (submit time, run time, requested time, size, user)."""
     lines = [
         f"{i} {submit!r} -1 {run!r} {size} -1 -1 {size} {wall!r} -1 1 {user} -1 -1 -1 -1 -1 -1"
         for i, (submit, run, wall, size, user) in enumerate(rows, 7)
@@ -41,7 +39,7 @@ def trace(folder: Path, rows: list[Any]) -> Path:
 
 
 def same(one: Workload, other: Workload) -> None:
-    """All that decides a replay, and who the users are."""
+    """Return everything that decides a replay, and the users."""
     for name in ("id", "submit_time", "run_time", "size"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
     shortest = [wall or SHORTEST_S for wall in one.walltime.tolist()]
@@ -52,7 +50,7 @@ def same(one: Workload, other: Workload) -> None:
 
 
 def alike(one: Workload, other: Workload, order: str) -> None:
-    """The same schedule, resources included."""
+    """Return whether the schedules are equal, resources included."""
     for policy in (Easy(order), *([] if order in CHANGING else [Conservative(order)])):
         a, b = (replay(jobs, 8, policy, seed=1) for jobs in (one, other))
         assert np.array_equal(a.start_time, b.start_time, equal_nan=True)
@@ -62,7 +60,7 @@ def alike(one: Workload, other: Workload, order: str) -> None:
 
 @given(ROWS, st.sampled_from(list(ORDERS)))
 @settings(max_examples=150, deadline=None)
-def test_there_and_back_it_is_the_same_replay(
+def test_converting_back_gives_the_same_replay(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Any], order: str
 ) -> None:
     folder = tmp_path_factory.mktemp("convert")
@@ -79,9 +77,7 @@ def test_there_and_back_it_is_the_same_replay(
 
 @given(ROWS)
 @settings(max_examples=50, deadline=None)
-def test_there_and_back_a_second_time_it_is_the_same_file(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Any]
-) -> None:
+def test_converting_twice_gives_the_same_file(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
     folder = tmp_path_factory.mktemp("convert")
     text = swf_to_batsim(read_swf(trace(folder, rows)), "a test").text
     (folder / "t.json").write_text(text)
@@ -90,13 +86,13 @@ def test_there_and_back_a_second_time_it_is_the_same_file(
     assert swf_to_batsim(read_swf(folder / "u.swf"), "a test").text == text
 
 
-def test_batsim_gets_what_batsim_takes(tmp_path: Path) -> None:
-    """No delay and no walltime of 0, and the profiles that it knows."""
+def test_a_converted_workload_is_valid_for_batsim(tmp_path: Path) -> None:
+    """No delay and no walltime is 0, and all profiles are known."""
     jobs = read_swf(trace(tmp_path, [(0, 0.0, -1.0, 1, -1), (1.5, 2.0, 9.0, 2, 5)]))
     made = swf_to_batsim(jobs, "x")
     assert made.lost == {
-        "computing: a delay draws what idle resources do": 1,
-        "walltimes of 0: now the shortest there is": 1,
+        "computing: a delay draws the power of idle resources": 1,
+        "walltimes of 0: now the shortest possible": 1,
     }
     data = json.loads(made.text)
     assert data["nb_res"] == 8 and data["description"] == "x"
@@ -110,18 +106,18 @@ def test_batsim_gets_what_batsim_takes(tmp_path: Path) -> None:
     }
 
 
-def test_what_swf_cannot_say_is_counted(tmp_path: Path) -> None:
+def test_what_swf_cannot_express_is_counted(tmp_path: Path) -> None:
     jobs = [job("a", "hg", walltime=-1), job(2, "wait", queue="fast", user=3), job(3, "par"), job(4, "nothing")]
     path = written(tmp_path, document(*jobs))
     given = load_batsim(path)
     made = batsim_to_swf(given, workload_of(given, path, speeds=[SPEED]), "a test")
     assert made.lost == {
         "names of profiles": 4,
-        "flops: now the time that they take": 2,
+        "flops: now run times": 2,
         "delays: jobs of SWF compute": 1,
-        "ids that are no numbers: now counted": 4,
-        "jobs without a walltime: now the time that they take": 1,
-        "fields of users": 1,
+        "ids that are not numbers: now numbered from 1": 4,
+        "jobs without a walltime: now their run time": 1,
+        "fields added by users": 1,
     }
     assert made.what == "4 jobs for 4 resources" and "; Note: a test\n" in made.text
     (tmp_path / "t.swf").write_text(made.text)
@@ -139,11 +135,11 @@ def test_jobs_that_fail_have_their_status_in_swf(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["fast", True, None, 10**400, [1]])
-def test_only_numbers_are_taken_for_what_swf_knows(tmp_path: Path, value: Any) -> None:
+def test_only_numeric_fields_become_swf_columns(tmp_path: Path, value: Any) -> None:
     jobs = read_batsim(written(tmp_path, document(job(1, user=2, group=4), job(2, user=value))))
     assert "user" not in jobs.more and jobs.more["group"].tolist() == [4.0, -1.0]
 
 
-def test_a_machine_that_nobody_tells_stays_so(tmp_path: Path) -> None:
+def test_an_unknown_machine_size_stays_unknown(tmp_path: Path) -> None:
     jobs = replace(read_swf(trace(tmp_path, [(0, 1.0, 2.0, 1, -1)])), machine=None)
     assert "MaxProcs" not in dump_swf(jobs) and swf_to_batsim(jobs, "").what == "1 jobs"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pilotfish.formats.dax import parse_dax
+from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflow_tasks import TINY_S
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.dax import parse_dax
-from pilotfish.simulate.formats.wfcommons import TINY_S
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.job import DEFAULT_PROFILE
+from pilotfish.simulate.model.job import DEFAULT_PROFILE
 
 VERSION_2 = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- generated -->
@@ -73,9 +73,7 @@ def test_other_encodings_are_read_as_declared():
 
 
 def test_graph_faults_are_refused():
-    cycle = VERSION_2.replace(
-        '<child ref="ID1">', '<child ref="ID0"><parent ref="ID2"/></child><child ref="ID1">'
-    )
+    cycle = VERSION_2.replace('<child ref="ID1">', '<child ref="ID0"><parent ref="ID2"/></child><child ref="ID1">')
     with pytest.raises(InvalidJobError, match="cycle"):
         parse_dax(cycle.encode(), "f")
     with pytest.raises(InvalidJobError, match="ID9"):

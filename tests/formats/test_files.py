@@ -1,4 +1,4 @@
-"""Files to mappings, and pydantic's verdicts as ours."""
+"""Reading files as mappings, and pydantic errors as ours."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pilotfish.formats.files import check_schema, config_error, read_document
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.reading import check_schema, config_error, read_document
 
 
-def test_yaml_and_json_are_told_by_content(tmp_path):
+def test_yaml_and_json_are_distinguished_by_content(tmp_path):
     (tmp_path / "a").write_text("# comment\nx: 1\n")
     (tmp_path / "b").write_text('{"x": 1}')
     (tmp_path / "c.yaml").write_text("{x: 1}")
@@ -35,7 +35,7 @@ def test_yaml_and_json_are_told_by_content(tmp_path):
         (b"\x1f\x8b\x08\x00", "not UTF-8"),
     ],
 )
-def test_a_file_that_holds_no_mapping_is_refused(tmp_path, content, problem):
+def test_a_file_without_a_mapping_is_refused(tmp_path, content, problem):
     path = tmp_path / "file.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path):
             read_document(path)
 
 
-def test_a_json_file_is_judged_as_json(tmp_path):
+def test_a_json_file_must_be_json(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text('{"a": 1,\n "b": }')
     with pytest.raises(ConfigError, match="line 2: not JSON"):
@@ -58,14 +58,14 @@ def test_a_json_file_is_judged_as_json(tmp_path):
 
 
 def test_a_file_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("pilotfish.simulate.formats.reading.LARGEST_FILE", 2**20)
+    monkeypatch.setattr("pilotfish.formats.files.LARGEST_FILE", 2**20)
     path = tmp_path / "large"
     path.write_bytes(b"x" * (2**20 + 1))
     with pytest.raises(ConfigError, match="too large"):
         read_document(path)
 
 
-def test_the_schema_key_is_required_and_taken_off():
+def test_the_schema_key_is_required_and_removed():
     assert check_schema({"schema": "pilotfish/plan/v1", "x": 1}, "plan", "f") == {"x": 1}
     for data in ({}, {"schema": "pilotfish/plan/v2"}, {"schema": None}, {"schema": ["pilotfish/plan/v1"]}):
         with pytest.raises(ConfigError, match="pilotfish/plan/v1"):
@@ -95,10 +95,10 @@ class Settings(BaseModel):
         ({"name": "x", "server": {"port": "many"}}, "server.port", "found 'many'"),
         ({"name": "x", "server": {"port": 0}}, "server.port", "greater than or equal to 1"),
         ({"name": "x", "server": {"mode": "wet"}}, "server.mode", "'dry' or 'live'"),
-        ({"server": {"port": 0}}, "name", "and 1 more wrong"),
+        ({"server": {"port": 0}}, "name", "and 1 more error"),
     ],
 )
-def test_pydantic_says_it_in_our_words(data, key, words):
+def test_pydantic_errors_are_reworded(data, key, words):
     with pytest.raises(ValidationError) as caught:
         Settings.model_validate(data)
     error = config_error(caught.value, "pilotfish.yaml", Settings)

@@ -1,4 +1,4 @@
-"""YAML and JSON text to plain values."""
+"""YAML and JSON text as plain values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.files import parse_json, parse_yaml
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.documents import parse_json, parse_yaml
 
 PLAIN = st.recursive(
     st.none()
@@ -18,16 +18,14 @@ PLAIN = st.recursive(
     | st.integers(-(10**20), 10**20)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz", min_size=1), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz", min_size=1), inner, max_size=4),
     max_leaves=12,
 )
 
 
 @settings(max_examples=50, deadline=None)
 @given(PLAIN)
-def test_what_yaml_and_json_wrote_is_read_back(value):
+def test_written_yaml_and_json_read_back(value):
     assert parse_json(json.dumps(value), "x") == value
     assert parse_yaml(json.dumps(value), "x") == value
 
@@ -61,7 +59,7 @@ def test_scalars_follow_the_core_schema(text, value):
     assert isinstance(read, type(value))
 
 
-def test_a_number_remembers_how_it_was_written():
+def test_a_number_keeps_its_spelling():
     assert [str(value) for value in parse_yaml("[0.50, 1e3, 5]", "x")] == ["0.50", "1e3", "5"]
 
 
@@ -87,7 +85,7 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("a: {b: 1, b: 2}", "line 1", "given twice"),
         ("? [a]\n: 1", "line 1", "a key is a list"),
         ("a: &x b\n*x : 1", "line 2", "a key is an alias"),
-        ("a: *nothing", "line 1", "stands for nothing"),
+        ("a: *nothing", "line 1", "is undefined"),
         ("a: &a [*a]", "line 1", "contains itself"),
         ("a: !!python/object:os.system x", "line 1", "the tag"),
         ("a: !!int x", "line 1", "the tag"),
@@ -98,7 +96,7 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("- " * 5000, "line 1", "nested more than"),
         ("a: b: c", "line 1", "not YAML"),
         ("\tx: 1", "line 1", "not YAML"),
-        (BOMB, "line 7", "aliases counted in full"),
+        (BOMB, "line 7", "aliases count in full"),
         ("a: \x7f", "", "not YAML"),
     ],
 )
@@ -131,7 +129,7 @@ def test_bad_json_is_one_error(text, problem):
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"#%@`,? \n\t0.<~"), max_size=40))
 def test_noise_is_read_or_refused_like_the_reference(text):
-    """Whatever PyYAML takes as one document of plain values we take; whatever it refuses we refuse."""
+    """Text that PyYAML reads as one document of plain values is read; text that it refuses is refused."""
     try:
         ours = parse_yaml(text, "x")
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Node lists and CPU lists, expanded and folded."""
+"""Node lists and CPU lists: expanding and folding."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.hostlist import expand, fold, fold_cpus, parse_cpus
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.hostlist import expand, fold, fold_cpus, parse_cpus
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_hostlist_is_expanded_in_order(text, names):
         True,
     ],
 )
-def test_what_is_no_hostlist_is_refused(text):
+def test_an_invalid_hostlist_is_refused(text):
     with pytest.raises(ConfigError):
         expand(text)
 
 
 def test_plain_names_do_not_import_clustershell():
     code = (
-        "import sys; from pilotfish.simulate.formats.hostlist import expand, fold;"
+        "import sys; from pilotfish.formats.hostlist import expand, fold;"
         "assert expand('a,b,n1') == ('a', 'b', 'n1') and fold(['a']) == 'a';"
         "sys.exit('ClusterShell' in sys.modules)"
     )
@@ -99,9 +99,7 @@ def test_cpu_lists():
     assert fold_cpus([6, 0, 1, 2, 3]) == "0-3,6"
 
 
-@pytest.mark.parametrize(
-    "value", ["", "3-1", "a", "0-99999999999", "1,1", "-1", -1, True, None, [0], 1.5, 10**9]
-)
-def test_what_is_no_cpu_list_is_refused(value):
+@pytest.mark.parametrize("value", ["", "3-1", "a", "0-99999999999", "1,1", "-1", -1, True, None, [0], 1.5, 10**9])
+def test_an_invalid_cpu_list_is_refused(value):
     with pytest.raises(ConfigError):
         parse_cpus(value)

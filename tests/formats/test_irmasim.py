@@ -1,4 +1,4 @@
-"""Platforms and workloads of IRMaSim."""
+"""IRMaSim's platforms and workloads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.contended import replay_contended
-from pilotfish.simulate.batch.pairs import Pairs
+from pilotfish.formats.irmasim import is_irmasim_workload, parse_irmasim, parse_platform
+from pilotfish.formats.machines import read_machine
+from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.irmasim import parse_platform
-from pilotfish.simulate.formats.irmasim_jobs import is_irmasim, parse_irmasim
-from pilotfish.simulate.formats.machines import read_machine
-from pilotfish.simulate.formats.workloads import read_workload
-from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.policies import Pairs
 
 I5 = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 PLATFORM: dict[str, Any] = {
@@ -58,7 +57,7 @@ def written(path: Path, value: Any) -> Path:
 
 
 def changed(whole: dict[str, Any], keys: str, value: Any) -> dict[str, Any]:
-    """A copy in which the part at this dotted key is another; ... = it is not there."""
+    """Return a copy with another part at this dotted key; ... removes it."""
     copied: Any = copy.deepcopy(whole)
     *path, last = [int(key) if key.isdigit() else key for key in keys.split(".")]
     part = copied
@@ -93,14 +92,18 @@ def test_types_may_be_in_a_library(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "value", "why"),
     [
-        ("platform.more", {}, "platform: 2 platforms"),
+        ("platform.more", {}, "platform: found 2 platforms"),
         ("platform.lab.model_name", "modelV2", "platform.lab.model_name: found 'modelV2'"),
         ("platform.lab.clusters", [], "platform.lab.clusters: found a list that is empty"),
         ("platform.lab.clusters.0.nodes.1.number", 0, r"clusters\[0\].nodes\[1\].number: found 0"),
         ("platform.lab.clusters.0.nodes.1.type", "fsat", "no type 'fsat'; did you mean 'fast'"),
         ("platform.lab.clusters.1.nodes.0.number", 10**9, r"number: found 1000000000"),
         ("node.fast.processors.0.type", "i7", "processor: no type 'i7'"),
-        ("node.fast.processors", [{"type": "i5"}, {"type": "i5slow"}], "node.fast.processors: processors of 2 types"),
+        (
+            "node.fast.processors",
+            [{"type": "i5"}, {"type": "i5slow"}],
+            "processors: found processors of 2 types",
+        ),
         ("node.fast.memory.capacity", -1, "node.fast.memory.capacity: found -1"),
         ("processor.i5.clock_rate", ..., "processor.i5.clock_rate: missing"),
         ("processor.i5.cores", "four", "processor.i5.cores: found 'four'"),
@@ -111,7 +114,7 @@ def test_types_may_be_in_a_library(tmp_path: Path) -> None:
         ("platform", 3, "platform: found 3"),
     ],
 )
-def test_platforms_that_are_wrong(tmp_path: Path, keys: str, value: Any, why: str) -> None:
+def test_wrong_platforms_are_refused(tmp_path: Path, keys: str, value: Any, why: str) -> None:
     path = written(tmp_path / "p.json", changed(PLATFORM, keys, value))
     with pytest.raises(ConfigError, match=why) as caught:
         read_machine(path)
@@ -143,21 +146,21 @@ def test_a_workload(tmp_path: Path) -> None:
         ("nb_res", -1, "nb_res: found -1"),
     ],
 )
-def test_workloads_that_are_wrong(tmp_path: Path, keys: str, value: Any, why: str) -> None:
+def test_wrong_workloads_are_refused(tmp_path: Path, keys: str, value: Any, why: str) -> None:
     path = written(tmp_path / "w.json", changed(WORKLOAD, keys, value))
     with pytest.raises(ConfigError, match=why) as caught:
         read_workload(path, speeds=(1e9,))
     assert caught.value.source == str(path)
 
 
-def test_jobs_that_are_wrong_can_be_left_out(tmp_path: Path) -> None:
+def test_wrong_jobs_can_be_left_out(tmp_path: Path) -> None:
     path = written(tmp_path / "w.json", changed(WORKLOAD, "jobs.0.res", -1))
     jobs = read_workload(path, speeds=(1e9,), skip_invalid=True)
     assert len(jobs) == 2 and jobs.left_out == {"jobs that cannot be replayed": 1}
 
 
 def test_instructions_need_a_speed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nobody says how fast a core is"):
+    with pytest.raises(ConfigError, match="the speed of the cores is unknown"):
         read_workload(written(tmp_path / "w.json", WORKLOAD))
 
 
@@ -165,28 +168,30 @@ JUNK = st.sampled_from([None, True, -1, 0, 1e300, float("nan"), "", "\u0000", "f
 
 
 def keys_of(value: Any, before: str = "") -> list[str]:
-    """The dotted keys of all parts."""
+    """Return the dotted keys of all parts."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [key for name, part in parts for key in (before + str(name), *keys_of(part, f"{before}{name}."))]
 
 
 @given(st.data(), st.booleans())
-def test_what_chance_makes_is_read_or_one_clear_error(data: st.DataObject, machine: bool) -> None:
+def test_random_changes_are_read_or_one_clear_error(data: st.DataObject, machine: bool) -> None:
     whole = PLATFORM if machine else WORKLOAD
     document = changed(whole, data.draw(st.sampled_from(keys_of(whole))), data.draw(JUNK))
     try:
         if machine:
             parse_platform(document, "p.json")
-        elif is_irmasim(document):
+        elif is_irmasim_workload(document):
             jobs = parse_irmasim(document, Path("w.json"), speeds=(1e9,))
             replay_contended(jobs, Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),)), Pairs())
     except ConfigError as error:
         assert error.source and error.problem and "\n" not in str(error)
 
 
-def test_tasks_that_take_longer_than_can_be_counted(tmp_path: Path) -> None:
+def test_a_run_time_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "w.json", changed(WORKLOAD, "profiles.lu.req_ops", 1e18))
-    with pytest.raises(ConfigError, match=r"w.json: jobs\[0\].req_ops: it takes 5e.15 seconds .allowed: at most 1e.15"):
+    with pytest.raises(
+        ConfigError, match=r"w.json: jobs\[0\].req_ops: the job takes 5e.15 seconds .allowed: at most 1e.15"
+    ):
         read_workload(path, speeds=[100.0])
     jobs = read_workload(path, speeds=[100.0], skip_invalid=True)
     assert jobs.more["name"].tolist() == ["a"] and jobs.left_out == {"jobs that cannot be replayed": 2}

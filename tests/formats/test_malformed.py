@@ -1,4 +1,4 @@
-"""Files that are wrong in every way we could think of, and as chance makes them: always one clear error."""
+"""Files that are wrong in known and in random ways: always one clear error."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.cluster import parse_cluster, read_cluster
+from pilotfish.formats.plan import parse_plan
+from pilotfish.formats.workflow import parse_workflow, read_workflow
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.cluster import parse_cluster, read_cluster
-from pilotfish.simulate.formats.plan import parse_plan
-from pilotfish.simulate.formats.workflow import parse_workflow, read_workflow
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.plan import Plan
-from pilotfish.simulate.platform import Cluster
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.model.plan import Plan
 
 TYPE = "cores: 4, memory: 8GiB, memory_bandwidth: 10GB/s"
 
@@ -393,7 +393,7 @@ BAD_DAX = [
 
 
 def refused(read, path, content):
-    """Write `content` and read it: it must be refused in one line of reasonable length."""
+    """Write `content` and read it: the error is one line of reasonable length."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises((ConfigError, InvalidJobError)) as caught:
         read(path)
@@ -415,7 +415,7 @@ def test_bad_workflow_files_name_the_key(tmp_path, text, key):
 
 
 @pytest.mark.parametrize("text", BAD_GRAPHS)
-def test_bad_graphs_are_the_users_to_mend(tmp_path, text):
+def test_bad_graphs_are_errors_of_the_user(tmp_path, text):
     assert type(refused(read_workflow, tmp_path / "workflow.yaml", text)) is InvalidJobError
 
 
@@ -429,11 +429,11 @@ def test_bad_dax_files_name_the_line(tmp_path, text, key):
     assert refused(read_workflow, tmp_path / "workflow.dax", text).key == key
 
 
-def test_there_are_many_of_them():
+def test_there_are_many_bad_files():
     assert sum(map(len, (BAD_CLUSTERS, BAD_WORKFLOWS, BAD_GRAPHS, BAD_INSTANCES, BAD_DAX))) >= 200
 
 
-# --- what chance makes
+# --- random changes
 
 GOOD_CLUSTER = {
     "schema": "pilotfish/cluster/v1",
@@ -519,7 +519,7 @@ def places(value, path=()):
 
 
 def mutate(value, seed, new):
-    """Replace, drop, rename or double something somewhere."""
+    """Replace, drop, rename or duplicate a random part."""
     chance = random.Random(seed)
     value = copy.deepcopy(value)
     path = chance.choice([path for path in places(value) if path])
@@ -538,8 +538,8 @@ def mutate(value, seed, new):
     return value
 
 
-def must_be_calm(parse, *args):
-    """Reading gives a cluster, workflow or plan, or one of the two errors, whose text can be printed."""
+def read_or_refused(parse, *args):
+    """Assert that reading gives a value, or one of the two errors with a printable text."""
     try:
         assert isinstance(parse(*args), Cluster | Workflow | Plan)
     except (ConfigError, InvalidJobError) as error:
@@ -552,15 +552,15 @@ def must_be_calm(parse, *args):
 def test_mutated_values_never_surprise(which, seed, new):
     good, parse = READERS[which]
     if parse is None:
-        from pilotfish.simulate.formats.wfcommons import parse_wfcommons as parse
-    must_be_calm(parse, mutate(good, seed, new), "f")
+        from pilotfish.formats.wfcommons import parse_wfcommons as parse
+    read_or_refused(parse, mutate(good, seed, new), "f")
 
 
 @settings(max_examples=60, deadline=None)
 @given(wild.filter(lambda value: isinstance(value, dict)), st.sampled_from(["cluster", "workflow", "plan"]))
 def test_wild_values_never_surprise(value, kind):
     parse = {"cluster": parse_cluster, "workflow": parse_workflow, "plan": parse_plan}[kind]
-    must_be_calm(parse, {**value, "schema": f"pilotfish/{kind}/v1"}, "f")
+    read_or_refused(parse, {**value, "schema": f"pilotfish/{kind}/v1"}, "f")
 
 
 TEXTS = [
@@ -585,17 +585,14 @@ def test_mutated_files_never_surprise(tmp_path_factory, text, cuts):
         data = data[:at] + new + data[at + length :]
     path = tmp_path_factory.mktemp("fuzz") / "file"
     path.write_bytes(data)
-    must_be_calm(read_workflow, path)
-    must_be_calm(read_cluster, path)
+    read_or_refused(read_workflow, path)
+    read_or_refused(read_cluster, path)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.binary(max_size=60)
-    | st.text(st.sampled_from("{}[]<>&*!:-'\"\n ,a1#?|%@"), max_size=60).map(str.encode)
-)
+@given(st.binary(max_size=60) | st.text(st.sampled_from("{}[]<>&*!:-'\"\n ,a1#?|%@"), max_size=60).map(str.encode))
 def test_noise_never_surprises(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("noise") / "file"
     path.write_bytes(data)
-    must_be_calm(read_workflow, path)
-    must_be_calm(read_cluster, path)
+    read_or_refused(read_workflow, path)
+    read_or_refused(read_cluster, path)

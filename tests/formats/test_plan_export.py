@@ -1,4 +1,4 @@
-"""A plan as sbatch and oarsub scripts, run with stand-ins for those commands that record their words."""
+"""Plans as sbatch and oarsub scripts, run with stand-ins for these commands that record their arguments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.plan import export_oar, export_slurm
 from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.formats.mapping import export_oar, export_slurm
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob
 
 RECORDER = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done >> "$LOG"
@@ -39,9 +39,7 @@ def run(script, tmp_path, command, text):
     log = tmp_path / "log"
     log.unlink(missing_ok=True)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(log)}
-    done = subprocess.run(
-        ["/bin/sh"], input=script.encode(), env=environment, capture_output=True, check=False
-    )
+    done = subprocess.run(["/bin/sh"], input=script.encode(), env=environment, capture_output=True, check=False)
     calls = log.read_bytes().decode().split("\n\0")[:-1] if log.exists() else []
     return done.returncode, [call.split("\0")[:-1] for call in calls]
 
@@ -65,7 +63,7 @@ WORKFLOW = Workflow(
 PLAN = plan_of(planned("late", 10.0), planned("early", 0.0, ("n1", "n2")), planned("idle", 5.0))
 
 
-def test_sbatch_is_called_with_exactly_these_words(tmp_path):
+def test_the_arguments_of_sbatch(tmp_path):
     code, calls = run(export_slurm(PLAN, WORKFLOW), tmp_path, "sbatch", SBATCH)
     common = ["--ntasks-per-node=1", "--cpus-per-task=4"]
     assert code == 0
@@ -80,7 +78,7 @@ def test_sbatch_is_called_with_exactly_these_words(tmp_path):
     ]  # fmt: skip
 
 
-def test_oarsub_is_called_with_exactly_these_words(tmp_path):
+def test_the_arguments_of_oarsub(tmp_path):
     code, calls = run(export_oar(PLAN, WORKFLOW), tmp_path, "oarsub", OARSUB)
     assert code == 0
     assert calls == [
@@ -110,7 +108,7 @@ def test_a_refused_submission_stops_the_script(tmp_path, export, command):
 
 @settings(max_examples=15, deadline=None)
 @given(st.text(st.sampled_from("a'\"`$(){};&|<>\\ !*?#~-=%\u00e9"), min_size=1, max_size=12))
-def test_no_name_is_read_as_anything_else(tmp_path_factory, evil):
+def test_names_are_quoted_for_the_shell(tmp_path_factory, evil):
     tmp_path = tmp_path_factory.mktemp("evil")
     workflow = Workflow(evil, (Job(evil, PROFILE, command=(evil, evil)), Job("b", PROFILE, (evil,))))
     plan = plan_of(planned(evil, 0.0, (evil,)), planned("b", 0.0))
@@ -127,9 +125,7 @@ def test_no_name_is_read_as_anything_else(tmp_path_factory, evil):
     doubled = evil.replace("'", "''")
     assert calls[0][:3] == [f"--name=pilotfish:{evil}/{evil}", "-p", f"network_address in ('{doubled}')"]
     wrapped = calls[0][-1]
-    split = subprocess.run(
-        ["/bin/sh", "-c", f"printf '%s\\0' {wrapped}"], capture_output=True, check=True
-    ).stdout
+    split = subprocess.run(["/bin/sh", "-c", f"printf '%s\\0' {wrapped}"], capture_output=True, check=True).stdout
     assert split.decode().split("\0")[:-1] == [evil, evil]
 
 

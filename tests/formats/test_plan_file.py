@@ -1,4 +1,4 @@
-"""The plan as JSON."""
+"""Plans as JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.plan import parse_plan, plan_to_dict
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.plan import parse_plan, plan_to_dict
-from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Within
+from pilotfish.simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp
 
 amount = st.floats(0, 1e12)
 nodes = st.lists(st.sampled_from(["n1", "n2", "host.a"]), min_size=1, max_size=3, unique=True).map(tuple)
@@ -26,7 +26,7 @@ jobs = st.builds(
     amount,
     st.none() | amount,
     st.none() | st.builds(RunnerUp, nodes, st.floats(-1e6, 1e6)),
-    st.none() | st.builds(Within, amount, amount, amount, amount),
+    st.none() | st.builds(PredictionInterval, amount, amount, amount, amount),
 )
 plans = st.builds(
     Plan,

@@ -1,4 +1,4 @@
-"""What is written of a replay can be read by who reads Batsim's files."""
+"""Written results can be read by readers of Batsim's files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.formats.results import JOB_COLUMNS, jobs_csv, write_results
-from pilotfish.simulate.workload import Workload
+from pilotfish.formats.results_write import JOB_COLUMNS, jobs_csv, write_results
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.replay import replay
 
 
 def test_the_files(tmp_path: Path) -> None:

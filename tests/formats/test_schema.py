@@ -1,4 +1,4 @@
-"""Sizes, rates, frequencies and durations, read and written."""
+"""Sizes, rates, frequencies and durations: parsing and formatting."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.units import (
+from pilotfish.formats.schema import (
     clock,
     format_duration,
     format_size,
@@ -18,6 +17,7 @@ from pilotfish.simulate.formats.units import (
     parse_rate,
     parse_size,
 )
+from pilotfish.simulate.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from pilotfish.simulate.formats.units import (
         (parse_duration, "2-12:30", 217800.0),
     ],
 )
-def test_what_people_write_is_understood(parse, text, expected):
+def test_quantities_with_units_are_parsed(parse, text, expected):
     assert parse(text) == pytest.approx(expected, rel=1e-12)
 
 
@@ -85,7 +85,7 @@ def test_what_people_write_is_understood(parse, text, expected):
         (parse_duration, False),
     ],
 )
-def test_what_is_no_quantity_is_refused_and_the_allowed_is_said(parse, value):
+def test_an_invalid_quantity_is_refused_with_what_is_allowed(parse, value):
     with pytest.raises(ConfigError) as caught:
         parse(value)
     assert caught.value.problem.startswith("found ")
@@ -95,7 +95,7 @@ def test_what_is_no_quantity_is_refused_and_the_allowed_is_said(parse, value):
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**8))
-def test_a_clock_is_read_back(seconds):
+def test_a_clock_reads_back(seconds):
     assert parse_duration(clock(seconds)) == seconds
 
 

@@ -1,4 +1,4 @@
-"""The files that another needs: with them, and no others, it is read elsewhere as it is read here."""
+"""Files that another file needs: with these and no others, it reads the same elsewhere."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.formats.beside import beside_machine, beside_workload
-from pilotfish.simulate.formats.workloads import read_workload
+from pilotfish.formats.side_files import files_of_machine, files_of_workload
+from pilotfish.formats.workloads import read_workload
 
 NAMES = st.sampled_from(["r", "s", "sub/r", "sub/deep/s", "other/t"])
 TRACES = st.dictionaries(
@@ -22,7 +22,7 @@ TRACES = st.dictionaries(
 
 
 def written(folder: Path, traces: dict[str, list[str]]) -> Path:
-    """A workload with a job for each trace, and the ranks of each; every rank computes another amount."""
+    """Write a workload with a job for each trace, and the ranks of each; every rank computes another amount."""
     jobs = [{"id": i, "subtime": i, "res": 4, "profile": name} for i, name in enumerate(traces)]
     profiles = {name: {"type": "usage_trace", "trace": name} for name in traces}
     for name, ranks in traces.items():
@@ -38,11 +38,11 @@ def written(folder: Path, traces: dict[str, list[str]]) -> Path:
 
 @given(TRACES)
 @settings(deadline=None)
-def test_it_is_read_as_here_where_these_are(traces: dict[str, list[str]]) -> None:
+def test_a_copy_with_its_side_files_reads_the_same(traces: dict[str, list[str]]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         here, there = written(Path(one), traces), Path(other) / "w.json"
-        (Path(one) / "usage" / "nobody").mkdir(parents=True)
-        names = beside_workload(here)
+        (Path(one) / "usage" / "stranger").mkdir(parents=True)
+        names = files_of_workload(here)
         assert len(set(names)) == len(names)
         for name in ("w.json", *names):
             (Path(other) / name).parent.mkdir(parents=True, exist_ok=True)
@@ -62,21 +62,21 @@ def test_it_is_read_as_here_where_these_are(traces: dict[str, list[str]]) -> Non
      '{"profiles": {"p": {"type": "usage_trace", "trace": "."}, "q": {"type": "usage_trace", "trace": "gone"}}}',
      json.dumps({"profiles": {"p": {"type": "usage_trace", "trace": "x" * 5000}}})],
 )  # fmt: skip
-def test_what_is_wrong_is_for_who_reads_it(tmp_path: Path, text: str) -> None:
+def test_errors_are_left_to_the_reader(tmp_path: Path, text: str) -> None:
     (tmp_path / "w.json").write_text(text)
-    assert beside_workload(tmp_path / "w.json") == ()
+    assert files_of_workload(tmp_path / "w.json") == ()
 
 
-def test_a_trace_of_swf_names_nothing(tmp_path: Path) -> None:
+def test_a_trace_in_swf_needs_no_files(tmp_path: Path) -> None:
     (tmp_path / "w.swf").write_text("usage_trace")
-    assert beside_workload(tmp_path / "w.swf") == ()
+    assert files_of_workload(tmp_path / "w.swf") == ()
 
 
-def test_beside_a_platform_of_irmasims_are_types(tmp_path: Path) -> None:
+def test_an_irmasim_platform_needs_its_type_libraries(tmp_path: Path) -> None:
     for name in ("node_types.json", "lab.yaml", "p.xml"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "p.json").write_text('{"platform": {}}')
-    assert beside_machine(tmp_path / "p.json") == ("node_types.json",)
-    assert beside_machine(tmp_path / "lab.yaml") == beside_machine(tmp_path / "p.xml") == ()
+    assert files_of_machine(tmp_path / "p.json") == ("node_types.json",)
+    assert files_of_machine(tmp_path / "lab.yaml") == files_of_machine(tmp_path / "p.xml") == ()
     (tmp_path / "p.json").write_text("{")
-    assert beside_machine(tmp_path / "p.json") == beside_machine(tmp_path / "gone") == ()
+    assert files_of_machine(tmp_path / "p.json") == files_of_machine(tmp_path / "gone") == ()

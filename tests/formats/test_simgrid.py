@@ -1,4 +1,4 @@
-"""SimGrid's platform files, read: their elements and units, and what is wrong with them."""
+"""SimGrid's platform files: elements, units, and errors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.simgrid.platform import (
+    Link,
+    Route,
+    SimGridPlatform,
+    Zone,
+    parse_bandwidth,
+    parse_platform,
+    parse_speed,
+    parse_time,
+    read_platform,
+)
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.simgrid import parse_platform, read_platform
-from pilotfish.simulate.formats.simgrid_platform import Link, Route, SimGridPlatform, Zone
-from pilotfish.simulate.formats.simgrid_units import parse_bandwidth, parse_speed, parse_time
 
 WHOLE = """
 <?xml version='1.0'?>
@@ -46,19 +54,19 @@ WHOLE = """
 
 
 def parse(text: str) -> SimGridPlatform:
-    """The platform in this text."""
+    """Return the platform in this text."""
     return parse_platform(text.encode(), "p.xml")
 
 
 def zone(inside: str) -> str:
-    """A platform of one zone, on one line."""
+    """Return a platform of one zone, on one line."""
     return f'<platform version="4"><zone id="z" routing="Full">{inside}</zone></platform>'
 
 
 HOST = '<host id="h" speed="1Gf"/>'
 
 
-def test_all_that_a_platform_holds(tmp_path: Path) -> None:
+def test_every_element_of_a_platform(tmp_path: Path) -> None:
     (tmp_path / "p.xml").write_text(WHOLE)
     platform = read_platform(tmp_path / "p.xml")
     assert [host.name for host in platform.hosts] == [
@@ -114,7 +122,7 @@ def test_units(parse, text: str, value: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "f", "1 Gf", "1GF", "1gf", "-1f", "nan", "infGf", "0x1f", "1e999f", "1Yf", "1,5f", "1MBps"]
 )
-def test_speeds_that_are_none(text: str) -> None:
+def test_invalid_speeds_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="flop/s"):
         parse_speed(text)
 
@@ -125,23 +133,23 @@ def test_speeds_that_are_none(text: str) -> None:
         ("", "not XML: no element found"),
         ("<platform version='4'>", "line 1: not XML"),
         ("x", "line 1: not XML"),
-        ("<adag/>", "line 1: adag: an element that is not known as the root of a SimGrid platform"),
+        ("<adag/>", "line 1: adag: unknown element as the root of a SimGrid platform"),
         ("<platform/>", "line 1: platform.version: missing"),
         ("<platform version='3'/>", "line 1: platform.version: found '3' .*simgrid_update_xml"),
         ("<platform version='4.1'/>", "no hosts"),
         (zone(""), "no hosts"),
-        (zone("\n<hots/>"), "line 2: hots: an element that is not known within zone; did you mean 'host'"),
+        (zone("\n<hots/>"), "line 2: hots: unknown element within zone; did you mean 'host'"),
         (zone('<host id="h"/>'), "line 1: host.speed: missing"),
         (zone('<host id="h" sped="1Gf"/>'), "host.sped: unknown attribute; did you mean 'speed'"),
         (zone('<host id="" speed="1Gf"/>'), "host.id: found ''"),
-        (zone('<host id="h" speed="1"><host id="i" speed="1"/></host>'), "element that is not known within host"),
+        (zone('<host id="h" speed="1"><host id="i" speed="1"/></host>'), "unknown element within host"),
         (zone('<host id="h" speed="1Gf,"/>'), "host.speed: found ''"),
         (zone('<host id="h" speed="1Gf" core="0"/>'), "host.core: found 0"),
         (zone('<host id="h" speed="1Gf" core="two"/>'), "host.core: found 'two'"),
-        (zone('<host id="h" speed="1Gf" pstate="1"/>'), "host.pstate: found 1 .*one of its 1 states"),
+        (zone('<host id="h" speed="1Gf" pstate="1"/>'), "host.pstate: found 1 .*a state from 0 to 0"),
         (zone('<host id="h" speed="1Gf" pstate="-1"/>'), "host.pstate: found '-1'"),
         (zone('<host id="h" speed="1Gf" state_file="s"/>'), "host.state_file: platforms that change"),
-        (zone(HOST + HOST), "host.id: 'h' is a host already"),
+        (zone(HOST + HOST), "host.id: 'h' is defined twice"),
         (zone(HOST + '<link id="l"/>'), "link.bandwidth: missing"),
         (zone(HOST + '<link id="l" bandwidth="1Gf"/>'), "link.bandwidth: found '1Gf'"),
         (zone(HOST + '<link id="l" bandwidth="1Bps" latency="5Bps"/>'), "link.latency: found '5Bps'"),
@@ -149,20 +157,20 @@ def test_speeds_that_are_none(text: str) -> None:
         (zone(HOST + '<route src="h"/>'), "route.dst: missing"),
         (zone(HOST + '<route src="h" dst="h" symmetrical="MAYBE"/>'), "route.symmetrical: found 'MAYBE'"),
         (zone(HOST + '<zoneRoute src="h" dst="h"/>'), "zoneRoute.gw_src: missing"),
-        (zone(HOST + '<link_ctn id="l"/>'), "link_ctn: an element that is not known within zone"),
+        (zone(HOST + '<link_ctn id="l"/>'), "link_ctn: unknown element within zone"),
         (zone(HOST + '<prop id="l"/>'), "prop.value: missing"),
-        (zone('<include file="/etc/passwd"/>'), "include: an element that is not known"),
-        (zone('<trace id="t" periodicity="1"/>'), "trace: an element that is not known"),
+        (zone('<include file="/etc/passwd"/>'), "include: unknown element"),
+        (zone('<trace id="t" periodicity="1"/>'), "trace: unknown element"),
         (zone("<config>" + "<a>" * 70 + "</a>" * 70 + "</config>"), "nested more than 64 deep"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(text: str, where: str) -> None:
+def test_an_error_names_the_line(text: str, where: str) -> None:
     with pytest.raises(ConfigError, match=f"p.xml: .*{where}"):
         parse(text)
 
 
 def cluster(**more: str) -> str:
-    """A platform of one cluster."""
+    """Return a platform of one cluster."""
     given = {"id": "c", "prefix": "n", "suffix": "", "radical": "0-1", "speed": "1Gf", "bw": "1Bps", "lat": "0s"} | more
     return zone("<cluster " + " ".join(f'{key}="{value}"' for key, value in given.items()) + "/>")
 
@@ -175,7 +183,7 @@ def cluster(**more: str) -> str:
         ("radical", "1-2-3", "found '1-2-3'"),
         ("radical", "a-b", "found 'a-b'"),
         ("radical", "0-999999999", "too many hosts"),
-        ("radical", "1,1", "is a host already"),
+        ("radical", "1,1", "is defined twice"),
         ("prefix", "\n", "blanks at its ends"),
         ("speed", "fast", "found 'fast'"),
         ("bw", "", "found ''"),
@@ -186,7 +194,7 @@ def cluster(**more: str) -> str:
         ("state", "on", "unknown attribute"),
     ],
 )
-def test_clusters_that_are_none(key: str, value: str, why: str) -> None:
+def test_invalid_clusters_are_refused(key: str, value: str, why: str) -> None:
     with pytest.raises(ConfigError, match=f"line 1: cluster.*{why}"):
         parse(cluster(**{key: value}))
 
@@ -204,7 +212,7 @@ BOMBS = [
 
 
 @pytest.mark.parametrize("text", BOMBS)
-def test_nothing_is_expanded_and_nothing_fetched(text: str) -> None:
+def test_entities_are_neither_expanded_nor_fetched(text: str) -> None:
     with pytest.raises(ConfigError, match=r"p.xml: line 1: (a document type or entity|not XML: )"):
         parse(text)
 

@@ -1,4 +1,4 @@
-"""What Batsim sees of a platform: its resources, their power states; and a cluster as such a platform."""
+"""Platforms as Batsim sees them: resources and power states; and clusters written as platforms."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.powers import powers_of
+from pilotfish.formats.cluster import parse_cluster
+from pilotfish.formats.convert import cluster_to_simgrid, simgrid_to_cluster
+from pilotfish.formats.machines import read_machine
+from pilotfish.formats.simgrid.cluster import cluster_of
+from pilotfish.formats.simgrid.platform import parse_platform
+from pilotfish.formats.simgrid.write import inverse, platform_text
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.cluster import parse_cluster
-from pilotfish.simulate.formats.convert_platforms import cluster_to_simgrid, simgrid_to_cluster
-from pilotfish.simulate.formats.machines import read_machine
-from pilotfish.simulate.formats.simgrid import parse_platform
-from pilotfish.simulate.formats.simgrid_cluster import cluster_of
-from pilotfish.simulate.formats.simgrid_write import inverse, platform_text
-from pilotfish.simulate.platform import Cluster, Contention, CoRun, Node, NodeType, Power, PowerState, Transition
+from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType, Power, PowerState, Transition
+from pilotfish.simulate.replay.machine import powers_of
 
-#: Two speeds to compute at, two states to sleep in with the ways there and back.
-TAURUS = """
+#: Two computing states, and two sleep states with their transitions.
+TAURUS_POWERS = """
   <prop id="wattage_per_state"
     value="95.0:97:190.738, 90:150, 9.75:9.75, 100.9:100.9, 125.1:125.1, 20:20, 30:40, 50:60"/>
   <prop id="wattage_off" value="10"/>
@@ -32,17 +32,17 @@ SPEEDS = "100Mf, 50Mf, 1e-9Mf, 0.1639344262295082f, 0.006599788806758183f, 1f, 2
 
 
 def zone(inside: str) -> str:
-    """A platform of one zone."""
+    """Return a platform of one zone."""
     return f'<platform version="4">\n<zone id="z" routing="Full">\n{inside}</zone>\n</platform>'
 
 
 def seen(text: str) -> Cluster:
-    """The cluster in a platform file."""
+    """Return the cluster of a platform file."""
     return cluster_of(parse_platform(zone(text).encode(), "dir/p.xml"))
 
 
 def test_power_states_are_those_of_batsim() -> None:
-    cluster = seen(f'<host id="h" speed="{SPEEDS}">{TAURUS}</host>')
+    cluster = seen(f'<host id="h" speed="{SPEEDS}">{TAURUS_POWERS}</host>')
     (node,) = cluster.nodes
     kind = node.type
     assert (cluster.name, kind.cores, kind.contention) == ("p", 1, Contention.NONE)
@@ -62,14 +62,14 @@ def test_power_states_are_those_of_batsim() -> None:
     assert powers is not None and (powers.off, powers.on_s, powers.off_s) == (9.75, 151.52, 6.1)
 
 
-def test_a_host_begins_in_the_state_that_it_says() -> None:
-    (node,) = seen(f'<host id="h" pstate="1" speed="{SPEEDS}">{TAURUS}</host>').nodes
+def test_a_host_begins_in_its_initial_state() -> None:
+    (node,) = seen(f'<host id="h" pstate="1" speed="{SPEEDS}">{TAURUS_POWERS}</host>').nodes
     assert node.type.speed == 5e7 and node.type.power is not None
     assert (node.type.power.idle, node.type.power.computing) == (90.0, 150.0)
     assert node.type.power.states[0] == PowerState("pstate0", 95.0, 190.738, 1e8)
 
 
-def test_resources_are_hosts_that_compute_by_name() -> None:
+def test_resources_are_the_computing_hosts_in_order_of_name() -> None:
     cluster = seen(
         '<host id="n10" speed="1Gf" core="8"/><host id="n9" speed="1Gf"><prop id="role" value="compute_node"/></host>'
         '<cluster id="c" prefix="m" suffix="" radical="1-11" speed="2Gf" bw="1Bps" lat="0s"/>'
@@ -83,7 +83,7 @@ def test_resources_are_hosts_that_compute_by_name() -> None:
 
 
 def with_props(*props: tuple[str, str], speed: str = "1f,2f,3f") -> str:
-    """A host with these properties."""
+    """Return a host with these properties."""
     inside = "".join(f'<prop id="{key}" value="{value}"/>' for key, value in props)
     return f'<host id="h" speed="{speed}">{inside}</host>'
 
@@ -105,7 +105,7 @@ def test_old_names_and_missing_ones(props: list[tuple[str, str]], off: float | N
     assert node.type.power is not None and node.type.power.off == off and node.type.power.computing == 2.0
 
 
-def test_who_says_no_watts_has_no_power() -> None:
+def test_a_host_without_watts_has_no_power() -> None:
     assert seen(with_props(("wattage_off", "5"))).nodes[0].type.power is None
 
 
@@ -119,7 +119,7 @@ def test_who_says_no_watts_has_no_power() -> None:
         (with_props(("wattage_per_state", "1:2")), "wattage_per_state: found 1 for 3"),
         (with_props(("wattage_per_state", "1,1,1")), "wattage_per_state: found '1'"),
         (with_props(("wattage_per_state", "1:2:3:4,1:2,1:2")), "wattage_per_state: found '1:2:3:4'"),
-        (with_props(("wattage_per_state", "2:1,1:2,1:2")), "found '2:1', less with all cores busy"),
+        (with_props(("wattage_per_state", "2:1,1:2,1:2")), "found '2:1': less power with all cores busy"),
         (with_props(("wattage_per_state", "a:b,1:2,1:2")), "wattage_per_state: found 'a'"),
         (with_props(("wattage_per_state", "-1:2,1:2,1:2")), "wattage_per_state: found '-1'"),
         (with_props(("watt_per_state", "1:nan,1:2,1:2")), "watt_per_state: found 'nan'"),
@@ -127,14 +127,14 @@ def test_who_says_no_watts_has_no_power() -> None:
         (with_props(WATTS, ("sleep_pstates", "1:2")), "sleep_pstates: found '1:2'"),
         (with_props(WATTS, ("sleep_pstates", "1:2:3")), "sleep_pstates: found '1:2:3' .*states are 0 to 2"),
         (with_props(WATTS, ("sleep_pstates", "1:2:x")), "sleep_pstates: found '1:2:x'"),
-        (with_props(WATTS, ("sleep_pstates", "0:1:2")), "sleep_pstates: 0 is the state in which it begins"),
+        (with_props(WATTS, ("sleep_pstates", "0:1:2")), "sleep_pstates: found 0, the initial state"),
         (with_props(WATTS, ("sleep_pstates", "1:1:2")), "named twice"),
         (with_props(WATTS, ("sleep_pstates", "1:2:2,1:2:2")), "named twice"),
-        (with_props(WATTS, ("sleep_pstates", "1:2:2"), speed="1f,0f,0f"), "switching has no end"),
+        (with_props(WATTS, ("sleep_pstates", "1:2:2"), speed="1f,0f,0f"), "switching never ends"),
         (with_props(WATTS, speed="1f,0f,1f"), "host h.speed: found 0 flop/s in state 1"),
     ],
 )
-def test_what_batsim_could_not_take_is_named_with_its_line(text: str, where: str) -> None:
+def test_what_batsim_would_refuse_is_an_error_with_its_line(text: str, where: str) -> None:
     with pytest.raises(ConfigError, match=f"p.xml: (line 3: )?.*{where}"):
         seen(text)
 
@@ -146,7 +146,7 @@ WAY = st.builds(Transition, WATT, SECONDS)
 
 @st.composite
 def powers(draw: st.DrawFn) -> Power | None:
-    """As a platform can say it."""
+    """Draw a power that a platform can express."""
     if draw(st.booleans()):
         return None
     idle, more = draw(WATT), draw(WATT)
@@ -162,7 +162,7 @@ def powers(draw: st.DrawFn) -> Power | None:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """Nodes of a core, of one speed a type."""
+    """Draw nodes of one core, with one speed a type."""
     nodes = []
     for i in range(draw(st.integers(1, 3))):
         speed = draw(st.floats(1e6, 1e12))
@@ -173,7 +173,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 
 def as_compared(kind: NodeType) -> Any:
-    """Without names, which a platform does not have, and switching times, which it has as their inverse."""
+    """Return a cluster without names, which a platform lacks, and without switching times, which it stores inverted."""
     power = kind.power
     if power is None:
         return replace(kind, name="")
@@ -188,7 +188,7 @@ def as_compared(kind: NodeType) -> Any:
 
 @given(clusters())
 @settings(max_examples=200, deadline=None)
-def test_there_and_back_it_is_the_same_machine(cluster: Cluster) -> None:
+def test_a_written_platform_reads_back_as_the_same_machine(cluster: Cluster) -> None:
     again = cluster_of(parse_platform(platform_text(cluster).encode(), "p.xml"))
     assert [node.name for node in again.nodes] == [node.name for node in cluster.nodes]
     assert [as_compared(node.type) for node in again.nodes] == [as_compared(node.type) for node in cluster.nodes]
@@ -197,7 +197,7 @@ def test_there_and_back_it_is_the_same_machine(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("seconds", [6.1, 151.52, 1.0, 0.5, 3600.0, 2.0, 20.0, 1 / 3, 61.0, 47.11])
-def test_times_of_switching_come_back_to_the_last_bit(seconds: float) -> None:
+def test_switching_times_read_back_to_the_last_bit(seconds: float) -> None:
     way = Transition(1.0, seconds)
     power = Power(1.0, computing=2.0, off=0.0, switch_on=way, switch_off=way)
     kind = NodeType("t", 1, 1.0, 1.0, speed=1e9, power=power)
@@ -214,12 +214,12 @@ def test_cores_become_hosts_that_share_the_power_of_their_node() -> None:
     nodes = (Node("a", big), Node("b", odd, memory_domain="d"), Node("c", one))
     made = cluster_to_simgrid(Cluster("c", nodes, groups={"left": ("a", "b")}, source="c.yaml"))
     assert made.lost == {
-        "speeds that are not known: now a flop a cycle": 3,
+        "unknown speeds: now one flop a cycle": 3,
         "memory and its bandwidth": 3,
         "contention for memory": 3,
         "memory domains, numbers of CPUs": 1,
         "nodes of several cores: now hosts of one": 2,
-        "what these draw in other states": 2,
+        "power of these nodes in other states": 2,
         "power that cores do not share evenly": 1,
         "estimates of power for budgets": 2,
         "clusters of nodes": 1,
@@ -232,7 +232,7 @@ def test_cores_become_hosts_that_share_the_power_of_their_node() -> None:
     assert uneven.power is None and single.power is None
 
 
-def test_a_switch_that_takes_no_time_takes_next_to_none() -> None:
+def test_an_instant_switch_takes_almost_no_time() -> None:
     way = Transition(1.0, 0.0)
     kind = NodeType("t", 1, 1.0, 1.0, power=Power(1.0, computing=2.0, off=0.0, switch_on=way, switch_off=way))
     again = cluster_of(parse_platform(platform_text(Cluster("c", (Node("n", kind),))).encode(), "p.xml"))
@@ -240,23 +240,23 @@ def test_a_switch_that_takes_no_time_takes_next_to_none() -> None:
     assert power is not None and power.switch_on == Transition(1.0, 1e-18)
 
 
-def test_more_cores_than_hosts_can_be_read() -> None:
+def test_more_cores_than_allowed_hosts_are_refused() -> None:
     kind = NodeType("t", 100_000, 1.0, 1.0)
     with pytest.raises(ConfigError, match=r"c\.yaml: nodes: 300000 cores"):
         platform_text(Cluster("c", tuple(Node(f"n{i}", kind) for i in range(3)), source="c.yaml"))
 
 
 @pytest.mark.parametrize("names", [("master_host",), ("master_host0",), ("a", "a_1"), ("a_0", "a")])
-def test_hosts_that_would_have_one_name(names: tuple[str, ...]) -> None:
+def test_duplicate_host_names_are_refused(names: tuple[str, ...]) -> None:
     nodes = tuple(Node(name, NodeType("t", 2 if name == "a" else 1, 1.0, 1.0)) for name in names)
-    with pytest.raises(ConfigError, match="is a host already"):
+    with pytest.raises(ConfigError, match="would be defined twice"):
         platform_text(Cluster("c", nodes, source="c.yaml"))
 
 
-def test_what_a_cluster_file_cannot_say_is_counted() -> None:
+def test_what_a_cluster_file_cannot_express_is_counted() -> None:
     text = zone(
         '<host id="master_host" speed="1f"/>'
-        f'<host id="h" core="4" speed="{SPEEDS}">{TAURUS}<prop id="mem" value="1"/></host>'
+        f'<host id="h" core="4" speed="{SPEEDS}">{TAURUS_POWERS}<prop id="mem" value="1"/></host>'
         '<cluster id="c" prefix="m" suffix="" radical="1-3" speed="2Gf" bw="1Bps" lat="0s"/>'
         '<link id="l" bandwidth="1Bps"/><route src="h" dst="h"><link_ctn id="l"/></route>'
     )
@@ -264,7 +264,7 @@ def test_what_a_cluster_file_cannot_say_is_counted() -> None:
     assert made.lost == {
         "hosts that do not compute (master, storage)": 1,
         "cores beyond the first, of hosts": 1,
-        "watts of a host that is neither idle nor quite busy": 1,
+        "watts of a host that is neither idle nor fully busy": 1,
         "other properties of hosts": 1,
         "networks of clusters": 1,
         "links": 1,
@@ -274,7 +274,7 @@ def test_what_a_cluster_file_cannot_say_is_counted() -> None:
     assert parse_cluster(yaml.safe_load(made.text), "c.yaml").groups == {"c": ("m1", "m2", "m3")}
 
 
-def test_machines_are_known_by_what_a_file_begins_with(tmp_path: Any) -> None:
+def test_the_format_of_a_machine_follows_from_its_content(tmp_path: Any) -> None:
     path = tmp_path / "m"
     path.write_text("\ufeff \n" + zone('<host id="h" speed="1Gf"/>'))
     assert [node.name for node in read_machine(path).nodes] == ["h"]
@@ -286,5 +286,5 @@ def test_machines_are_known_by_what_a_file_begins_with(tmp_path: Any) -> None:
 
 
 @given(st.floats(1e-6, 1e9))
-def test_the_speed_that_stands_for_a_time_is_off_by_a_last_bit_at_most(seconds: float) -> None:
+def test_the_inverse_of_a_time_is_exact_to_the_last_bit(seconds: float) -> None:
     assert abs(1.0 / inverse(seconds) - seconds) <= math.ulp(seconds)

@@ -1,4 +1,4 @@
-"""The network of a SimGrid platform: which links a byte passes, and what is wrong with one."""
+"""The network of a SimGrid platform: the links of routes, and errors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 
 import pytest
 
+from pilotfish.formats.simgrid.cluster import cluster_of
+from pilotfish.formats.simgrid.platform import parse_platform
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.simgrid import parse_platform
-from pilotfish.simulate.formats.simgrid_cluster import cluster_of
-from pilotfish.simulate.network import Network, Place
+from pilotfish.simulate.model.network import Network, Place
 
 CLUSTER = '<cluster id="{0}" prefix="{0}" suffix="" radical="0-{1}" speed="1Gf" bw="1GBps" lat="1ms" {2}/>'
 LINK = '<link id="{0}" bandwidth="{1}GBps" latency="{1}ms" sharing_policy="{2}"/>'
 
 
 def network(inside: str, routing: str = "Full") -> Network:
-    """What joins the hosts of a zone."""
+    """Return the network of the hosts of a zone."""
     text = f'<platform version="4"><zone id="all" routing="{routing}">{inside}</zone></platform>'
     wiring = cluster_of(parse_platform(text.encode(), "p.xml")).wiring
     assert wiring is not None
@@ -24,7 +24,7 @@ def network(inside: str, routing: str = "Full") -> Network:
 
 
 def way(found: Network, source: int, target: int) -> tuple[list[str], float]:
-    """The links from one place to another, and the latency in ms."""
+    """Return the links from one place to another, and the latency in ms."""
     one = found.ways[source * len(found.places) + target]
     return [found.links[link].name for link in one.links], round(one.latency * 1e3, 9)
 
@@ -36,12 +36,12 @@ def test_a_cluster_and_its_backbone() -> None:
     assert [(link.bandwidth, link.shared) for link in found.links] == [(1e10, True)]
 
 
-def test_a_cluster_without_one_whose_links_go_one_way_at_a_time() -> None:
+def test_a_cluster_without_backbone_with_half_duplex_links() -> None:
     found = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
     assert found.places == [Place("c", 1e9, False)] and way(found, 0, 0) == ([], 2.0)
 
 
-def test_clusters_that_are_joined_and_a_storage() -> None:
+def test_connected_clusters_and_a_storage() -> None:
     parts = [
         CLUSTER.format("a", 1, 'bb_bw="10GBps" bb_lat="2ms"'),
         CLUSTER.format("b", 2, 'bb_bw="10GBps" bb_lat="2ms" bb_sharing_policy="FATPIPE"'),
@@ -62,7 +62,7 @@ def test_clusters_that_are_joined_and_a_storage() -> None:
     assert {link.name: link.shared for link in found.links}["backbone of b"] is False
 
 
-def test_hosts_by_themselves_and_zones_within_zones() -> None:
+def test_single_hosts_and_nested_zones() -> None:
     zone = (
         '<zone id="{0}" routing="Full"><host id="{0}1" speed="1f"/><host id="{0}2" speed="1f"/><router id="{0}r"/>'
         '<route src="{0}1" dst="{0}2"><link_ctn id="w"/></route>'
@@ -79,7 +79,7 @@ def test_hosts_by_themselves_and_zones_within_zones() -> None:
 
 
 @pytest.mark.parametrize("routing", ["Floyd", "Dijkstra"])
-def test_routes_that_are_found(routing: str) -> None:
+def test_computed_routes(routing: str) -> None:
     hosts = "".join(f'<host id="h{i}" speed="1f"/>' for i in range(4))
     links = "".join(LINK.format(f"l{i}", 1, "SHARED") for i in range(4))
     hops = "".join(f'<route src="h{i}" dst="h{i + 1}"><link_ctn id="l{i}"/></route>' for i in range(3))
@@ -95,15 +95,15 @@ HOSTS = '<host id="a" speed="1f"/><host id="b" speed="1f"/>'
     [
         (HOSTS, "Full", "no route from 'a' to 'b' in zone 'all'"),
         (HOSTS, "Floyd", "no route from 'a' to 'b' in zone 'all'"),
-        (HOSTS, "Vivaldi", "the routes of zone 'all' are Vivaldi"),
-        (HOSTS + '<route src="a" dst="b"><link_ctn id="x"/></route>', "Full", "the link 'x', which is not there"),
-        (CLUSTER.format("c", 3, 'topology="TORUS"'), "Full", "cluster 'c' is a TORUS"),
+        (HOSTS, "Vivaldi", "zone 'all' has the routing Vivaldi"),
+        (HOSTS + '<route src="a" dst="b"><link_ctn id="x"/></route>', "Full", "the unknown link 'x'"),
+        (CLUSTER.format("c", 3, 'topology="TORUS"'), "Full", "cluster 'c' has the topology TORUS"),
         (CLUSTER.format("", 3, ""), "Full", "one has no name"),
-        (f'<zone id="all" routing="Full">{HOSTS}</zone>', "Full", "more than one is called 'all'"),
-        (HOSTS + '<zone id="a" routing="Full"/>', "Full", "more than one is called 'a'"),
-        ("".join(f'<host id="h{i}" speed="1f"/>' for i in range(1001)), "Full", "1,001 places that hosts are at"),
+        (f'<zone id="all" routing="Full">{HOSTS}</zone>', "Full", "several have the name 'all'"),
+        (HOSTS + '<zone id="a" routing="Full"/>', "Full", "several have the name 'a'"),
+        ("".join(f'<host id="h{i}" speed="1f"/>' for i in range(1001)), "Full", "1,001 places of hosts"),
     ],
 )
-def test_what_cannot_be_simulated_is_said(inside: str, routing: str, why: str) -> None:
+def test_a_network_that_cannot_be_simulated_is_refused(inside: str, routing: str, why: str) -> None:
     with pytest.raises(ConfigError, match=f"p.xml: .*{why}"):
         network(inside, routing)

@@ -1,4 +1,4 @@
-"""The sweep file: what it may say, and the one error for what it may not."""
+"""The sweep file: what it may contain, and one clear error for everything else."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.select import Select
-from pilotfish.simulate.batch.spec import text_of
+from pilotfish.formats.sweep import read_sweep
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.sweep import read_sweep
-from pilotfish.simulate.sweep.grid import Site, Sweep
+from pilotfish.simulate.replay.policies import text_of
+from pilotfish.simulate.replay.select import Select
+from pilotfish.simulate.sweep import Site, Sweep
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def read(folder: Path, **keys: Any) -> Sweep:
     return read_sweep(folder / "s.yaml")
 
 
-def test_the_least_that_it_may_say(folder: Path) -> None:
+def test_the_smallest_sweep(folder: Path) -> None:
     sweep = read(folder)
     assert [(trace.file, trace.select, trace.loads) for trace in sweep.traces] == [("a.swf", Select(), (1.0,))]
     assert (sweep.machines, sweep.seeds, len(sweep)) == ((None,), (0,), 1)
 
 
-def test_all_that_it_may_say(folder: Path) -> None:
+def test_every_key(folder: Path) -> None:
     workload = {"file": "b.swf", "from": 10, "until": 20, "users": [4, 2], "min_size": 2, "max_size": 8,
                 "load": [1, 1.5], "skip_invalid": True}  # fmt: skip
     options = {"order": ["fcfs", "sjf"], "allocation": ["basic", "local"]}
@@ -54,11 +54,11 @@ def test_all_that_it_may_say(folder: Path) -> None:
     assert (sweep.seeds, len(sweep)) == ((3, 1), 3 * 3 * 5 * 2)
 
 
-def test_policies_that_choose_among_cores_are_for_machines_that_have_them(folder: Path) -> None:
+def test_policies_that_choose_cores_need_machines_with_cores(folder: Path) -> None:
     policies = ["pairs", {"policy": "nodes", "rule": ["fastest", "biggest"]}]
     assert len(read(folder, machines=["lab.yaml"], policies=policies)) == 3
     for machines in (..., [8], ["lab.yaml", 8], [{"cluster": "lab.yaml", "resource": "node"}]):
-        with pytest.raises(ConfigError, match=r"machines: pairs chooses among the cores of nodes; .* has none"):
+        with pytest.raises(ConfigError, match=r"machines: pairs chooses among cores of nodes; .* has none"):
             read(folder, machines=machines, policies=["easy", *policies])
 
 
@@ -70,7 +70,7 @@ def test_a_pattern_stands_for_its_files_in_order(folder: Path) -> None:
     assert sweep.seeds == (0, 1)
 
 
-def test_the_same_file_may_be_taken_twice_where_it_is_not_the_same_of_it(folder: Path) -> None:
+def test_a_file_may_appear_twice_with_different_selections(folder: Path) -> None:
     parts = ["a.swf", {"file": "a.swf", "load": 2}, {"file": "a.swf", "from": 5}]
     assert len(read(folder, workloads=parts).traces) == 3
 
@@ -87,26 +87,26 @@ def test_the_same_file_may_be_taken_twice_where_it_is_not_the_same_of_it(folder:
         ({"workloads": ["gone.swf"]}, "workloads[0]", "no such file: gone.swf"),
         ({"workloads": ["traces"]}, "workloads[0]", "no such file"),
         ({"workloads": ["x" * 5000]}, "workloads[0]", "no such file"),
-        ({"workloads": ["*.gone"]}, "workloads[0]", "a pattern that some file fits"),
-        ({"workloads": ["a.swf", "*.swf"]}, "workloads", "a.swf is there twice"),
-        ({"workloads": ["a.swf", {"file": "a.swf", "load": [2, 1]}]}, "workloads", "a.swf is there twice"),
+        ({"workloads": ["*.gone"]}, "workloads[0]", "a pattern that matches a file"),
+        ({"workloads": ["a.swf", "*.swf"]}, "workloads", "a.swf is given twice"),
+        ({"workloads": ["a.swf", {"file": "a.swf", "load": [2, 1]}]}, "workloads", "a.swf is given twice"),
         ({"workloads": [{"load": 2}]}, "workloads[0].file", "missing"),
         ({"workloads": [{"file": "a.swf", "lod": 2}]}, "workloads[0].lod", "did you mean 'load'"),
         ({"workloads": [{"file": "a.swf", "load": 0}]}, "workloads[0].load", "above 0"),
         ({"workloads": [{"file": "a.swf", "load": []}]}, "workloads[0].load", "at least 1"),
-        ({"workloads": [{"file": "a.swf", "load": [1, 1.0]}]}, "workloads[0].load", "1.0 is there twice"),
+        ({"workloads": [{"file": "a.swf", "load": [1, 1.0]}]}, "workloads[0].load", "1.0 is given twice"),
         ({"workloads": [{"file": "a.swf", "load": "2"}]}, "workloads[0].load", "above 0"),
         ({"workloads": [{"file": "a.swf", "from": 9, "until": 9}]}, "workloads[0].until", "more than from, 9"),
         ({"workloads": [{"file": "a.swf", "min_size": 9, "max_size": 8}]}, "workloads[0].max_size", "at least"),
         ({"workloads": [{"file": "a.swf", "users": [1.5]}]}, "workloads[0].users[0]", "a whole number"),
-        ({"workloads": [{"file": "a.swf", "skip_invalid": 1}]}, "workloads[0].skip_invalid", "true, false"),
+        ({"workloads": [{"file": "a.swf", "skip_invalid": 1}]}, "workloads[0].skip_invalid", "true or false"),
         ({"machines": 16}, "machines", "a list"),
         ({"machines": []}, "machines", "at least 1"),
         ({"machines": [0]}, "machines[0]", "a cluster file, or {cluster: FILE"),
         ({"machines": [1.5]}, "machines[0]", "a cluster file, or {cluster: FILE"),
         ({"machines": ["gone.yaml"]}, "machines[0]", "no such file"),
-        ({"machines": [4, 4]}, "machines", "4 is there twice"),
-        ({"machines": ["lab.yaml", {"cluster": "lab.yaml"}]}, "machines", "lab.yaml is there twice"),
+        ({"machines": [4, 4]}, "machines", "4 is given twice"),
+        ({"machines": ["lab.yaml", {"cluster": "lab.yaml"}]}, "machines", "lab.yaml is given twice"),
         ({"machines": [{"cluster": "lab.yaml", "resource": "nodes"}]}, "machines[0].resource", "core, node"),
         ({"machines": [{"cluster": "lab.yaml", "resource": ["node"]}]}, "machines[0].resource", "core, node"),
         ({"machines": [{"resource": "node"}]}, "machines[0].cluster", "missing"),
@@ -121,17 +121,17 @@ def test_the_same_file_may_be_taken_twice_where_it_is_not_the_same_of_it(folder:
         ({"policies": [{"policy": "easy", "order": []}]}, "policies[0].order", "at least 1"),
         ({"policies": [{"policy": "easy", "order": [["sjf"]]}]}, "policies[0].order[0]", "text"),
         ({"policies": [{"policy": "easy", "order": ["sjf", "nope"]}]}, "policies[0]", "'nope'"),
-        ({"policies": ["easy", "easy:order=fcfs"]}, "policies", "easy is there twice"),
+        ({"policies": ["easy", "easy:order=fcfs"]}, "policies", "easy is given twice"),
         ({"policies": [{"policy": "easy"} | {c: ["x"] * 100 for c in "abcd"}]}, "policies[0]", "too many"),
         ({"seeds": 0}, "seeds", "from 1"),
         ({"seeds": [-1]}, "seeds[0]", "from 0"),
-        ({"seeds": [1, 1]}, "seeds", "1 is there twice"),
+        ({"seeds": [1, 1]}, "seeds", "1 is given twice"),
         ({"seeds": "3"}, "seeds", "a whole number"),
-        ({"machines": list(range(1, 1001)), "seeds": 201}, "", "makes 201,000 runs"),
+        ({"machines": list(range(1, 1001)), "seeds": 201}, "", "the sweep has 201,000 runs"),
         ({"schema": "pilotfish/cluster/v1"}, "schema", "pilotfish/sweep/v1"),
     ],
 )
-def test_what_it_may_not_say(folder: Path, keys: dict[str, Any], where: str, what: str) -> None:
+def test_an_error_names_the_key(folder: Path, keys: dict[str, Any], where: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(folder, **keys)
     assert (caught.value.source, caught.value.key) == (str(folder / "s.yaml"), where)
@@ -152,14 +152,14 @@ values = st.recursive(
 
 @given(st.sampled_from(["workloads", "machines", "policies", "seeds"]), values)
 @settings(deadline=None)
-def test_whatever_it_says_is_a_sweep_or_one_error(folder: Path, key: str, value: Any) -> None:
+def test_random_documents_are_a_sweep_or_one_error(folder: Path, key: str, value: Any) -> None:
     try:
         assert len(read(folder, **{key: value})) > 0
     except ConfigError as error:
         assert error.source == str(folder / "s.yaml")
 
 
-def test_options_in_a_list_are_of_the_last_part(tmp_path: Path) -> None:
+def test_listed_options_belong_to_the_last_part(tmp_path: Path) -> None:
     (tmp_path / "a.swf").write_text("")
     text = "{policy: easy:order=sjf+opportunistic, t_idle: [0, 300]}"
     path = tmp_path / "study.yaml"

@@ -1,9 +1,10 @@
-"""Reading SWF: exact numbers, exact errors, whatever the file holds."""
+"""Reading SWF: exact numbers and exact errors, whatever the file holds."""
 
 from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.swf import COLUMNS, read_swf
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.swf import COLUMNS, read_swf
+from pilotfish.simulate.model.workload import joined
+from pilotfish.simulate.replay.select import Select
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64\n;  MaxProcs: 256 (of which 2 rest)\n"
 LINE = "{job} {submit} -1 {run} {allocated} -1 -1 {requested} {time} -1 1 7 -1 -1 -1 -1 -1 -1"
@@ -21,27 +24,41 @@ LINE = "{job} {submit} -1 {run} {allocated} -1 -1 {requested} {time} -1 1 7 -1 -
 def line(
     job: int = 1, submit: object = 0, run: object = 5, allocated: object = 4, requested: object = -1, time: object = -1
 ) -> str:
-    """A job."""
+    """Return the line of a job."""
     return LINE.format(job=job, submit=submit, run=run, allocated=allocated, requested=requested, time=time)
 
 
 def written(folder: Path, text: str | bytes) -> Path:
-    """A file with this text."""
+    """Write a file with this text."""
     path = folder / "trace.swf"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
-def test_fields_and_their_stand_ins(tmp_path: Path) -> None:
+def test_fields_and_their_fallbacks(tmp_path: Path) -> None:
     text = HEADER + "\n".join([line(1, requested=8, time=60), line(2, 3, run=7), line(3, 4, allocated=2, time=0)])
     jobs = read_swf(written(tmp_path, text))
     assert jobs.size.tolist() == [8, 4, 2] and jobs.walltime.tolist() == [60.0, 7.0, 5.0]
     assert jobs.machine == 256 and jobs.name == "trace" and jobs.more["user"].tolist() == [7.0] * 3
 
 
-def test_a_header_that_knows_nodes_only(tmp_path: Path) -> None:
+def test_a_header_with_nodes_only(tmp_path: Path) -> None:
     assert read_swf(written(tmp_path, "; MaxNodes: 64\n" + line())).machine == 64
     assert read_swf(written(tmp_path, line() + "\n; MaxProcs: 9\n")).machine is None
+
+
+@pytest.mark.parametrize(
+    ("header", "epoch"),
+    [("; UnixStartTime: 1346598124\n", 1346598124.0), ("; UnixStartTime: 0\n", None), ("; UnixStartTime: soon\n", None),
+     ("", None)],
+)  # fmt: skip
+def test_the_start_date_stays_with_the_jobs_unless_they_arrive_faster(
+    tmp_path: Path, header: str, epoch: float | None
+) -> None:
+    jobs = read_swf(written(tmp_path, f"{header}{line()}\n{line(2)}"))
+    assert jobs.epoch == epoch == Select(begin=0.0).of(jobs).epoch == joined([jobs, jobs]).epoch
+    assert Select(load=2.0).of(jobs).epoch is None
+    assert joined([jobs, replace(jobs, epoch=7.0)]).epoch is None
 
 
 def test_gzip_by_its_content(tmp_path: Path) -> None:
@@ -93,12 +110,12 @@ def test_blanks_and_ends_of_lines(tmp_path: Path, blank: str, end: str) -> None:
         ("# a comment of another format", "not a number"),
     ],
 )
-def test_a_line_that_is_no_job_is_named_or_counted(tmp_path: Path, wrong: str, found: str) -> None:
+def test_an_invalid_line_is_named_or_counted(tmp_path: Path, wrong: str, found: str) -> None:
     path = written(tmp_path, HEADER + line() + "\n" + wrong + "\n" + line(2, 4) + "\n")
     with pytest.raises(ConfigError, match=f"trace.swf:5: found .*{found}"):
         read_swf(path)
     jobs = read_swf(path, skip_invalid=True)
-    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are no jobs": 1}
+    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are not jobs": 1}
 
 
 @pytest.mark.parametrize(
@@ -113,14 +130,12 @@ def test_a_line_that_is_no_job_is_named_or_counted(tmp_path: Path, wrong: str, f
         (line(requested="2.5"), "requested or allocated processors", "a whole number"),
     ],
 )
-def test_a_number_that_cannot_be_of_a_job_is_named_or_counted(
-    tmp_path: Path, wrong: str, key: str, allowed: str
-) -> None:
+def test_an_invalid_number_is_named_or_counted(tmp_path: Path, wrong: str, key: str, allowed: str) -> None:
     path = written(tmp_path, HEADER + line() + "\n" + wrong + "\n" + line(2, 4) + "\n")
     with pytest.raises(ConfigError, match=f"trace.swf:5: {key}: found .*{re.escape(allowed)}; or --skip"):
         read_swf(path)
     jobs = read_swf(path, skip_invalid=True)
-    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are no jobs": 1}
+    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are not jobs": 1}
     with pytest.raises(ConfigError, match=r"trace\.swf:4: found 3 numbers"):
         read_swf(written(tmp_path, HEADER + "1 2 3\n" + wrong))
 
@@ -135,7 +150,7 @@ def test_garbage_is_one_clear_error(tmp_path_factory: pytest.TempPathFactory, da
         assert str(path) in str(error)
 
 
-def test_what_the_trace_does_not_know_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_jobs_with_unknown_fields_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = [line(1), line(2, run=-1), line(3, allocated=0), line(4, submit=-1), line(5, 1)]
     jobs = read_swf(written(tmp_path, "\n".join(rows)))
     assert jobs.id.tolist() == [1, 5]
@@ -144,7 +159,7 @@ def test_what_the_trace_does_not_know_is_left_out_and_counted(tmp_path: Path) ->
     )
 
 
-def test_the_order_is_that_of_submission_and_then_of_the_file(tmp_path: Path) -> None:
+def test_jobs_are_in_order_of_submission_then_of_the_file(tmp_path: Path) -> None:
     jobs = read_swf(written(tmp_path, "\n".join([line(1, 9), line(2, 3), line(3, 9), line(4, 3)])))
     assert jobs.id.tolist() == [2, 4, 1, 3] and np.all(np.diff(jobs.submit_time) >= 0)
 

@@ -1,4 +1,4 @@
-"""Writing SWF: what is written is read back to the last bit."""
+"""Writing SWF: everything reads back to the last bit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.atomic_write import write_whole
+from pilotfish.formats.swf import dump_swf, read_swf
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.swf import read_swf
-from pilotfish.simulate.formats.swf_write import dump_swf
-from pilotfish.simulate.formats.writing import write_whole
-from pilotfish.simulate.workload import COLUMNS, LONGEST, Workload
+from pilotfish.simulate.model.workload import COLUMNS, LONGEST, Workload
 
 SECONDS = st.one_of(st.integers(0, 10**7).map(float), st.floats(0.0, LONGEST))
 POSITIVE = st.one_of(st.integers(1, 10**7).map(float), st.floats(0.0, LONGEST, exclude_min=True))
@@ -22,7 +21,7 @@ POSITIVE = st.one_of(st.integers(1, 10**7).map(float), st.floats(0.0, LONGEST, e
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
-    """Jobs with numbers of all lengths, and other columns that agree with them, or do not."""
+    """Draw jobs with numbers of all lengths, and other columns that agree with them or not."""
     count = draw(st.integers(1, 8))
 
     def column(values: st.SearchStrategy[float]) -> np.ndarray:
@@ -44,23 +43,23 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 
 def same(first: Workload, second: Workload) -> bool:
-    """All columns of a workload, and the machine, bit for bit."""
+    """Return all columns of a workload, and the machine, bit for bit."""
     pairs = [(getattr(first, name), getattr(second, name)) for name in COLUMNS]
     return first.machine == second.machine and all(a.tobytes() == b.tobytes() for a, b in pairs)
 
 
 @given(workloads())
 @settings(deadline=None)
-def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, jobs: Workload) -> None:
+def test_a_written_trace_reads_back(tmp_path_factory: pytest.TempPathFactory, jobs: Workload) -> None:
     path = write_whole(tmp_path_factory.mktemp("swf") / "made.swf.gz", dump_swf(jobs, ["a\nb", "c"]))
     read = read_swf(path)
     assert same(jobs, read) and not read.left_out
     for name in jobs.more.keys() - {"allocated", "requested", "requested_time"}:
         assert jobs.more[name].tobytes() == read.more[name].tobytes()
-    assert dump_swf(read) == dump_swf(jobs)  # nothing changes from then on
+    assert dump_swf(read) == dump_swf(jobs)  # from here on nothing changes
 
 
-def test_what_a_trace_did_not_know_stays_unknown(tmp_path: Path) -> None:
+def test_unknown_values_stay_unknown(tmp_path: Path) -> None:
     text = "1 0 -1 5 4 -1 -1 -1 -1 -1 1 7 -1 -1 -1 -1 -1 -1\n2 1 3 0 4 -1 -1 8 0 -1 0 7 -1 -1 2 -1 -1 -1\n"
     read = read_swf(write_whole(tmp_path / "a.swf", text))
     assert dump_swf(read).partition("\n1 ")[2] == text[2:]
@@ -84,7 +83,7 @@ def test_the_header() -> None:
         ("id", 2**53 + 1, "2.53"),
     ],
 )
-def test_what_could_not_be_read_back_is_refused(column: str, value: float, why: str) -> None:
+def test_a_job_that_would_not_read_back_is_refused(column: str, value: float, why: str) -> None:
     two = np.array([1, 2])
     jobs = Workload("w", two, two * 1.0, two * 1.0, two * 1.0, two)
     wrong = getattr(jobs, column).copy()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.render.text import clean, count, duration, fit, joules, pad, percent, seconds, width
+from pilotfish.formats.text import clean, count, duration, fit, joules, pad, percent, seconds, width
 
 anything = st.text(st.characters(codec=None), max_size=40)
 
 
 @given(anything)
 @settings(max_examples=200, deadline=None)
-def test_clean_leaves_nothing_that_steers_a_terminal(text):
+def test_clean_removes_terminal_control(text):
     for character in clean(text):
         assert unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert clean(text, ascii_only=True).isascii()

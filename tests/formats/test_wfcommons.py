@@ -1,4 +1,4 @@
-"""WfFormat in its versions: the same small workflow, written as each of them has it."""
+"""WfFormat: the same small workflow in the layout of every version."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 
 import pytest
 
+from pilotfish.formats.wfcommons import LEAST_UTILISATION, parse_wfcommons
+from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflow_tasks import TINY_S
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.wfcommons import LEAST_UTILISATION, TINY_S, parse_wfcommons
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.job import DEFAULT_PROFILE
+from pilotfish.simulate.model.job import DEFAULT_PROFILE
 
 
 def old(version, **task):
-    """A diamond's first half in the layout of up to 1.4: references by name, and only from one end."""
+    """Return a diamond's first half in the layout of up to 1.4: references by name, and only from one end."""
     newer = version == "1.4"
     runtime, memory = ("runtimeInSeconds", "memoryInBytes") if newer else ("runtime", "memory")
     tasks = [
@@ -46,7 +47,7 @@ def old(version, **task):
 
 
 def new(version="1.5", **run):
-    """The same, as from 1.5 on: specification and execution apart, references by id."""
+    """Return the same as from 1.5 on: specification and execution apart, references by id."""
     specification = [
         {"name": "task", "id": "split", "parents": [], "children": ["map", "join"]},
         {"name": "task", "id": "map", "parents": ["split"], "children": ["join"]},
@@ -75,7 +76,7 @@ def new(version="1.5", **run):
 
 
 @pytest.mark.parametrize("data", [old("1.2"), old("1.3"), old("1.4"), new("1.5"), new("1.6")])
-def test_all_versions_say_the_same(data, tmp_path):
+def test_all_versions_give_the_same_workflow(data, tmp_path):
     path = tmp_path / "w.json"
     path.write_text(json.dumps(data))
     workflow = read_workflow(path)
@@ -115,7 +116,7 @@ def test_cores_and_cpu_use_become_threads_and_utilisation(run, threads, utilisat
     assert any("more CPU" in warning for warning in workflow.warnings) == (run.get("avgCPU") == 250)
 
 
-def test_a_workflow_that_never_ran_rests_on_the_default():
+def test_a_workflow_that_never_ran_gets_the_default_profile():
     data = new()
     del data["workflow"]["execution"]
     workflow = parse_wfcommons(data, "f")
@@ -123,7 +124,7 @@ def test_a_workflow_that_never_ran_rests_on_the_default():
     assert any("3 of the tasks have no recorded run time" in warning for warning in workflow.warnings)
 
 
-def test_files_tell_the_order_where_nothing_else_does():
+def test_files_imply_the_dependencies_if_none_are_declared():
     tasks = [
         {"name": "read", "runtime": 1, "files": [{"link": "input", "name": "f"}]},
         {
@@ -136,7 +137,7 @@ def test_files_tell_the_order_where_nothing_else_does():
     assert [job.after for job in parse_wfcommons(data, "f").jobs] == [("write",), ()]
 
 
-def test_tasks_of_one_name_are_told_apart_by_id():
+def test_tasks_of_one_name_are_distinguished_by_id():
     tasks = [{"name": "t", "id": "1", "runtime": 1}, {"name": "t", "id": "2", "runtime": 1, "parents": ["1"]}]
     data = {"name": "w", "schemaVersion": "1.4", "workflow": {"tasks": tasks}}
     assert [(job.id, job.after) for job in parse_wfcommons(data, "f").jobs] == [
@@ -145,7 +146,7 @@ def test_tasks_of_one_name_are_told_apart_by_id():
     ]
 
 
-def test_a_parent_that_is_not_there_is_an_error():
+def test_an_unknown_parent_is_an_error():
     data = new()
     data["workflow"]["specification"]["tasks"][0]["parents"] = ["nobody"]
     with pytest.raises(InvalidJobError, match="nobody"):

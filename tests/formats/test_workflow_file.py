@@ -1,4 +1,4 @@
-"""The workflow file: what every key means, profiles by name, and equal profiles as one object."""
+"""The workflow file: the meaning of every key, profiles by name, and equal profiles as one object."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.profile import dump_profile, parse_profile
+from pilotfish.formats.workflow import parse_workflow, read_workflow
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.profile import dump_profile, parse_profile
-from pilotfish.simulate.formats.workflow import parse_workflow, read_workflow
-from pilotfish.simulate.job import DEFAULT_PROFILE, Distribution, Phase, Profile, ThreadGroup, Wait
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Distribution, Phase, Profile, ThreadGroup, Wait
 
 TEXT = """
 schema: pilotfish/workflow/v1
@@ -46,7 +46,7 @@ jobs:
 
 
 class Store(dict):
-    """A profile store as the reader sees one."""
+    """A profile store as the reader sees it."""
 
     def __call__(self, name):
         return self.get(name)
@@ -139,7 +139,7 @@ def test_an_unknown_profile_is_an_error_with_near_matches(profiles, words):
         ({"a": ["c"], "b": []}, "'c', which is not a job"),
     ],
 )
-def test_a_graph_that_cannot_be_is_refused_on_reading(after, words):
+def test_an_impossible_graph_is_refused_on_reading(after, words):
     jobs = {key: {"after": before, "profile": {"service_demand": 1}} for key, before in after.items()}
     with pytest.raises(InvalidJobError, match=words):
         parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "f")
@@ -149,7 +149,7 @@ def test_a_sound_graph_is_read_without_a_graph_library(tmp_path):
     path = tmp_path / "w.yaml"
     path.write_text("schema: pilotfish/workflow/v1\njobs: {a: {command: x}, b: {command: y, after: a}}")
     code = (
-        "import sys; from pilotfish.simulate.formats.workflow import read_workflow;"
+        "import sys; from pilotfish.formats.workflow import read_workflow;"
         f"assert len(read_workflow({str(path)!r}).jobs) == 2;"
         "sys.exit(bool({'networkx', 'pydantic', 'numpy', 'ClusterShell'} & sys.modules.keys()))"
     )
@@ -168,9 +168,7 @@ demands = (
     | st.builds(lambda mean, cv: Distribution("lognormal", mean, cv), seconds, share)
     | st.builds(lambda mean, cv: Distribution("normal", mean, cv), seconds, share)
     | st.builds(lambda low, more: Distribution("uniform", low=low, high=2 * low + more), seconds, seconds)
-    | st.builds(
-        lambda v: Distribution("empirical", values=tuple(v)), st.lists(seconds, min_size=1, max_size=3)
-    )
+    | st.builds(lambda v: Distribution("empirical", values=tuple(v)), st.lists(seconds, min_size=1, max_size=3))
 )
 plain = st.builds(ThreadGroup, st.integers(1, 99), demands, share, share, st.floats(0, 1e12))
 phased = st.builds(

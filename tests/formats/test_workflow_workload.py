@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import Easy
+from pilotfish.formats.workloads import format_of, read_workload
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.workflow_jobs import read_workflow_jobs
-from pilotfish.simulate.formats.workloads import format_of, read_workload
-from pilotfish.simulate.job import Profile, ThreadGroup
-from pilotfish.simulate.workload import LOST, Workload
+from pilotfish.simulate.model.job import Profile, ThreadGroup
+from pilotfish.simulate.model.workload import LOST, Workload
+from pilotfish.simulate.replay.policies import Easy
+from pilotfish.simulate.replay.replay import replay
 
 WFFORMAT: dict[str, Any] = {
     "name": "w", "schemaVersion": "1.5",
@@ -67,7 +66,7 @@ def pairs(jobs: Workload) -> set[tuple[str, str]]:
         ("w", DAX, "DAX"),
     ],
 )
-def test_what_is_recorded_is_what_is_replayed(tmp_path: Path, name: str, text: str, format: str) -> None:
+def test_recorded_values_are_replayed(tmp_path: Path, name: str, text: str, format: str) -> None:
     path = written(tmp_path, name, text)
     assert format_of(path).name == format
     jobs = read_workload(path)
@@ -92,31 +91,35 @@ def test_a_task_without_a_run_time(tmp_path: Path) -> None:
     data = json.loads(json.dumps(WFFORMAT))
     del data["workflow"]["execution"]["tasks"][0]["runtimeInSeconds"]
     path = written(tmp_path, "w.json", json.dumps(data))
-    with pytest.raises(ConfigError, match=r"w.json: task a: it has no run time \(1 of 3 have none\)"):
+    with pytest.raises(ConfigError, match=r"w.json: task a: no run time \(1 of 3 tasks have none\)"):
         read_workload(path)
     left = read_workload(path, skip_invalid=True)
     assert left.left_out == {"tasks without a run time": 1, LOST: 2} and pairs(left) == {("b", "c")}
     commands = "schema: pilotfish/workflow/v1\njobs: {a: {command: make}}"
-    with pytest.raises(ConfigError, match="task a: it has no run time"):
-        read_workflow_jobs(written(tmp_path, "w.yaml", commands))
+    with pytest.raises(ConfigError, match="task a: no run time"):
+        read_workload(written(tmp_path, "w.yaml", commands))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
         ("w.dax", DAX.replace('<parent ref="b"/>', '<parent ref="b"/><parent ref="c"/>'), "in a cycle: c -> c"),
-        ("w.dax", DAX.replace('<parent ref="b"/>', '<parent ref="x"/>'), "waits for 'x', which is not a job here"),
+        (
+            "w.dax",
+            DAX.replace('<parent ref="b"/>', '<parent ref="x"/>'),
+            "waits for 'x', which is not a job of this workflow",
+        ),
         ("w.json", json.dumps(WFFORMAT).replace('"parents": []', '"parents": ["c"]'), "in a cycle"),
         ("w.json", json.dumps(WFFORMAT).replace('"parents": []', '"parents": ["y"]'), "waits for 'y'"),
         ("w.yaml", OURS.replace("profile: known", "after: c, profile: {threads: 1, service_demand: 1}"), "in a cycle"),
     ],
 )
-def test_graphs_that_cannot_be(tmp_path: Path, name: str, text: str, why: str) -> None:
+def test_impossible_graphs_are_refused(tmp_path: Path, name: str, text: str, why: str) -> None:
     with pytest.raises(InvalidJobError, match=why):
         read_workload(written(tmp_path, name, text))
 
 
-def test_a_task_that_may_take_longer_than_can_be_counted_is_named_with_its_file(tmp_path: Path) -> None:
+def test_a_walltime_beyond_the_limit_is_an_error_with_file_and_task(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_text("schema: pilotfish/workflow/v1\njobs: {a: {walltime: 1e16, profile: {service_demand: 1}}}\n")
     with pytest.raises(ConfigError, match=r"long.yaml: job a, walltime: 1e\+16 seconds .allowed: at most 1e.15"):

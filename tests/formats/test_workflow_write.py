@@ -1,4 +1,4 @@
-"""Writing workflow files: what is written is read back as the same jobs."""
+"""Writing workflow files: they read back as the same jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.formats.workflow_write import dump_workflow
-from pilotfish.simulate.generate.stream import stream
-from pilotfish.simulate.job import Distribution, Job, Phase, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.formats.workflow import dump_workflow, read_workflow
+from pilotfish.simulate.generate.workflows import stream
+from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, ThreadGroup, Wait, Workflow
 
 NAMES = st.one_of(
     st.sampled_from(["j0", "no", "1e3", "~", "00:10:00", "a: b", "#", "it's", '"', "\\", "-", "{", "日本", "null"]),
@@ -44,7 +43,7 @@ PROFILES = st.builds(
 
 @st.composite
 def workflows(draw: st.DrawFn) -> Workflow:
-    """Jobs of all that a file can say."""
+    """Draw jobs with every key of the file."""
     jobs: list[Job] = []
     for name in draw(st.lists(NAMES, min_size=1, max_size=5, unique=True)):
         before = draw(st.lists(st.sampled_from(jobs), unique_by=lambda job: job.id, max_size=2)) if jobs else []
@@ -69,14 +68,14 @@ def workflows(draw: st.DrawFn) -> Workflow:
 
 @given(workflows())
 @settings(deadline=None)
-def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, flow: Workflow) -> None:
+def test_a_written_workflow_reads_back(tmp_path_factory: pytest.TempPathFactory, flow: Workflow) -> None:
     path = tmp_path_factory.mktemp("flow") / "dag.yaml"
     path.write_text(dump_workflow(flow, ("a\nnote",)), encoding="utf-8")
     read = read_workflow(path)
     assert (read.name, read.jobs) == (flow.name, flow.jobs) and not read.warnings
 
 
-def test_a_drawn_workflow_for_any_reader_of_yaml(tmp_path: Path) -> None:
+def test_other_yaml_readers_read_the_same_values(tmp_path: Path) -> None:
     flow = stream(100, seed=4)
     text = dump_workflow(flow)
     (tmp_path / "dag.yaml").write_text(text)

@@ -1,4 +1,4 @@
-"""Which format a workload has."""
+"""Finding the format of a workload."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from batsim_files import document, job
 
+from pilotfish.formats.workloads import format_of, read_workload
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.workloads import format_of, read_workload
+from tests.support.batsim_files import document, job
 
 SWF = "; MaxProcs: 4\n1 0 -1 3 2 -1 -1 -1 20 -1 1 7 -1 -1 -1 -1 -1 -1\n"
 JSON = json.dumps(document(job(1)))
@@ -29,7 +29,7 @@ JSON = json.dumps(document(job(1)))
         ("a.txt", f"\ufeff \n {JSON}", "JSON"),
     ],
 )
-def test_the_name_says_it_or_the_first_character(
+def test_the_name_or_the_first_character_decides(
     tmp_path: Path, name: str, text: str, format: str, packed: bool
 ) -> None:
     path = tmp_path / (f"{name}.gz" if packed else name)
@@ -39,7 +39,7 @@ def test_the_name_says_it_or_the_first_character(
     assert jobs.id.tolist() == [1] and jobs.machine == 4
 
 
-def test_a_name_is_believed(tmp_path: Path) -> None:
+def test_a_suffix_wins_over_the_content(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(SWF)
     with pytest.raises(ConfigError, match="line 1: not JSON"):
@@ -55,7 +55,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
         read_workload(tmp_path / "nowhere")
 
 
-def test_what_can_be_read_only_once_is_read_once(tmp_path: Path) -> None:
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(SWF))
     writer.start()

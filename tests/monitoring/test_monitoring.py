@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 import pilotfish
-from pilotfish.daemon.calibrations import Calibrations
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import Judged
-from pilotfish.profiles.calibration.figures import Figure
-from pilotfish.profiles.calibration.records import keep
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.daemon.planning.guard import Forecaster
+from pilotfish.daemon.report.calibration_metrics import Calibrations
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.profiles.calibration.calibration_records import save_record
+from pilotfish.profiles.calibration.statistics import Figure
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.profiles.calibration.calibrations import BARE
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "monitoring"
@@ -37,12 +37,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Series that the daemon exports -> the labels that each may have."""
     folder = tmp_path_factory.mktemp("kept")
     for found in (BARE, replace(BARE, speed=Figure(4e8, 1e6, 20))):
-        keep(folder, found, "n1")
+        save_record(folder, found, "n1")
     metrics, calibrations = Metrics(), Calibrations(folder, Cluster("c", (Node("n1", NodeType("t", 1, 1, 1)),)), 0.1)
-    calibrations.look()
+    calibrations.read()
     metrics.registry.register(calibrations)
     metrics.set_mode("live")
-    metrics.errors.observe(Judged("max-min", "measured"), "p", 0.1)
+    metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
     metrics.decisions.labels("mom", "planned").inc()
     series: dict[str, set[str]] = {}
     for family in metrics.registry.collect():

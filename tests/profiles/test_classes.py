@@ -1,4 +1,4 @@
-"""Classes of jobs: those of the published benchmarks, and what is not known stays unknown."""
+"""Classes of the published benchmarks, and of jobs with unknown numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles import library
 from pilotfish.profiles.classes import JobClass, classify, classify_on
-from pilotfish.simulate.job import DEFAULT_PROFILE, Phase, Profile, ThreadGroup
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Phase, Profile, ThreadGroup
 
 NODE = NodeType("t", 4, 1e10, 40e9)  # a core's share: 10 GB/s
 
@@ -37,7 +37,7 @@ def test_the_nas_benchmarks(name, kind):
         (profile(0.2), JobClass.SLEEPING, "20%"),
         (profile(0.2, 50e9), JobClass.SLEEPING, "20%"),
         (profile(1.0), None, "bandwidth is not known"),
-        (profile(1.0, 1e9), None, "IPC would tell"),
+        (profile(1.0, 1e9), None, "IPC is not known"),
         (profile(1.0, 1e9, 2.0), JobClass.CPU, "0.1 times"),
         (profile(1.0, 1e9, 0.4), JobClass.LATENCY, "0.4 instructions"),
         (profile(0.6, 1e9, 2.0), JobClass.MIXED, "60%"),
@@ -50,7 +50,7 @@ def test_each_class_says_why(job, kind, why):
     assert found.kind is kind and why in found.why
 
 
-def test_without_a_node_only_sleepers_are_known():
+def test_without_a_node_only_sleeping_jobs_are_classified():
     assert classify(profile(0.2), None).kind is JobClass.SLEEPING
     assert classify(profile(1.0, 1e9, 2.0), None).kind is None
 
@@ -67,7 +67,7 @@ def test_phases_and_groups_that_differ_are_mixed_unless_they_are_short():
     assert classify(helper, NODE).kind is JobClass.BANDWIDTH
 
 
-def test_a_faster_core_with_the_same_memory_is_sooner_bound_by_it():
+def test_a_faster_core_is_more_bandwidth_bound():
     slow, fast = replace(NODE, name="slow", frequency=1e9), replace(NODE, name="fast", frequency=4e9)
     cluster = Cluster("lab", (Node("a", slow), Node("b", fast)))
     job = replace(profile(1.0, 4e9, 2.0), measured_on="slow")
@@ -77,7 +77,7 @@ def test_a_faster_core_with_the_same_memory_is_sooner_bound_by_it():
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.0, 1e12), st.none() | st.floats(0.01, 10.0), st.integers(1, 200))
-def test_more_cores_on_the_same_memory_never_make_a_job_less_bound_by_it(utilisation, bandwidth, ipc, cores):
+def test_more_cores_never_make_a_job_less_bandwidth_bound(utilisation, bandwidth, ipc, cores):
     job = profile(utilisation, bandwidth, ipc)
     if classify(job, replace(NODE, cores=cores)).kind is JobClass.BANDWIDTH:
         assert classify(job, replace(NODE, cores=cores + 1)).kind is JobClass.BANDWIDTH

@@ -22,5 +22,5 @@ def test_duty_computes_its_share_and_sleeps_the_rest(monkeypatch):
     assert sum(slept) == pytest.approx(1.5)
 
 
-def test_stream_moves_what_it_is_told():
+def test_stream_runs():
     assert main(["stream", "1", "0.01"]) == 0

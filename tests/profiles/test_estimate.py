@@ -1,4 +1,4 @@
-"""From runs to a profile."""
+"""Profiles from runs."""
 
 import pytest
 from hypothesis import given, settings
@@ -6,17 +6,15 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles.estimate import LATEST, estimate, statistics, usable
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.schema import dump_entry, parse_entry
-from pilotfish.simulate.job import Phase, Profile, ThreadGroup
+from pilotfish.profiles.profiles_file import dump_entry, parse_entry
+from pilotfish.simulate.model.job import Phase, Profile, ThreadGroup
 
 
 def run(demand=2.0, count=1, **more):
-    return Measurement(
-        (ThreadGroup(count, demand, 0.5, 0.1),), 2 * demand, 2 * demand, demand * count, **more
-    )
+    return Measurement((ThreadGroup(count, demand, 0.5, 0.1),), 2 * demand, 2 * demand, demand * count, **more)
 
 
-def test_no_good_run_no_profile():
+def test_no_successful_run_gives_no_profile():
     assert estimate("x", []) is None
     assert estimate("x", [run(exit_code=2)]) is None
     assert statistics([]) is None
@@ -28,14 +26,14 @@ def test_runs_of_an_unusual_shape_do_not_count():
     assert estimate("x", runs).groups[0].demand == pytest.approx(2.1)
 
 
-def test_only_the_newest_kind_of_node_counts():
+def test_only_the_newest_node_type_counts():
     runs = [run(9.0, node_type="old"), run(2.0, node_type="new")]
     profile = estimate("x", runs)
     assert profile.measured_on == "new"
     assert profile.groups[0].demand == 2.0
 
 
-def test_a_program_that_changed_is_followed():
+def test_a_changed_program_is_followed():
     runs = [run(1.0)] * 200 + [run(5.0)] * LATEST
     assert estimate("x", runs).groups[0].demand == 5.0
 
@@ -44,7 +42,7 @@ def test_memory_is_the_highest_seen():
     assert estimate("x", [run(memory_bytes=5e8), run(memory_bytes=2e8), run()]).memory == 5e8
 
 
-def test_a_bandwidth_that_is_known_is_carried_over():
+def test_a_known_bandwidth_is_kept():
     known = Profile((ThreadGroup(2, 1.0, bandwidth=4e9), ThreadGroup(2, 1.0, bandwidth=2e9)), name="x")
     assert estimate("x", [run()], known).groups[0].bandwidth == 3e9
     assert estimate("x", [run(bandwidth=7e9)], known).groups[0].bandwidth == 7e9
@@ -56,7 +54,7 @@ def phased(*phases):
     return Measurement((group,), 2.0, 2.0, 1.0)
 
 
-def test_phases_are_medians_over_the_runs_with_the_usual_number_of_them():
+def test_phases_are_medians_over_runs_with_the_usual_number():
     runs = [phased((0.5, 0.9), (0.5, 0.1)), phased((0.4, 0.8), (0.6, 0.3)), phased(), phased((0.6, 0.7), (0.4, 0.2))]
     profile = estimate("x", runs, Profile((ThreadGroup(1, 1.0, bandwidth=3e9),), name="x"))
     assert profile.groups[0].phases == (Phase(0.5, 0.8, 3e9), Phase(0.5, 0.2, 3e9))
@@ -67,7 +65,7 @@ def test_phases_are_medians_over_the_runs_with_the_usual_number_of_them():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(1.0, 1.2), min_size=3, max_size=20), st.floats(5, 1e6))
-def test_one_odd_run_does_not_move_the_profile_out_of_the_others(demands, odd):
+def test_one_outlier_keeps_the_profile_within_the_other_runs(demands, odd):
     profile = estimate("x", [run(demand) for demand in [*demands, odd]])
     assert min(demands) <= profile.groups[0].demand <= max(demands)
     assert profile.provenance.runs == min(LATEST, len(demands) + 1)

@@ -1,23 +1,23 @@
-"""Names made of commands: what is the same work has the same name."""
+"""Names made from commands: the same work has the same name."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.signature import LONGEST, signature
+from pilotfish.profiles.identity import LONGEST, signature
 from pilotfish.profiles.store import check_name
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 
 
 def name(*command, **more):
     return signature(Job("j", DEFAULT_PROFILE, command=command or None, **more))
 
 
-def test_no_command_no_name():
+def test_without_a_command_there_is_no_name():
     assert name() is None
 
 
-def test_without_a_command_a_job_is_known_by_what_its_manager_calls_it():
+def test_without_a_command_the_job_name_is_used():
     two = Profile((ThreadGroup(2, 1.0),))
     assert name(known_as="align of lab/5") == "job: align of lab/5, 1 core"
     assert signature(Job("j", two, nodes=3, known_as="align of lab/5")) == "job: align of lab/5, 2 cores on 3 nodes"
@@ -27,7 +27,7 @@ def test_without_a_command_a_job_is_known_by_what_its_manager_calls_it():
 
 
 @given(st.text(min_size=1))
-def test_whatever_a_user_calls_a_job_is_a_name_that_a_profile_can_have(known_as):
+def test_any_job_name_gives_a_valid_profile_name(known_as):
     made = name(known_as=known_as)
     check_name(made)
     assert len(made) <= LONGEST
@@ -43,7 +43,7 @@ def test_whatever_a_user_calls_a_job_is_a_name_that_a_profile_can_have(known_as)
         (("sim", "run-20240101"), ("sim", "run-20250607")),
     ],
 )
-def test_the_same_work(one, other):
+def test_the_same_work_has_the_same_name(one, other):
     assert name(*one) == name(*other)
 
 
@@ -56,7 +56,7 @@ def test_the_same_work(one, other):
         (("git", "gc"), ("git", "log")),
     ],
 )
-def test_other_work(one, other):
+def test_other_work_has_another_name(one, other):
     assert name(*one) != name(*other)
 
 
@@ -66,7 +66,7 @@ def test_threads_and_nodes_make_another_job():
     assert name("sim", nodes=2) != name("sim")
 
 
-def test_long_commands_stay_apart():
+def test_long_commands_stay_distinct():
     long = [f"--key{i}" for i in range(100)]
     assert name("sim", *long) != name("sim", *long, "x")
     assert len(name("sim", *long)) <= LONGEST
@@ -74,7 +74,7 @@ def test_long_commands_stay_apart():
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
-def test_any_command_has_a_name_that_can_be_printed(words):
+def test_any_command_gives_a_printable_name(words):
     found = name(*words)
     assert found.isprintable()
     assert 0 < len(found) <= LONGEST

@@ -4,7 +4,7 @@ import pytest
 
 from pilotfish.profiles import library
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Contention
+from pilotfish.simulate.model.cluster import Contention
 
 # name: instructions, IPC, memory volume in bytes (IRMaSim, CCGrid 2021, table IV)
 NPB = {
@@ -35,7 +35,7 @@ def test_npb_follows_from_instructions_ipc_and_volume(name):
     assert profile.provenance.source == "measured"
 
 
-def test_cg_says_that_it_oversteps_its_node():
+def test_cg_notes_that_it_exceeds_its_node():
     profile = library.profiles()["cg.C"]
     assert profile.groups[0].bandwidth > library.node_types()["i5-7500"].memory_bandwidth
     assert "slow there even alone" in profile.provenance.note
@@ -74,7 +74,7 @@ def test_taurus_has_its_states_and_transitions():
         ("schema: pilotfish/cluster/v1\nnode_types: {}", "schema"),
     ],
 )
-def test_a_bad_file_of_node_types_is_named(tmp_path, text, message):
+def test_an_invalid_node_type_file_is_named(tmp_path, text, message):
     path = tmp_path / "types.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=message) as caught:

@@ -1,4 +1,4 @@
-"""Numbers for plotting: each with where it comes from and how well it is known, and files whole or not at all."""
+"""Numbers for plotting: their sources and bounds, and complete files."""
 
 import csv
 import io
@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
+from pilotfish.profiles.interference.scores import Level, Scores
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.numbers import numbers, to_csv
-from pilotfish.profiles.sensitivity import Level, Scores
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import Phase, Profile, ThreadGroup
+from pilotfish.simulate.model.job import Phase, Profile, ThreadGroup
 
 PHASED = ThreadGroup(2, 4.0, 0.5, 0.1, phases=(Phase(0.5, 0.9, 0.0), Phase(0.5, 0.1, 0.0)))
 RUN = Measurement((PHASED,), 8.0, 7.5, 8.0, waiting=0.1, date="2026-01-02T03:04:05Z", cpu_model="cpu", node_type="t",
@@ -41,7 +41,7 @@ def of(rows, part, quantity):
     return [row for row in rows if (row.profile, row.part, row.quantity) == ("x", part, quantity)]
 
 
-def test_every_number_says_where_it_comes_from_and_between_what_it_is(full):
+def test_every_number_has_its_source_and_bounds(full):
     rows = list(numbers(full))
     (memory,) = of(rows, "profile", "memory")
     assert (memory.value, memory.low, memory.high, memory.confidence) == (3e6, 1e6, 3e6, "range of the runs")
@@ -58,15 +58,15 @@ def test_every_number_says_where_it_comes_from_and_between_what_it_is(full):
     assert of(rows, "run 3", "cpu_time")[0].note == "exit code 3"
 
 
-def test_what_is_not_known_has_no_row(full):
+def test_unknown_values_have_no_row(full):
     rows = list(numbers(full))
     assert not of(rows, "group 1", "bandwidth") and not of(rows, "profile", "power_watts")
     assert not of(rows, "run 1", "company")
     given = [row for row in rows if row.profile == 'odd, "name"']
-    assert {row.source for row in given} == {"given"} and {row.confidence for row in given} == {"not told"}
+    assert {row.source for row in given} == {"given"} and {row.confidence for row in given} == {"unknown"}
 
 
-def test_csv_is_read_back_and_json_has_the_same(full, tmp_path, capsys):
+def test_csv_and_json_exports_agree(full, tmp_path, capsys):
     rows = list(numbers(full))
     back = list(csv.DictReader(io.StringIO(to_csv(rows))))
     assert [(row["profile"], float(row["value"])) for row in back] == [(row.profile, row.value) for row in rows]
@@ -79,7 +79,7 @@ def test_csv_is_read_back_and_json_has_the_same(full, tmp_path, capsys):
     assert main(["profile", "import", str(tmp_path / "p.json"), "--store", str(tmp_path / "other")]) == 0
 
 
-def test_whole_or_not_at_all_and_one_clear_error(full, tmp_path, capsys):
+def test_exports_are_complete_or_one_error(full, tmp_path, capsys):
     (tmp_path / "n.csv").mkdir()
     (tmp_path / "n.csv" / "x").touch()
     for target, code in ((tmp_path / "n.csv", 1), (tmp_path / "nowhere" / "n.csv", 1), (tmp_path / "n.txt", 64)):

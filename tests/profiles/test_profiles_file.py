@@ -1,11 +1,11 @@
-"""The profiles file: it reads back what it wrote, and refuses what it does not know."""
+"""The profiles file: it is read back as written, and unknown keys are rejected."""
 
 import pytest
 
-from pilotfish.profiles.schema import dump_profiles, parse_profiles, write_text
+from pilotfish.formats.files import parse_document
+from pilotfish.profiles.profiles_file import dump_profiles, parse_profiles, write_text
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.reading import parse_document
-from pilotfish.simulate.job import Distribution, Phase, Profile, Provenance, ThreadGroup
+from pilotfish.simulate.model.job import Distribution, Phase, Profile, Provenance, ThreadGroup
 
 FULL = Profile(
     (
@@ -20,15 +20,13 @@ FULL = Profile(
     ipc=1.7,
     io_bytes=1e6,
     power_watts=40.0,
-    provenance=Provenance(
-        "measured", "2026-01-31T12:00:00+00:00", 3, "Some CPU @ 2 GHz", "a note: with a colon"
-    ),
+    provenance=Provenance("measured", "2026-01-31T12:00:00+00:00", 3, "Some CPU @ 2 GHz", "a note: with a colon"),
 )
 SMALL = Profile((ThreadGroup(1, 0.5),), name="no")
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_what_is_written_is_read_back(as_json):
+def test_written_profiles_are_read_back(as_json):
     profiles = {profile.name: profile for profile in (FULL, SMALL)}
     assert parse_profiles(dump_profiles(profiles), "x") == profiles
     assert parse_profiles(parse_document(write_text(profiles, as_json=as_json), "x"), "x") == profiles
@@ -44,16 +42,13 @@ def test_what_is_written_is_read_back(as_json):
         ("schema: pilotfish/profiles/v1\nprofiles: [1]", "profiles"),
         ("schema: pilotfish/profiles/v1\nprofiles: {a: 5}", r"profiles\.a"),
         ("schema: pilotfish/profiles/v1\nprofiles: {a: {threads: 2}}", r"profiles\.a.*service_demand"),
-        (
-            "schema: pilotfish/profiles/v1\nprofiles: {a: {service_demand: -1}}",
-            r"profiles\.a\.service_demand",
-        ),
+        ("schema: pilotfish/profiles/v1\nprofiles: {a: {service_demand: -1}}", r"profiles\.a\.service_demand"),
         ("schema: pilotfish/profiles/v1\nprofiles: {a: {service_demand: 1, source: felt}}", "felt.*measured"),
         ("schema: pilotfish/profiles/v1\nprofiles: {a: {service_demand: 1, runs: -1}}", r"profiles\.a\.runs"),
         ("schema: pilotfish/profiles/v1\nprofiles: {a: {service_demand: 1, bandwith: 1}}", "bandwidth"),
     ],
 )
-def test_what_is_wrong_is_named(text, message):
+def test_invalid_keys_are_named(text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         parse_profiles(parse_document(text, "file.yaml"), "file.yaml")
     assert caught.value.source == "file.yaml"

@@ -1,4 +1,4 @@
-"""The store: runs sharpen profiles, processes share the file, and nothing is ever lost."""
+"""The profile store: runs refine profiles, processes share the file, and no run is lost."""
 
 import multiprocessing
 import sqlite3
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from pilotfish.formats.files import parse_document
 from pilotfish.profiles import library
 from pilotfish.profiles import store as store_module
 from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.formats.reading import parse_document
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 
 
 def run(demand=2.0, **more):
@@ -32,22 +32,20 @@ def test_reading_an_absent_store_makes_no_file(store):
     assert not store.path.exists()
 
 
-def test_the_library_is_behind_the_store(store):
+def test_the_library_is_the_fallback_of_the_store(store):
     assert store("bt.C") is library.profiles()["bt.C"]
     assert "bt.C" in store.names()
     store.put(Profile((ThreadGroup(2, 5.0),), name="bt.C"))
     assert store("bt.C").threads == 2
 
 
-def test_put_and_get_across_openings(store):
-    profile = Profile(
-        (ThreadGroup(4, 1.5, 0.7, 0.1, 2e9), ThreadGroup(1, 3.0)), name="four and one", memory=1e9
-    )
+def test_a_stored_profile_is_read_by_another_process(store):
+    profile = Profile((ThreadGroup(4, 1.5, 0.7, 0.1, 2e9), ThreadGroup(1, 3.0)), name="four and one", memory=1e9)
     store.put(profile)
     assert ProfileStore(store.path).get("four and one") == profile
 
 
-def test_a_name_that_cannot_be_written_in_a_file_is_refused(store):
+def test_invalid_names_are_rejected(store):
     for name in ("", " x", "a\nb", "x" * 300):
         with pytest.raises(ConfigError, match="name"):
             store.put(Profile((ThreadGroup(1, 1.0),), name=name))
@@ -56,7 +54,7 @@ def test_a_name_that_cannot_be_written_in_a_file_is_refused(store):
     assert not store.path.exists()
 
 
-def test_runs_are_kept_and_sharpen_the_profile(store):
+def test_runs_are_stored_and_refine_the_profile(store):
     for demand in (2.0, 2.1, 1.9, 20.0, 2.05):
         profile = store.record("job", run(demand))
     assert profile.groups[0].demand == pytest.approx(2.05)
@@ -68,7 +66,7 @@ def test_runs_are_kept_and_sharpen_the_profile(store):
     assert facts.spread_cpu_s < 0.2 < facts.deviation_cpu_s
 
 
-def test_many_runs_at_once_make_what_one_after_another_does_and_each_profile_once(store, tmp_path, monkeypatch):
+def test_record_all_equals_single_records_and_makes_each_profile_once(store, tmp_path, monkeypatch):
     runs = [(f"job {i % 2}", run(2.0 + i % 7 / 10, exit_code=int(i % 5 == 0))) for i in range(300)]
     for name, measurement in runs:
         store.record(name, measurement)
@@ -80,13 +78,13 @@ def test_many_runs_at_once_make_what_one_after_another_does_and_each_profile_onc
         assert together.get(name) == store.get(name) and together.history(name) == store.history(name)
 
 
-def test_a_failed_run_is_kept_but_makes_no_profile(store):
+def test_a_failed_run_is_stored_without_a_profile(store):
     assert store.record("job", run(exit_code=1)) is None
     assert store.get("job") is None
     assert len(store.history("job")) == 1
 
 
-def test_what_was_given_and_is_not_measured_stays(store):
+def test_given_values_that_are_not_measured_stay(store):
     store.put(Profile((ThreadGroup(1, 9.0, bandwidth=3e9),), name="job", ipc=1.5))
     profile = store.record("job", run(2.0))
     assert profile.groups[0].bandwidth == 3e9
@@ -94,7 +92,7 @@ def test_what_was_given_and_is_not_measured_stays(store):
     assert profile.ipc == 1.5
 
 
-def test_others_see_what_was_written(store):
+def test_other_openings_see_new_values(store):
     other = ProfileStore(store.path)
     store.put(Profile((ThreadGroup(1, 1.0),), name="x"))
     assert other.get("x").groups[0].demand == 1.0
@@ -122,7 +120,7 @@ def test_processes_write_at_once_and_nothing_is_lost(store):
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough to look at" * 50, b"{}"])
-def test_a_file_that_is_no_store_is_named_and_left_alone(tmp_path, content):
+def test_an_invalid_store_is_named_and_unchanged(tmp_path, content):
     path = tmp_path / "profiles.sqlite"
     path.write_bytes(content)
     for use in (lambda s: s.get("x"), lambda s: s.record("x", run()), lambda s: s.names()):
@@ -142,7 +140,7 @@ def test_a_damaged_store_is_an_error_not_a_loss(store):
     assert store.path.read_bytes() == content
 
 
-def test_another_programs_file_and_a_later_version(tmp_path, store):
+def test_foreign_files_and_later_versions_are_rejected(tmp_path, store):
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE t (a)")
@@ -156,13 +154,13 @@ def test_another_programs_file_and_a_later_version(tmp_path, store):
         ProfileStore(store.path).get("x")
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_an_unwritable_path_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be used"):
         ProfileStore(tmp_path / "file" / "profiles.sqlite").record("x", run())
 
 
-def test_jobs_are_known_by_their_command(store):
+def test_jobs_are_identified_by_their_command(store):
     job = Job("align-7", DEFAULT_PROFILE, command=("./align.sh", "-n", "8", "/data/one.fastq"))
     assert store.for_job(job) is None
     store.record_job(job, run(4.0))
@@ -171,7 +169,7 @@ def test_jobs_are_known_by_their_command(store):
     assert store.for_job(replace(job, command=("./align.sh", "-n", "9", "x.fastq"))) is None
 
 
-def test_a_job_without_a_command_is_never_known(store):
+def test_a_job_without_a_command_has_no_profile(store):
     job = Job("simulated", DEFAULT_PROFILE)
     assert store.for_job(job) is None
     with pytest.raises(InvalidJobError, match="simulated"):
@@ -186,17 +184,13 @@ def test_export_and_import(store, tmp_path):
         path.write_text(store.export_text(as_json=as_json))
         copy = ProfileStore(tmp_path / f"{as_json}.sqlite")
         assert sorted(copy.import_file(path)) == ["a: odd name #1", "b"]
-        assert [copy.get(name) for name in copy.own_names()] == [
-            store.get(name) for name in store.own_names()
-        ]
+        assert [copy.get(name) for name in copy.own_names()] == [store.get(name) for name in store.own_names()]
     assert parse_document(store.export_text(), "x")["schema"] == "pilotfish/profiles/v1"
 
 
-def test_a_bad_file_imports_nothing(store, tmp_path):
+def test_an_invalid_file_imports_nothing(store, tmp_path):
     path = tmp_path / "in.yaml"
-    path.write_text(
-        "schema: pilotfish/profiles/v1\nprofiles: {good: {service_demand: 1}, bad: {service_demnd: 1}}"
-    )
+    path.write_text("schema: pilotfish/profiles/v1\nprofiles: {good: {service_demand: 1}, bad: {service_demnd: 1}}")
     with pytest.raises(ConfigError, match=r"in\.yaml: profiles\.bad\.service_demnd.*service_demand"):
         store.import_file(path)
     assert store.own_names() == []

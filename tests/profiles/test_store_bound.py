@@ -1,17 +1,16 @@
-"""The store does not grow for ever: what is dropped is old, counted, and nothing rests on it."""
+"""The bound of the store: only old entries are dropped, they are counted, and no profile rests on them."""
 
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.profiles import bounded
-from pilotfish.profiles.bounded import MOST_FAILED, MOST_RUNS, Dropped, drop_commands, superfluous
+from pilotfish.cli.__main__ import main
+from pilotfish.profiles import store as bounded
 from pilotfish.profiles.estimate import LATEST
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import Profile, ThreadGroup
+from pilotfish.profiles.store import MOST_FAILED, MOST_RUNS, Dropped, ProfileStore, drop_commands, excess_runs
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 
 def run(demand=2.0, code=0):
@@ -26,14 +25,14 @@ def store(tmp_path, monkeypatch):
         yield opened
 
 
-def test_more_runs_are_kept_than_count():
+def test_more_runs_are_stored_than_count():
     assert MOST_RUNS >= 2 * LATEST
-    assert superfluous([run()] * MOST_RUNS + [run(code=1)] * MOST_FAILED) == []
+    assert excess_runs([run()] * MOST_RUNS + [run(code=1)] * MOST_FAILED) == []
     failed_then_well = [run(code=1)] * (MOST_FAILED + 2) + [run()] * (MOST_RUNS + 1)
-    assert superfluous(failed_then_well) == [0, 1, MOST_FAILED + 2]
+    assert excess_runs(failed_then_well) == [0, 1, MOST_FAILED + 2]
 
 
-def test_failures_do_not_push_out_what_ended_well(store, monkeypatch):
+def test_failed_runs_do_not_displace_successful_ones(store, monkeypatch):
     monkeypatch.setattr(bounded, "MOST_RUNS", 3)
     monkeypatch.setattr(bounded, "MOST_FAILED", 2)
     for demand in (1.0, 2.0, 3.0, 4.0):
@@ -45,7 +44,7 @@ def test_failures_do_not_push_out_what_ended_well(store, monkeypatch):
     assert store.dropped() == [Dropped("runs", 4, "2026-01-02")]
 
 
-def test_commands_that_ran_longest_ago_go_and_named_profiles_stay(store):
+def test_the_longest_unused_commands_are_dropped_and_named_profiles_stay(store):
     for name in ("cmd: old", "job: old, 1 core", "named", "cmd: given", "cmd: new", "cmd: newer"):
         store.record(name, run())
     store.put(Profile((ThreadGroup(1, 1.0),), name="cmd: given"))
@@ -56,8 +55,8 @@ def test_commands_that_ran_longest_ago_go_and_named_profiles_stay(store):
     assert store.dropped() == [Dropped("commands", 3, "2026-02-03")]
 
 
-def test_commands_are_looked_at_once_in_so_many_runs(store, monkeypatch):
-    monkeypatch.setattr("pilotfish.profiles.store.EVERY", 5)
+def test_commands_are_checked_every_so_many_runs(store, monkeypatch):
+    monkeypatch.setattr("pilotfish.profiles.store.CHECK_EVERY", 5)
     monkeypatch.setattr(bounded, "MOST_COMMANDS", 3)
     monkeypatch.setattr(drop_commands, "__defaults__", (3,))
     for i in range(10):
@@ -65,15 +64,15 @@ def test_commands_are_looked_at_once_in_so_many_runs(store, monkeypatch):
     assert store.own_names() == ["cmd: c7", "cmd: c8", "cmd: c9"]
 
 
-def test_what_was_dropped_is_said(store, monkeypatch, capsys):
+def test_dropped_runs_are_reported(store, monkeypatch, capsys):
     monkeypatch.setattr(bounded, "MOST_RUNS", 2)
     for _ in range(5):
         store.record("job", run())
     assert main(["profile", "list"]) == 0
-    assert "3 runs were dropped" in capsys.readouterr().err
+    assert "3 runs have been dropped" in capsys.readouterr().err
 
 
-def test_a_store_of_an_earlier_pilotfish_is_read_and_completed(store):
+def test_a_store_of_an_earlier_version_is_read_and_completed(store):
     store.record("job", run())
     store.close()
     with closing(sqlite3.connect(store.path)) as connection:

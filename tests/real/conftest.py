@@ -18,10 +18,11 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-pytest.register_assert_rewrite("real_world")
+pytest.register_assert_rewrite("real_world", "installed")
+from installed import installed  # noqa: F401
 
 MARK = "PILOTFISH_TEST"
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0  # on a busy machine; a test that leaves nothing waits for nothing
 
 
 def marked(mark: str) -> dict[int, str]:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pilotfish.daemon import wire
-from pilotfish.daemon.paths import cache_dir
+from pilotfish.daemon import ipc
+from pilotfish.simulate.kernels import cache_directory
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
-COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.daemon"]
+COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.cli"]
 CPUS = sorted(os.sched_getaffinity(0))
 PATIENCE_S = 120.0
 Found = TypeVar("Found")
@@ -42,7 +42,8 @@ class Served:
         self.environment = os.environ.copy()
         if user:
             cache = folder / "cache"
-            shutil.copytree(cache_dir(), cache, dirs_exist_ok=True)
+            if (kernels := cache_directory()) is not None and kernels.is_dir():
+                shutil.copytree(kernels, cache / "kernels" / kernels.name, dirs_exist_ok=True)
             mine = {"HOME": str(folder), "PILOTFISH_CACHE": str(cache), "PILOTFISH_STATE": str(folder / "state")}
             self.environment |= mine
             subprocess.run(["chown", "-R", f"{user}:{user}", folder], check=True)
@@ -62,11 +63,11 @@ class Served:
         eventually(lambda: self.ask("status"), "an answer of the daemon")
 
     def ask(self, do: str, **arguments: str) -> dict[str, Any] | None:
-        """The answer to a question, None where nobody answers yet."""
+        """Return the answer to a question; None if there is no answer yet."""
         assert self.process is not None and self.process.poll() is None, self.log.read_text()
         try:
-            return wire.ask(f"ipc://{self.socket}", do, **arguments)
-        except wire.WireError:
+            return ipc.ask(f"ipc://{self.socket}", do, **arguments)
+        except ipc.DaemonError:
             return None
 
     def stop(self, number: int) -> int:

@@ -1,11 +1,15 @@
-"""The first use ever compiles the simulator and says so; nobody notices after that."""
+"""The first use compiles the simulator with one line on stderr; a home that cannot be used costs time only."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_world import pilotfish
+from real_world import COMMAND, PATIENCE_S, pilotfish
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -30,10 +34,61 @@ def test_compiling_is_said_once(tmp_path: Path) -> None:
     argv, cache = ("plan", "w.yaml", "--cluster", "c.yaml", "--json"), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first, second = pilotfish(*argv, **cache), pilotfish(*argv, **cache)
     assert first.returncode == second.returncode == 0, first.stderr
-    assert first.stderr.startswith("pilotfish: compiling the simulator for this machine, once")
+    assert first.stderr.startswith("pilotfish: compiling the simulator of workflows for this machine (about ")
     assert first.stderr.count("\n") == 1 and second.stderr == ""
     assert any(path.is_file() for path in (tmp_path / "cache").rglob("*"))
     without_time = [
         [line for line in done.stdout.splitlines() if "simulated_in" not in line] for done in (first, second)
     ]
     assert without_time[0] == without_time[1]
+
+
+TRACE = "; MaxProcs: 8\n1 0 0 10 2 -1 -1 2 20 -1 1 1 1 1 1 1 -1 -1\n2 1 0 10 8 -1 -1 8 20 -1 1 1 1 1 1 1 -1 -1\n"
+NOBODY = 65534
+
+
+def as_nobody(*argv: str | Path, home: str | None) -> subprocess.CompletedProcess[str]:
+    """Run a command as an ordinary user with this home directory; None: HOME is not set."""
+    dropped = ("HOME", "NUMBA_CACHE_DIR", "PILOTFISH_STATE", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in dropped}
+    environment |= {} if home is None else {"HOME": home}
+    prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return subprocess.run(
+        [*prefix, *COMMAND, *map(str, argv)], capture_output=True, text=True, timeout=PATIENCE_S, env=environment
+    )
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everyone may enter; pytest closes its own to others."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so no other user can run a command")
+def test_a_home_that_cannot_be_used_is_no_error(open_folder: Path) -> None:
+    """Another user's home, a file, a read-only one, and none: results are whole, and one line names the directory."""
+    for name, text in (("c.yaml", CLUSTER), ("w.yaml", WORKFLOW), ("t.swf", TRACE), ("file", "")):
+        (open_folder / name).write_text(text)
+        (open_folder / name).chmod(0o644)
+    for name, mode in (("denied", 0o700), ("readonly", 0o555)):
+        (open_folder / name).mkdir()
+        (open_folder / name).chmod(mode)
+    denied = str(open_folder / "denied")
+    if as_nobody("--version", home=denied).returncode:
+        pytest.skip("this installation cannot be read by an ordinary user")
+    planned = as_nobody("plan", open_folder / "w.yaml", "--cluster", open_folder / "c.yaml", home=denied)
+    assert (planned.returncode, "Traceback" in planned.stderr) == (0, False), planned.stderr
+    assert planned.stderr.count("kernels cannot be kept in") == 1 and "makespan" in planned.stdout
+    for home in (denied, str(open_folder / "readonly"), str(open_folder / "file"), None):
+        listed = as_nobody("profile", "list", home=home)
+        assert (listed.returncode, "Traceback" in listed.stderr) == (0, False), listed.stderr
+        assert "bt.C" in listed.stdout and listed.stderr.count("\n") == (home == denied)
+        asked = as_nobody("status", home=home)
+        assert asked.returncode == 1 and asked.stderr.count("\n") == 1 and "client.yaml" not in asked.stderr
+    for home in (str(open_folder / "file"), None):
+        replayed = as_nobody("simulate", "-w", open_folder / "t.swf", "--json", home=home)
+        assert (replayed.returncode, "Traceback" in replayed.stderr) == (0, False), replayed.stderr
+        lines = [line.removeprefix("pilotfish: compiling the ").split()[0] for line in replayed.stderr.splitlines()]
+        assert lines[0] == "reader" and "replay" in lines, replayed.stderr

@@ -1,4 +1,4 @@
-"""docs/replay.md, walked from end to end: its files are written, its commands typed, one after the other."""
+"""docs/guides/replay.md, walked from end to end: its files are written, its commands typed, one after the other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pilotfish
-from pilotfish.daemon.__main__ import main
+from pilotfish.cli.__main__ import main
 
 ROOT = Path(pilotfish.__file__).resolve().parent
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "docs" / "replay.md").read_text(), re.M | re.S)
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "docs" / "guides" / "replay.md").read_text(), re.M | re.S)
 FILES = {"pilotfish/cluster/v1": "lab.yaml", "pilotfish/sweep/v1": "study.yaml"}
 MADE = ("run/jobs.csv", "run.html", "day.png", "energy.png", "compare.svg", "workload.json", "platform.xml")
 

@@ -18,16 +18,16 @@ import yaml
 from real_world import COMMAND, CPUS, pilotfish
 
 from pilotfish.adapters import registry
-from pilotfish.daemon.dispatch import Dispatch
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.outcome import RunOutcome, outcome_of
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.formats.cluster import read_cluster
-from pilotfish.simulate.formats.workflow import read_workflow
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster
+from pilotfish.daemon.report.accuracy import RunOutcome, outcome_of
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.single_workflow import WorkflowRun
+from pilotfish.formats.cluster import read_cluster
+from pilotfish.formats.workflow import read_workflow
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob
+from pilotfish.simulate.planning.planner import plan
+from pilotfish.simulate.planning.simulation import Simulation
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -101,7 +101,7 @@ def test_the_demo_runs_in_order_and_where_it_was_planned(demo: Demo, record_prop
         cpus, began[name], ended[name] = (demo.folder / "seen" / name).read_text().split()
         (node,) = job["nodes"]
         assert cpus == ",".join(map(str, demo.cluster.nodes[demo.cluster.index[node]].cpus))
-    assert {node for (node,) in planned.values()} == {"a", "b"}
+    assert {node for (node,) in planned.values()} == {"cpu0", "cpu1"}
     for name, job in jobs.items():
         for before in job.get("after", ()):
             assert float(ended[before]) <= float(began[name])
@@ -124,7 +124,7 @@ def test_the_gain_of_knowing_contention_is_reported(demo: Demo, record_property:
     record_property(
         "measured",
         f"makespan under round-robin mapping less ours: {statistics.mean(gains):.1%} in the mean of {PAIRS}"
-        f" pairs, from {min(gains):.1%} to {max(gains):.1%} (foretold"
+        f" pairs, from {min(gains):.1%} to {max(gains):.1%} (forecast"
         f" {1 - ours.makespan / theirs.makespan:.1%})",
     )
     assert len(gains) == PAIRS
@@ -173,7 +173,7 @@ def round_robin(flow: Workflow, cluster: Cluster) -> Plan:
 def carry_out(name: str, flow: Workflow, made: Plan, demo: Demo) -> RunOutcome:
     """Run a plan for real."""
     adapter = registry.create("local", demo.cluster, state_dir=demo.folder / name, cgroups=False)
-    dispatch = Dispatch(name, flow, made, adapter, Metrics(), time.monotonic)
+    dispatch = WorkflowRun(name, flow, made, adapter, Metrics(), time.monotonic)
     outcome = outcome_of(dispatch.until_ended(lambda report: None, lambda: False), made)
     dispatch.close()
     adapter.close()

@@ -62,7 +62,7 @@ class Crowd:
 
 
 def one_try(folder: Path, seconds: float) -> tuple[list[Crowd], dict[str, float]]:
-    """Run crowds of 1, 2 and 3, one after another; returns them, and the slowdown that was foretold of each job."""
+    """Run crowds of 1, 2 and 3, one after another; return them, and the forecast slowdown of each job."""
     folder.mkdir()
     program = folder / "compute.py"
     program.write_text(PROGRAM)
@@ -95,15 +95,15 @@ def one_try(folder: Path, seconds: float) -> tuple[list[Crowd], dict[str, float]
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     said = {job["id"]: json.loads(Path(job["stdout"]).read_text()) for job in outcome["jobs"]}
-    foretold = {job["id"]: job["contention_slowdown"] for job in outcome["plan"]["jobs"]}
-    return [Crowd.of([said[f"{crowd}-{i}"] for i in range(crowd)]) for crowd in CROWDS], foretold
+    forecasts = {job["id"]: job["contention_slowdown"] for job in outcome["plan"]["jobs"]}
+    return [Crowd.of([said[f"{crowd}-{i}"] for i in range(crowd)]) for crowd in CROWDS], forecasts
 
 
 def test_jobs_on_one_cpu_slow_down_by_their_number(tmp_path: Path, record_property: Any) -> None:
     tries: list[list[Crowd]] = []
     for i in range(TRIES):
-        crowds, foretold = one_try(tmp_path / str(i), seconds=0.6)
-        for name, slowdown in foretold.items():
+        crowds, forecasts = one_try(tmp_path / str(i), seconds=0.6)
+        for name, slowdown in forecasts.items():
             assert slowdown == pytest.approx(int(name[0]))
         tries.append(crowds)
         if disturbance(crowds) <= QUIET:

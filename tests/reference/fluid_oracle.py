@@ -1,6 +1,6 @@
-"""An event-driven simulation of a workflow in plain Python: the judge of the engine, sharing no line with it.
+"""An event-driven simulation of a workflow in plain Python that shares no line with the engine, to check it.
 
-Everything is recomputed at every event from values and names; nothing is cached but the rates of equal situations.
+Everything is recomputed at every event from values and names; only rates of equal situations are cached.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from oracle_rates import Demand, domain_rates
-
-from pilotfish.simulate.engine import Underway
-from pilotfish.simulate.job import Job, ThreadGroup, Wait, Workflow
-from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.job import Job, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.planning.simulation import RunningJob
+from tests.reference.oracle_rates import Demand, domain_rates
 
 INSTANT, LESS = 1e-9, 1.0 - 1e-9
 
@@ -23,7 +22,7 @@ def memory_of(job: Job) -> float:
 
 
 def phases_on(group: ThreadGroup, kind: NodeType, origin: NodeType) -> list[tuple[float, float, float]]:
-    """(isolated seconds, utilisation, bandwidth) of each phase on `kind`; measured on `origin`."""
+    """Return (isolated seconds, utilisation, bandwidth) of each phase on `kind`; measured on `origin`."""
     parts = [(p.share, p.utilisation, p.bandwidth) for p in group.phases] or [(1.0, group.utilisation, group.bandwidth)]
     whole = group.demand / sum(share * u for share, u, _ in parts)
     result = []
@@ -51,7 +50,7 @@ class Strand:
 
 @dataclass
 class State:
-    """The world at time `t`."""
+    """The state at time `t`."""
 
     cluster: Cluster
     workflow: Workflow
@@ -174,7 +173,7 @@ class State:
             change = max(change, abs(old - speeds[i][p]) / speeds[i][p] if math.isfinite(old) else 1.0)
         for i in {i for i, _, _ in back}:
             if math.isinf(max(speeds[i])):
-                continue  # one of its nodes was not looked at yet
+                continue  # one of its nodes is not processed yet
             for p, (node, _, _) in enumerate(self.strands[i].places):
                 others = min((v for q, v in enumerate(speeds[i]) if q != p), default=math.inf)
                 # Equals do not wait for each other.
@@ -229,7 +228,7 @@ class State:
 
 
 def watts(node: Node, busy: float) -> tuple[float, float]:
-    """(power of the node, its slope per busy core)."""
+    """Return (power of the node, its slope per busy core)."""
     power = node.type.power
     if power is None:
         return 0.0, 0.0
@@ -243,7 +242,7 @@ def watts(node: Node, busy: float) -> tuple[float, float]:
 class Oracle:
     """One workflow on one cluster, run under one policy from its beginning to its end."""
 
-    def __init__(self, workflow: Workflow, cluster: Cluster, *, underway: Sequence[Underway] = (),
+    def __init__(self, workflow: Workflow, cluster: Cluster, *, underway: Sequence[RunningJob] = (),
                  done: Collection[str] = (), available: Collection[str] | None = None) -> None:  # fmt: skip
         self.workflow, self.cluster = workflow, cluster
         self.jobs, self.nodes = workflow.jobs, cluster.nodes

@@ -1,8 +1,8 @@
-"""Rates by the formulas of the papers, in plain Python: slow, obvious, and written without a look at the kernels.
+"""Rates by the formulas of the papers, in plain Python: slow, obvious, and written without looking into the kernels.
 
-Sources: CPU and memory sharing of DESiDE (Chahal et al., ICPE 2019), max-min water-filling, the piecewise-linear
-model of IRMaSim (Herrera et al., CCGrid 2021). Where rates, stretches and dilations depend on each other, two nested
-root searches.
+Sources: CPU and memory sharing of DESiDE (Chahal et al., ICPE 2019), max-min water-filling, the piecewise-linear model
+of IRMaSim (Herrera et al., CCGrid 2021). Rates, stretches and dilations that depend on each other are solved by two
+nested root searches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pilotfish.simulate.platform import ContendingThreads, Contention, CpuSharing, NodeType
+from pilotfish.simulate.model.cluster import ContendingThreads, Contention, CpuSharing, NodeType
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Demand:
 
 
 def root(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where f crosses zero between low and high (Ridders 1979); f(low) and f(high) differ in sign."""
+    """Return where f crosses zero between low and high (Ridders 1979); f(low) and f(high) differ in sign."""
     f_low, f_high = f(low), f(high)
     if f_low == 0.0:
         return low
@@ -62,13 +62,13 @@ def rate(demand: Demand, m: float, s: float) -> float:
 
 
 def held(demand: Demand, m: float, s: float) -> float:
-    """Cores that all its threads hold; who waits for other nodes gives the core back, unless it spins."""
+    """Return the cores that its threads hold; a thread that waits for other nodes releases its core unless it spins."""
     at = rate(demand, m, s)
     return demand.threads * demand.utilisation * m * (at if demand.spin else min(at, demand.cap))
 
 
 def stretch(demands: Sequence[Demand], m: Sequence[float], wake: Sequence[float], cores: float) -> float:
-    """Smallest s >= 1 for which the time that cores are held fits."""
+    """Return the smallest s >= 1 for which the time that cores are held fits."""
 
     def surplus(s: float) -> float:
         return sum(held(d, m[i], max(s, wake[i])) for i, d in enumerate(demands)) - cores
@@ -82,7 +82,7 @@ def stretch(demands: Sequence[Demand], m: Sequence[float], wake: Sequence[float]
 
 
 def water_level(wants: Sequence[tuple[float, float]], capacity: float) -> float:
-    """L with sum of weight * min(want, L) = capacity over (want, weight); inf if all can have what they want."""
+    """Return L with sum of weight * min(want, L) = capacity over (want, weight); inf if all can have what they want."""
     if sum(want * weight for want, weight in wants) <= capacity * (1 + 1e-12):
         return math.inf
     left, weights = capacity, sum(weight for _, weight in wants)
@@ -94,7 +94,7 @@ def water_level(wants: Sequence[tuple[float, float]], capacity: float) -> float:
 
 
 def wake_stretches(kind: NodeType, demands: Sequence[Demand], m: Sequence[float]) -> list[float]:
-    """What sleepers meet on waking under per-job sharing: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C."""
+    """Return the waits of waking sleepers under per-job sharing: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C."""
     own = [d.utilisation * m[i] * rate(d, m[i], 1.0) for i, d in enumerate(demands)]
     wanted = sum(d.threads * o for d, o in zip(demands, own, strict=True))
     if sum(d.threads for d in demands) <= kind.cores:
@@ -108,7 +108,7 @@ def wake_stretches(kind: NodeType, demands: Sequence[Demand], m: Sequence[float]
 
 
 def share_cores(kind: NodeType, demands: Sequence[Demand], m: Sequence[float]) -> list[tuple[float, float]]:
-    """(rate offered, cores held by one thread) of each demand on one node, dilations given."""
+    """Return (rate offered, cores held by one thread) of each demand on one node, dilations given."""
     if kind.cpu_sharing is CpuSharing.PER_THREAD:
         s = stretch(demands, m, [1.0] * len(demands), kind.cores)
         stretches = [s] * len(demands)
@@ -127,13 +127,11 @@ def share_cores(kind: NodeType, demands: Sequence[Demand], m: Sequence[float]) -
                     own = [k for k, d in enumerate(demands) if d.job == j]
                     s = stretch(free, [m[k] for k in own], [wake[k] for k in own], level)
                     stretches[i] = max(s, wake[i])
-    return [
-        (rate(d, m[i], stretches[i]), held(d, m[i], stretches[i]) / d.threads) for i, d in enumerate(demands)
-    ]
+    return [(rate(d, m[i], stretches[i]), held(d, m[i], stretches[i]) / d.threads) for i, d in enumerate(demands)]
 
 
 def piecewise(kind: NodeType, demands: Sequence[Demand]) -> list[float]:
-    """Dilations by processor: 1 / speed; rates in MB/s."""
+    """Return dilations by processor: 1 / speed; rates in MB/s."""
     c, result = kind.piecewise, []
     assert c is not None
     for d in demands:
@@ -151,7 +149,7 @@ def piecewise(kind: NodeType, demands: Sequence[Demand]) -> list[float]:
 
 
 def inflation(kind: NodeType, demand: Demand, everyone: Sequence[Demand]) -> float:
-    """What the other jobs in the memory domain multiply core time by: one measured excess for each of them."""
+    """Return the factor of the other jobs in the memory domain on core time: one measured excess for each of them."""
     measured = {(pair.job, pair.beside): pair.factor for pair in kind.co_run_inflation}
     neighbours = {d.job: d.profile for d in everyone if d.job != demand.job}
     return 1.0 + sum(measured.get((demand.profile, other), 1.0) - 1.0 for other in neighbours.values())
@@ -159,7 +157,7 @@ def inflation(kind: NodeType, demand: Demand, everyone: Sequence[Demand]) -> flo
 
 @lru_cache(maxsize=200_000)
 def domain_rates(nodes: tuple[tuple[NodeType, tuple[Demand, ...]], ...]) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """(rate offered, cores held by one thread) of each demand on each node of one memory domain."""
+    """Return (rate offered, cores held by one thread) of each demand on each node of one memory domain."""
     kind = nodes[0][0]
     everyone = [d for _, demands in nodes for d in demands]
     remote = 0.75 + 0.25 * kind.remote_access_penalty

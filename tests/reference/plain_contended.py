@@ -1,6 +1,6 @@
-"""Tasks that contend as their definition says it, in plain Python: what the compiled replay is compared with.
+"""Reference of the replay with contention, in plain Python, by definition.
 
-Rule: nothing is kept of a processor but its tasks; what a rule looks at is worked out anew at each choice.
+Rule: a processor stores only its tasks; the values of resource rules are recomputed at each choice.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from plain_dependents import Upcoming
 
-from pilotfish.simulate.batch.pairs import Contending, Nodes
-from pilotfish.simulate.platform import Cluster, Contention, NodeType
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.cluster import Cluster, Contention, NodeType
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.policies import Contending, Nodes
+from tests.reference.plain_dependents import Upcoming
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class Task:
 
 @dataclass(eq=False)
 class Chip:
-    """A processor: for each core the task that runs there, "held" where only its job is still there, or None."""
+    """A processor: for each core its running task, "held" if the task has ended but not its job, or None."""
 
     kind: NodeType
     node: int
@@ -55,7 +55,7 @@ class Chip:
 
 
 def shares(kind: NodeType, demands: list[float]) -> list[float]:
-    """Of its speed what each task has left beside the others."""
+    """Return the share of its full speed of each task under contention."""
     if not demands:
         return []
     total, bandwidth, count = 0.0, kind.memory_bandwidth / kind.sockets, len(demands)
@@ -79,7 +79,7 @@ def shares(kind: NodeType, demands: list[float]) -> list[float]:
         level = bandwidth / count
     elif kind.contention is Contention.MAX_MIN and total > bandwidth:
         level, higher = bandwidth / count, math.inf
-        while True:  # who asks for less than the level keeps it, the others share the rest
+        while True:  # demands below the level are met, the others share the rest
             used, more = 0.0, [demand for demand in demands if demand > level]
             for demand in demands:
                 used += demand if demand <= level else 0.0
@@ -92,7 +92,7 @@ def shares(kind: NodeType, demands: list[float]) -> list[float]:
 
 
 class Draws:
-    """splitmix64, as Steele, Lea and Flood (2014) have it."""
+    """Random numbers: splitmix64 (Steele, Lea and Flood 2014)."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -107,7 +107,7 @@ class Draws:
 
 
 class Plain:
-    """The replay. `log`: at each instant the watts of the machine from then on, where they are known."""
+    """The replay. `log`: power of the machine from each instant on, if known."""
 
     def __init__(self, jobs: Workload, cluster: Cluster, policy: Contending, seed: int = 0) -> None:
         self.jobs, self.policy, self.draws = jobs, policy, Draws(seed)
@@ -242,7 +242,7 @@ class Plain:
 
     @property
     def joules(self) -> float:
-        """From the first submission to the last end."""
+        """Return the energy from the first submission to the last end."""
         last = max((end for end in self.finish if not math.isnan(end)), default=-math.inf)
         steps = zip(self.log, self.log[1:], strict=False)
         return math.fsum(watts * (min(b, last) - a) for (a, watts), (b, _) in steps if a < last)

@@ -1,17 +1,17 @@
-"""Which jobs are submitted when, in plain Python: at their own time, or when the last that they wait for has ended.
+"""Reference of submissions with dependencies, in plain Python: at the submit time, or at the last dependency's end.
 
-Rule: all that wait are looked at anew at each instant.
+Rule: all blocked jobs are examined at each instant.
 """
 
 from __future__ import annotations
 
 import math
 
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
 
 
 class Upcoming:
-    """Jobs before they are submitted; `submit`: when each was, `turn`: as which one."""
+    """Jobs before their submission; `submit`: time of submission, `turn`: position in the order of submissions."""
 
     def __init__(self, jobs: Workload) -> None:
         self.submit: list[float] = jobs.submit_time.tolist()
@@ -27,16 +27,16 @@ class Upcoming:
 
     @property
     def time(self) -> float:
-        """When the next job's own submit time comes."""
+        """Return the next submit time in the workload."""
         return self.submit[self.next] if self else math.inf
 
     def ended(self, i: int, well: bool) -> None:
-        """A job has ended, by itself or not."""
+        """Record the end of a job, successful or not."""
         if well:
             self.well.add(i)
 
     def now(self, now: float) -> list[int]:
-        """Who is submitted now, in the order of rows."""
+        """Return the jobs that are submitted now, in the order of rows."""
         came = [i for i in self.held if self.before[i] <= self.well]
         for i in came:
             self.submit[i] = now

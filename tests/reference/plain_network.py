@@ -1,7 +1,7 @@
-"""EASY backfilling on a network as its definition says it, in plain Python: what the compiled replay is compared with.
+"""Reference of EASY backfilling on a network, in plain Python, by definition.
 
-Rule: every port is a link like all others, speeds of all jobs are found anew at each instant, and what is found is
-checked: no link carries more than it can, and who is slow uses a full link more than, or as much as, anybody else.
+Rule: ports are ordinary links; the speeds of all jobs are recomputed at each instant and checked: no link exceeds its
+bandwidth, and each slowed job uses a full link at least as much as any other job.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from pilotfish.simulate.network import Network
-from pilotfish.simulate.phases import Even, Matrix, Part, Phase, Stage, Steps, Store, Wait
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.network import Network
+from pilotfish.simulate.model.programs import Even, Matrix, Part, Phase, Stage, Steps, Store, Wait
+from pilotfish.simulate.model.workload import Workload
 
 NEAR = 1e-9
 
 
 def unrolled(part: Part) -> list[Phase]:
-    """Its phases; one that repeats by itself is one of so many times the amounts."""
+    """Return the phases of a program; a repeated single phase becomes one of multiplied amounts."""
     if not isinstance(part, Steps):
         return [part]
     inner = [phase for each in part.parts for phase in unrolled(each)]
@@ -37,7 +37,7 @@ def unrolled(part: Part) -> list[Phase]:
 
 @dataclass
 class Job:
-    """One that runs: until its phase is over there are `lag` seconds, then `left` at full speed."""
+    """A running job: its phase has `lag` seconds of latency left, then `left` seconds at full speed."""
 
     number: int
     hosts: list[int]
@@ -49,11 +49,11 @@ class Job:
     speed: float = 1.0
 
     def over(self, now: float) -> float:
-        """When what it is at is over."""
+        """Return the end of the present step."""
         return now + (self.lag if self.lag > 0 else self.left / self.speed)
 
     def pass_on(self, now: float, then: float) -> None:
-        """Time goes by."""
+        """Advance by some seconds."""
         done = self.over(now) <= then
         if self.lag > 0:
             self.lag = 0.0 if done else self.lag - (then - now)
@@ -62,7 +62,7 @@ class Job:
 
 
 class Plain:
-    """The machine."""
+    """The machine and its network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -75,7 +75,7 @@ class Plain:
                 self.capacity[name], self.shared[name] = network.places[place].port, True
 
     def flows(self, phase: Phase, hosts: list[int]) -> list[tuple[int, int, int, int, float]]:
-        """Host (-1: a storage), place, host, place, bytes."""
+        """Return the messages: host (-1: a storage), place, host, place, bytes."""
         places, found = self.network.place_of, []
         if isinstance(phase, Stage):
             ends = self.network.storage(phase.source), self.network.storage(phase.target)
@@ -97,7 +97,7 @@ class Plain:
         return [each for each in found if each[4] > 0]
 
     def enter(self, job: Job) -> None:
-        """Begin the next phase that takes time, if there is one."""
+        """Begin the next phase of non-zero duration, if any."""
         while job.todo and job.lag == job.left == 0:
             phase, sent = job.todo.pop(0), dict[str, float]()
             seconds = self.alone(phase, job.hosts)
@@ -113,7 +113,7 @@ class Plain:
             job.asks = {name: amount / job.left for name, amount in sent.items() if self.shared[name] and job.left}
 
     def alone(self, phase: Phase, hosts: list[int]) -> float:
-        """Seconds that it waits or computes."""
+        """Return the seconds of waiting or computing."""
         speeds = [self.network.speeds[host] for host in hosts]
         if isinstance(phase, Wait):
             return phase.seconds
@@ -124,7 +124,7 @@ class Plain:
         return 0.0
 
     def speeds(self, running: list[Job]) -> None:
-        """Find how fast each goes, and check it."""
+        """Compute the speeds of all jobs, and check them."""
         active = [job for job in running if job.lag == 0]
         levels = dict.fromkeys(self.capacity, math.inf)
 
@@ -149,7 +149,7 @@ class Plain:
         self.check(active)
 
     def check(self, active: list[Job]) -> None:
-        """No link carries too much; who is slow is so for a full link of which nobody has more."""
+        """Check that no link is overloaded, and each slowed job has a full link on which no job sends more."""
         for job in active:
             held = job.speed >= 1 - NEAR
             for name in job.asks:
@@ -163,10 +163,10 @@ class Plain:
 def plain_network(
     jobs: Workload, parts: list[Part], network: Network, *, fills: bool = True, given: list[list[int]] | None = None
 ) -> tuple[list[float], list[float], list[bool]]:
-    """Start and finish of each job (nan: rejected), and whether it was killed.
+    """Return start and finish of each job (nan: rejected), and whether it was killed.
 
     Args:
-        given: the hosts of each, on which it starts when it is submitted.
+        given: the hosts of each job, on which it starts when it is submitted.
     """
     machine, plain, count = len(network.speeds), Plain(network), len(jobs)
     submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()

@@ -1,6 +1,6 @@
-"""EASY on machines that can be off, under limits, as the definitions say it, in plain Python.
+"""Reference of EASY with energy-saving parts, in plain Python, by definition.
 
-Rule: a state a machine and a list of what runs; nothing is kept from one pass to the next but the queue.
+Rule: one state per machine and a list of running jobs; only the queue is kept between passes.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from plain_dependents import Upcoming
-from plain_replay import rank
 
-from pilotfish.simulate.batch.powers import Powers
-from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, PowerCap, Proportional, ReducePC
-from pilotfish.simulate.batch.spec import Saving
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.machine import Powers
+from pilotfish.simulate.replay.policies import Saving
+from pilotfish.simulate.replay.power_policies import EnergyBudget, Inertial, PowerCap, Proportional, ReducePC
+from tests.reference.plain_dependents import Upcoming
+from tests.reference.plain_replay import rank
 
-#: What rounding alone owes is no debt: of a budget.
+#: Share of a budget up to which deficits count as rounding errors.
 TIE = 1e-12
-#: Nor has a mean risen that rounding alone raised: part of it.
+#: Relative increase of a mean up to which it counts as a rounding error.
 ROSE = 1e-9
 
 
 @dataclass
 class Row:
-    """A job that runs, or machines that change; `until`: its end by its walltime."""
+    """A running job, or machines being switched; `until`: the end by walltime."""
 
     kind: str
     places: list[int]
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass
 class Machine:
-    """Replays one workload; `run` returns starts, finishes, resources, changes as (kind, time, places)."""
+    """Replay of one workload; `run` returns starts, finishes, resources, and changes as (kind, time, machines)."""
 
     jobs: Workload
     machine: int
@@ -81,7 +81,7 @@ class Machine:
         self.base = self.machine * self.powers.budget_idle
         self.extra = self.powers.budget_computing - self.powers.budget_idle
         if isinstance(limit, EnergyBudget) and self.end > self.begin:
-            budget = limit.budget.of(full * (self.end - self.begin))
+            budget = limit.budget.absolute(full * (self.end - self.begin))
             self.rate, self.tie = budget / (self.end - self.begin), TIE * budget
         return limit if self.end > self.begin else None
 
@@ -107,7 +107,7 @@ class Machine:
             times += [time for time in tired if time > self.seen or not self.started]
         return min(times)
 
-    # -- what is there -------------------------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------------------------------
     def _all(self, state: str) -> list[int]:
         return [i for i, each in enumerate(self.state) if each == state]
 
@@ -128,7 +128,7 @@ class Machine:
         rows = [row for row in self.rows if row.until <= time and (row.kind != "to kept" or self._wide(size))]
         return self._free(size) + sum(row.size for row in rows)
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
     def _instant(self, now: float) -> None:
         passes = self._account(now)
         self.started = True
@@ -162,7 +162,7 @@ class Machine:
 
     def _cap(self, now: float) -> None:
         assert isinstance(self.limit, PowerCap)
-        most = self.limit.cap.of(self.machine * self.powers.budget_computing)
+        most = self.limit.cap.absolute(self.machine * self.powers.budget_computing)
         allowed = max((n for n in range(self.machine + 1) if self.base + self.extra * n <= most), default=0)
         self.cap = self.machine - allowed
         if self.cap:
@@ -266,7 +266,7 @@ class Machine:
         return p.computing * computing + p.on_w * on + p.off_w * ending + (p.off or 0.0) * off + p.idle * idle
 
     def _account(self, now: float) -> bool:
-        """Bring energy, credit and the mean horizon up to now."""
+        """Update energy, credit and the mean horizon to now."""
         if isinstance(self.policy.keeper, Inertial) and now > self.seen:
             self.summed += (self.horizon + self._llh(now)) * 0.5 * (now - self.seen)
         stage = False
@@ -301,7 +301,7 @@ class Machine:
         return time + left / free - now if free else math.inf
 
     def _spared(self, number: int, until: float) -> int:
-        """How many machines may be taken away without delay to the first that waits."""
+        """Return how many machines can be removed without delaying the first waiting job."""
         if not self.queue:
             return number
         if self.stale:

@@ -1,6 +1,6 @@
-"""EASY backfilling as its definition says it, in plain Python: what the compiled replay is compared with.
+"""Reference of EASY and conservative backfilling, in plain Python, by definition.
 
-Rule: nothing is kept from one pass to the next but the queue and who runs.
+Rule: only the queue and the running jobs are kept between passes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import heapq
 import math
 
 import numpy as np
-from plain_dependents import Upcoming
 
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
+from tests.reference.plain_dependents import Upcoming
 
 
 def rank(order: str, jobs: Workload, i: int, now: float, drawn: list[int], came: Upcoming) -> tuple[float, ...]:
-    """What the queue is sorted by, smallest first."""
+    """Return the sort key of the queue; the smallest comes first."""
     wall, size, wait = float(jobs.walltime[i]), int(jobs.size[i]), now - came.submit[i]
     since = max(came.submit[i] - float(jobs.submit_time[0]), 1.0)
     if order == "wfp3":
@@ -33,7 +33,7 @@ def rank(order: str, jobs: Workload, i: int, now: float, drawn: list[int], came:
 def plain(
     jobs: Workload, machine: int, order: str = "fcfs", *, fills: bool = True, drawn: list[int] | None = None
 ) -> tuple[list[float], list[float], list[list[int]]]:
-    """Start and finish of each job (nan: rejected), and its resources."""
+    """Return start and finish of each job (nan: rejected), and its resources."""
     count = len(jobs)
     upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
@@ -69,7 +69,7 @@ def plain(
 
 
 def _reserve(wanted: int, free: int, ends: list[tuple[float, int]]) -> tuple[float, int]:
-    """When that many are free, by walltimes, and how many more are then."""
+    """Return when `wanted` resources are free by walltimes, and how many more are then."""
     for time in sorted({time for time, _ in ends}):
         then = free + sum(size for end, size in ends if end <= time)
         if then >= wanted:
@@ -81,7 +81,7 @@ def conservative(
     jobs: Workload, machine: int, allocation: str = "basic", groups: list[tuple[int, int]] | None = None,
     order: str = "fcfs", drawn: list[int] | None = None,
 ) -> tuple[list[float], list[list[int]], list[list[float]]]:  # fmt: skip
-    """Start of each job (nan: rejected), its resources, and the starts that it was promised, one an event."""
+    """Return start of each job (nan: rejected), its resources, and its reserved starts, one per event."""
     count = len(jobs)
     upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
@@ -139,7 +139,7 @@ def conservative(
 
 
 def choose(free: list[int], size: int, allocation: str, groups: list[tuple[int, int]]) -> list[int]:
-    """The resources that a variant takes, [] for none."""
+    """Return the resources that an allocation chooses, [] if none."""
     if "contiguous" in allocation:
         for k in range(len(free) - size + 1):
             if free[k + size - 1] - free[k] == size - 1:

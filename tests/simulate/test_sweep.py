@@ -1,4 +1,4 @@
-"""The runs of a sweep: each combination once, in an order of its own, known by what it is."""
+"""The runs of a sweep: each combination once, in a fixed order, with an identity."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.select import Select
-from pilotfish.simulate.batch.spec import parse, text_of
-from pilotfish.simulate.sweep.grid import Run, Site, Sweep, Trace, columns, described, options_of, runs
-from pilotfish.simulate.sweep.identity import identity
+from pilotfish.simulate.replay.policies import parse, text_of
+from pilotfish.simulate.replay.select import Select
+from pilotfish.simulate.sweep import Run, Site, Sweep, Trace, columns, described, identity, options_of, runs
 
 SPECS = ("easy", "easy:order=sjf", "strict", "conservative:allocation=local")
 MACHINES = (None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
@@ -42,7 +41,7 @@ def test_each_combination_is_one_run_and_workloads_stay_together(sweep: Sweep) -
 
 
 @given(SWEEPS)
-def test_every_run_says_what_it_is(sweep: Sweep) -> None:
+def test_every_run_has_its_values(sweep: Sweep) -> None:
     names = columns(sweep)
     said = [described(run, names) for run in runs(sweep)]
     assert all(tuple(row) == names for row in said)
@@ -52,7 +51,7 @@ def test_every_run_says_what_it_is(sweep: Sweep) -> None:
         assert row["policy_order"] == parse(row["policy"]).order
 
 
-def test_what_is_selected_is_a_column_only_where_it_is_said() -> None:
+def test_a_selection_is_a_column_only_if_set() -> None:
     plain, chosen = Trace("a", "workloads[0]"), Trace("b", "workloads[1]", Select(begin=5.0, users=(3, 4)))
     policies = (parse("easy"), parse("conservative"))
     assert columns(Sweep("s", (plain,), policies)) == (
@@ -99,7 +98,7 @@ def known(run: Run = RUN, contents: dict[str, str] = CONTENTS, version: str = "1
         known(numbers=("makespan", "energy")),
     ],
 )
-def test_what_can_change_the_result_makes_another_run(other: str) -> None:
+def test_what_can_change_the_result_changes_the_identity(other: str) -> None:
     assert other != known()
 
 
@@ -113,5 +112,5 @@ def test_what_can_change_the_result_makes_another_run(other: str) -> None:
         known(contents=CONTENTS | {"b.swf": "other"}),
     ],
 )
-def test_what_cannot_does_not(same: str) -> None:
+def test_what_cannot_change_the_result_keeps_the_identity(same: str) -> None:
     assert same == known()

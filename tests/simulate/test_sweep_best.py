@@ -1,4 +1,4 @@
-"""What is worth having: the laws of the front, the best by each objective, and what is compared with what."""
+"""The best runs: laws of the Pareto front, the best by each objective, and what is compared."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.sweep.best import ENERGY, OBJECTIVES, UTILISATION, WAITING, best, cases, pareto, worth
+from pilotfish.simulate.sweep import ENERGY, OBJECTIVES, UTILISATION, WAITING, best, cases, pareto, worth
 
-#: Values that meet often.
+#: Values that are often equal.
 VALUES = st.one_of(st.integers(0, 4).map(float), st.floats(0, 4))
 POINTS = st.lists(st.one_of(st.none(), st.tuples(VALUES, VALUES)), max_size=30)
 
 
 def dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """At least as good in both, better in one: the definition."""
+    """Return whether a point is at least as good in both and better in one: the definition."""
     return one[0] <= other[0] and one[1] <= other[1] and one != other
 
 
 @given(POINTS)
-def test_the_front_is_what_no_point_dominates(points: list[Any]) -> None:
+def test_the_front_is_the_points_that_no_point_dominates(points: list[Any]) -> None:
     front = pareto(points)
     known = [point for point in points if point is not None]
     assert front == sorted(set(front))
@@ -30,7 +30,7 @@ def test_the_front_is_what_no_point_dominates(points: list[Any]) -> None:
 
 
 @given(POINTS)
-def test_what_is_not_on_the_front_is_dominated_by_something_on_it(points: list[Any]) -> None:
+def test_other_points_are_dominated_by_the_front(points: list[Any]) -> None:
     front = pareto(points)
     for place, point in enumerate(points):
         if point is not None and place not in front:
@@ -58,13 +58,13 @@ ROWS = st.lists(
 
 
 @given(ROWS)
-def test_the_best_is_the_least_or_the_most_of_what_is_known(rows: list[dict[str, Any]]) -> None:
+def test_the_best_is_the_least_or_largest_known_value(rows: list[dict[str, Any]]) -> None:
     judged = worth(rows)
     for objective in OBJECTIVES:
         known = [row[objective.column] for row in rows if row[objective.column] is not None]
         assert (objective in judged.best) == bool(known)
         if known:
-            wanted = max(known) if objective.much else min(known)
+            wanted = max(known) if objective.maximise else min(known)
             place = judged.best[objective]
             assert rows[place][objective.column] == wanted
             equals = [i for i, row in enumerate(rows) if row[objective.column] == wanted]
@@ -73,7 +73,7 @@ def test_the_best_is_the_least_or_the_most_of_what_is_known(rows: list[dict[str,
 
 
 @given(ROWS)
-def test_energy_is_weighed_only_where_all_know_it(rows: list[dict[str, Any]]) -> None:
+def test_energy_is_weighed_only_if_all_rows_know_it(rows: list[dict[str, Any]]) -> None:
     known = bool(rows) and all(row["consumed_joules"] is not None for row in rows)
     assert worth(rows).two == ((ENERGY if known else UTILISATION), WAITING)
 
@@ -87,6 +87,6 @@ def test_much_utilisation_and_little_waiting_are_good() -> None:
     assert best(rows, WAITING) == 2 and best([], WAITING) is None
 
 
-def test_cases_are_what_may_be_compared() -> None:
+def test_cases_group_comparable_rows() -> None:
     rows = [{"workload": name, "load": load, "run": i} for i, (name, load) in enumerate(("a1", "b1", "a2", "a1"))]
     assert [[row["run"] for row in case] for case in cases(rows, ("workload", "load"))] == [[0, 3], [1], [2]]

@@ -1,4 +1,4 @@
-"""Batsim workloads to try things on."""
+"""Batsim workloads for tests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PROFILES: dict[str, tuple[dict[str, Any], float | None]] = {
     "talks": ({"type": "send", "msg": {"a": 1}}, None),
     "listens": ({"type": "recv"}, None),
 }  # fmt: skip
-#: What the usage traces above refer to.
+#: The files that the usage traces above name.
 TRACES = {
     "usage/traces.txt": "a.txt\n\nranks/b.txt\n",
     "usage/a.txt": "# rank 0\n0 m_usage 0.5 100\n0 m_usage 1 50\n",
@@ -62,18 +62,18 @@ SPEED = 100.0
 
 
 def document(*jobs: dict[str, Any], profiles: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A workload of these jobs."""
+    """Return a workload of these jobs."""
     known = {name: profile for name, (profile, _) in PROFILES.items()} if profiles is None else profiles
     return {"nb_res": 4, "jobs": list(jobs), "profiles": known, **more}
 
 
 def job(id: Any = 0, profile: str = "wait", **more: Any) -> dict[str, Any]:
-    """A job."""
+    """Return a job."""
     return {"id": id, "subtime": 0, "res": 2, "walltime": 100, "profile": profile, **more}
 
 
 def written(folder: Path, data: Any, name: str = "w.json") -> Path:
-    """A file with this workload, and the traces beside it."""
+    """Write a file with this workload, and its traces next to it."""
     for path, text in TRACES.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

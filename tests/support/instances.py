@@ -1,4 +1,4 @@
-"""Random small instances: clusters, workflows and states to compare and to state laws about.
+"""Random small instances: clusters, workflows and states, for comparisons and laws.
 
 Numbers come from short lists as well as from ranges, so that ties and simultaneous ends are common.
 """
@@ -11,9 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotfish.simulate.engine import Underway
-from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Wait, Workflow
-from pilotfish.simulate.platform import (
+from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,
     Contention,
@@ -23,20 +21,21 @@ from pilotfish.simulate.platform import (
     PiecewiseLinear,
     Power,
 )
+from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.planning.simulation import RunningJob
 
 PIECEWISE = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 PAPER = ("loadavg", "slf", "let", "mom")
 
 
-
 def make_type(cores: int = 1, **fields: Any) -> NodeType:
-    """A plain node type: no memory contention, threads share cores alike."""
+    """Return a plain node type: no memory contention, threads share cores equally."""
     plain = {"contention": Contention.NONE, "cpu_sharing": CpuSharing.PER_THREAD}
     return NodeType("t", cores, 100.0, fields.pop("memory_bandwidth", 10e9), **{**plain, **fields})
 
 
 def make_cluster(nodes: int = 1, limit: float = math.inf, cores: int = 1, **fields: Any) -> Cluster:
-    """Nodes n0, n1, ... that are alike; unlimited oversubscription."""
+    """Return equal nodes n0, n1, ... with unlimited oversubscription."""
     kind = make_type(cores, **fields)
     return Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(nodes)), limit)
 
@@ -44,12 +43,12 @@ def make_cluster(nodes: int = 1, limit: float = math.inf, cores: int = 1, **fiel
 def make_job(
     name: str, demand: float = 10.0, threads: int = 1, *after: str, u: float = 1.0, b: float = 0.0, **fields: Any
 ) -> Job:
-    """A job of one thread group."""
+    """Return a job of one thread group."""
     return Job(name, Profile((ThreadGroup(threads, demand, u, bandwidth=b),)), after=after, **fields)
 
 
 def flow(*jobs: Job) -> Workflow:
-    """A workflow of these jobs."""
+    """Return a workflow of these jobs."""
     return Workflow("w", jobs)
 
 
@@ -65,7 +64,7 @@ powers = st.one_of(
 
 @st.composite
 def node_types(draw: Any, name: str = "t", **fixed: Any) -> NodeType:
-    """A node type; keyword arguments fix fields of it."""
+    """Draw a node type; keyword arguments fix its fields."""
     contention = fixed.get("contention") or draw(st.sampled_from(Contention))
     values = {
         "cores": draw(st.integers(1, 4)),
@@ -89,7 +88,7 @@ def node_types(draw: Any, name: str = "t", **fixed: Any) -> NodeType:
 
 @st.composite
 def clusters(draw: Any, nodes: int = 4, kinds: int = 2, shared: bool = False, **fixed: Any) -> Cluster:
-    """Up to `nodes` nodes of up to `kinds` types; with `shared`, some nodes share a memory."""
+    """Draw up to `nodes` nodes of up to `kinds` types; with `shared`, some nodes share a memory."""
     types = [draw(node_types(f"t{i}", **fixed)) for i in range(draw(st.integers(1, kinds)))]
     members = []
     for i in range(draw(st.integers(1, nodes))):
@@ -102,7 +101,7 @@ def clusters(draw: Any, nodes: int = 4, kinds: int = 2, shared: bool = False, **
 
 @st.composite
 def groups(draw: Any, phased: bool = False) -> ThreadGroup:
-    """A thread group; with `phased`, sometimes in phases."""
+    """Draw a thread group; with `phased`, sometimes in phases."""
     count, demand = draw(st.integers(1, 4)), draw(seconds)
     if phased and draw(st.booleans()):
         first = draw(st.sampled_from([0.25, 0.5, 0.9]))
@@ -113,7 +112,7 @@ def groups(draw: Any, phased: bool = False) -> ThreadGroup:
 
 @st.composite
 def profiles(draw: Any, phased: bool = False, most_groups: int = 2, kinds: int = 1) -> Profile:
-    """A profile, sometimes measured on another type or on one that the cluster does not have."""
+    """Draw a profile, sometimes measured on another type or on one that the cluster does not have."""
     parts = tuple(draw(groups(phased)) for _ in range(draw(st.integers(1, most_groups))))
     origin = draw(st.sampled_from([None, None, "t0", "t1", "gone"])) if kinds > 1 else None
     return Profile(parts, memory=draw(st.sampled_from([0.0, 0.0, 30.0])), measured_on=origin)
@@ -123,7 +122,7 @@ def profiles(draw: Any, phased: bool = False, most_groups: int = 2, kinds: int =
 def workflows(
     draw: Any, jobs: int = 8, nodes: int = 1, phased: bool = False, most_groups: int = 2, kinds: int = 1, edges: int = 2
 ) -> Workflow:
-    """Up to `jobs` jobs drawn from a few profiles, on up to `nodes` nodes and with up to `edges` predecessors each."""
+    """Draw up to `jobs` jobs from a few profiles, on up to `nodes` nodes and with up to `edges` predecessors each."""
     shapes = [draw(profiles(phased, most_groups, kinds)) for _ in range(draw(st.integers(1, 4)))]
     made: list[Job] = []
     for i in range(draw(st.integers(1, jobs))):
@@ -144,7 +143,7 @@ def workflows(
 
 @st.composite
 def fitting(draw: Any, some_clusters: Any, some_workflows: Any, spare: int = 0) -> tuple[Workflow, Cluster]:
-    """A workflow and a cluster on which each of its jobs can start, also when `spare` nodes are away."""
+    """Draw a workflow and a cluster on which each of its jobs can start, also without `spare` nodes."""
     cluster, workflow = draw(some_clusters), draw(some_workflows)
     widest = max(1, len(cluster.nodes) - spare)
     jobs = tuple(replace(job, nodes=min(job.nodes, widest)) for job in workflow.jobs)
@@ -154,9 +153,9 @@ def fitting(draw: Any, some_clusters: Any, some_workflows: Any, spare: int = 0) 
 
 @st.composite
 def circumstances(draw: Any, workflow: Workflow, cluster: Cluster) -> dict[str, Any]:
-    """A moment in the middle: what is done, what runs and how far, which nodes are available."""
+    """Draw a moment in the middle: the done jobs, the running jobs and their progress, the available nodes."""
     done: set[str] = set()
-    underway: list[Underway] = []
+    underway: list[RunningJob] = []
     for job in workflow.jobs:
         if not set(job.after) <= done:
             continue
@@ -166,12 +165,12 @@ def circumstances(draw: Any, workflow: Workflow, cluster: Cluster) -> dict[str, 
         elif fate == "running" and job.nodes <= len(cluster.nodes):
             first = draw(st.integers(0, len(cluster.nodes) - job.nodes))
             names = tuple(n.name for n in cluster.nodes[first : first + job.nodes])
-            underway.append(Underway(job.id, names, draw(st.sampled_from([0.0, 0.5, 0.93]))))
+            underway.append(RunningJob(job.id, names, draw(st.sampled_from([0.0, 0.5, 0.93]))))
     names = [n.name for n in cluster.nodes]
     available = draw(st.one_of(st.none(), st.sets(st.sampled_from(names), min_size=max(1, len(names) - 1))))
     return {"underway": tuple(underway), "done": frozenset(done), "available": available}
 
 
 def renamed(cluster: Cluster, **changes: str) -> Cluster:
-    """The same cluster with other node names."""
+    """Return the same cluster with other node names."""
     return replace(cluster, nodes=tuple(replace(n, name=changes.get(n.name, n.name)) for n in cluster.nodes))

@@ -1,4 +1,4 @@
-"""A world of real processes for the tests of the local adapter."""
+"""Real processes for the tests of the local adapter."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from pilotfish.adapters.local import create
 from pilotfish.adapters.local.adapter import LocalAdapter
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobView
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobView
 
 CPUS = sorted(os.sched_getaffinity(0))
 HALF = NodeType("half", 1, 1e9, 1e10)
@@ -25,12 +25,12 @@ CLUSTER = Cluster("here", (Node("a", HALF, "host0", (CPUS[0],)), Node("b", HALF,
 
 
 def sh(id: str, line: str, **options: Any) -> Job:
-    """A job of one shell line."""
+    """Return a job of one shell line."""
     return Job(id, DEFAULT_PROFILE, command=("/bin/sh", "-c", line), **options)
 
 
 def python(id: str, code: str, **options: Any) -> Job:
-    """A job of one Python program."""
+    """Return a job of one Python program."""
     return Job(id, DEFAULT_PROFILE, command=(sys.executable, "-I", "-S", "-c", code), **options)
 
 
@@ -150,7 +150,7 @@ class LocalWorld:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process has ended (it may not be waited for yet)."""
+    """Return whether the process has ended (its parent may not have waited for it yet)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

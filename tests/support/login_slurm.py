@@ -1,8 +1,9 @@
-"""A Slurm for one user in memory, behind the commands that the user's `pilotfish` runs; the real one is asked in
-tests/real/slurm/test_slurm_login.py.
+"""A Slurm for one user in memory, behind the commands that the user's `pilotfish` runs;
+tests/real/slurm/test_slurm_login.py uses the real one.
 
-`faults` says what happens at the n-th sbatch: refused, lost (not executed), answer (executed, not answered), late
-(executed a while after it was given up), killed."""
+`faults` sets what happens at the n-th sbatch: refused, lost (not executed), answer (executed, not answered), late
+(executed some time after the client gave up), killed.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm import sacct
-from pilotfish.adapters.slurm.own import OwnJobs
-from pilotfish.adapters.slurm.squeue import FIELDS
+from pilotfish.adapters.slurm.transport import sacct
+from pilotfish.adapters.slurm.transport.squeue import FIELDS
+from pilotfish.adapters.slurm.user_client import OwnJobs
 
 UID = 5
 LATE_S = 4.0
@@ -25,7 +26,9 @@ class Killed(BaseException):
 
 
 class FakeSlurm:
-    """`jobs` by id: a row of the queue each; `now` is its clock, moved by `sleep`; the user is ahead by `skew`."""
+    """`jobs` by id, one row of the queue each; `now` is its clock, moved by `sleep`; the user's clock is ahead by
+    `skew`.
+    """
 
     def __init__(self, faults: dict[int, str] | None = None, skew: float = 0.0) -> None:
         self.skew = skew

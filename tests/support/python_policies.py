@@ -1,15 +1,15 @@
-"""Policies as a user writes them, with which compiled ones are compared."""
+"""Policies as users write them, for comparison with the compiled ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pilotfish.simulate.batch.custom import Decision, Snapshot, Start
+from pilotfish.simulate.replay.user_policy import Decision, Snapshot, Start
 
 
 class Easy:
-    """EASY backfilling; all is worked out anew at each call."""
+    """EASY backfilling, worked out from scratch at each call."""
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         free, reserved, spare = now.free, None, 0
@@ -30,7 +30,7 @@ class Easy:
 
 
 class Strict:
-    """The first that does not fit holds up all behind it."""
+    """The first job that does not fit holds up all behind it."""
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         free = now.free
@@ -42,7 +42,7 @@ class Strict:
 
 
 class Says:
-    """Decides as a function says, and notes what it was shown at each call."""
+    """Decide as a function does, and record the snapshot of each call."""
 
     def __init__(self, decide: Callable[[Snapshot], Any]) -> None:
         self.does, self.seen = decide, list[Any]()
@@ -53,7 +53,7 @@ class Says:
 
 
 def shown(now: Snapshot) -> tuple[Any, ...]:
-    """All that a snapshot shows, as values."""
+    """Return everything that a snapshot shows, as values."""
     return (
         *(now.time, now.free, tuple(now.free_resources)),
         tuple((job.number, job.id, job.size, job.walltime, job.submit_time) for job in now.waiting),

@@ -1,6 +1,6 @@
-"""A slurmrestd that answers what it is told to, over TCP or a unix socket, and notes what it was asked.
+"""A fake slurmrestd with prepared answers, over TCP or a Unix socket, that records the requests.
 
-The real one is in tests/real/slurm; this one is for answers that a healthy server does not give.
+The real one is in tests/real/slurm; this one gives the answers that a healthy server does not give.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Answer = tuple[int, bytes]
 
 
 def token(exp: float | None = None, iat: float | None = None, **claims: Any) -> str:
-    """A token that nobody has signed."""
+    """Return an unsigned token."""
     times = {name: value for name, value in (("exp", exp), ("iat", iat)) if value is not None}
     parts = [json.dumps(part).encode() for part in ({"alg": "HS256"}, {**times, **claims})]
     return ".".join(
@@ -30,7 +30,7 @@ def token(exp: float | None = None, iat: float | None = None, **claims: Any) -> 
 
 
 class FakeRest:
-    """Serves `answers[path]`, which may be a function of the query; `asked` are the requests so far."""
+    """Serve `answers[path]`, which may be a function of the query; `asked` are the requests so far."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []

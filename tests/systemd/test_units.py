@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 import pilotfish
 from pilotfish.adapters.local import create
+from pilotfish.simulate.kernels import KERNELS
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
 
@@ -34,10 +35,7 @@ def test_the_sample_names_every_key_and_no_other(tmp_path):
         }
 
     def shape(value: dict, like: dict) -> dict:
-        return {
-            name: shape(part, like.get(name) or {}) if like.get(name) else None
-            for name, part in value.items()
-        }
+        return {name: shape(part, like.get(name) or {}) if like.get(name) else None for name, part in value.items()}
 
     del document["schema"]
     assert shape(document, keys(DaemonConfig)) == keys(DaemonConfig)
@@ -75,7 +73,7 @@ def test_the_unit_is_clean(tmp_path, name):
         pytest.skip("systemd-analyze is not installed: the unit was NOT verified")
     for each in UNITS:
         unit = (FOLDER / each).read_text()
-        (tmp_path / each).write_text(re.sub(r"=/usr/bin/pilotfish ", "=/bin/true ", unit))
+        (tmp_path / each).write_text(re.sub(r"=(-?)/usr/bin/pilotfish ", r"=\1/bin/true ", unit))
     done = subprocess.run(
         [analyze, "verify", tmp_path / name],
         capture_output=True,
@@ -94,6 +92,8 @@ def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
     assert unit["Type"] == "notify" and unit["NotifyAccess"] == "main"
     assert unit["KillMode"] == "process"
     assert unit["Environment"] == "NUMBA_CACHE_DIR=%C/pilotfish"
+    assert unit["ExecStartPre"] == "-/usr/bin/pilotfish warm -k entry"
+    assert int(unit["TimeoutStartSec"]) >= 10 * KERNELS["mapping.entry"].seconds
     user = (FOLDER / "pilotfish.sysusers.conf").read_text()
     assert re.search(rf"^u {unit['User']} ", user, re.M)
 

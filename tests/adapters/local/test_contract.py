@@ -4,4 +4,4 @@ from adapter_contract import AdapterContract
 
 
 class TestLocalContract(AdapterContract):
-    """With real processes; the fixture `world` is in conftest."""
+    """Run with real processes; the fixture `world` is in conftest."""

@@ -1,4 +1,4 @@
-"""Whatever is killed when: no job is lost, none runs twice, and what cannot be known is said."""
+"""Kills at any moment: no job is lost, none runs twice, and what cannot be known is reported."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_world import CLUSTER, LocalWorld, gone, python, sh
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.local_world import CLUSTER, LocalWorld, gone, python, sh
 
 DRIVER = """
 import sys
 sys.path[:0] = [sys.argv[1]]
 from pathlib import Path
-from local_world import LocalWorld
+from tests.support.local_world import LocalWorld
 world = LocalWorld(Path(sys.argv[2]))
 print("ready", flush=True)
 for i in range(int(sys.argv[3])):
@@ -40,7 +40,7 @@ for i in range(int(sys.argv[3])):
 def test_a_killed_adapter_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """The adapter's process group is killed at ten random moments; each time it starts from the first job."""
     count, dice = 10, random.Random(1)
-    command = [sys.executable, "-c", DRIVER, str(Path(__file__).parent), str(tmp_path), str(count)]
+    command = [sys.executable, "-c", DRIVER, str(Path(__file__).parents[2] / "support"), str(tmp_path), str(count)]
     for moment in [dice.uniform(0.0, 0.15) for _ in range(10)] + [None]:
         with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as driver:
             assert driver.stdout and driver.stdout.readline() == b"ready\n"
@@ -101,7 +101,7 @@ def test_an_orphaned_job_still_has_its_walltime_and_its_whole_tree_goes(world: L
     assert gone(first) and all(map(gone, runaway))
 
 
-def test_a_job_that_died_with_its_keeper_is_not_taken_for_running(world: LocalWorld) -> None:
+def test_a_job_that_died_with_its_keeper_is_not_running(world: LocalWorld) -> None:
     world.start(sh("j", "sleep 600"))
     begun = world.begun("j")
     world.kill_keeper("j")
@@ -134,7 +134,7 @@ def test_after_a_restart_of_the_machine_a_process_id_means_nothing(world: LocalW
 
 
 def unstarted(world: LocalWorld, key: str = "j") -> Path:
-    """A job as a kill between its spec and its keeper leaves it."""
+    """Return a job as left by a kill between its spec and its keeper."""
     world.finish(world.job(key, 0.0))
     for path in world.directory(key).iterdir():
         if path.name != "spec.json":
@@ -160,7 +160,7 @@ def test_a_cancel_of_a_pending_job_keeps_it_from_ever_starting(world: LocalWorld
     assert not (world.path / "j.runs").exists()
 
 
-def test_a_cancel_that_was_cut_short_is_taken_up_again(world: LocalWorld) -> None:
+def test_an_interrupted_cancel_is_resumed(world: LocalWorld) -> None:
     (unstarted(world) / "cancel").touch()
     assert world.look("j").state is JobState.PENDING
     assert world.wait_for(lambda: world.look("j").state is JobState.CANCELLED)
@@ -220,7 +220,7 @@ def test_garbage_while_a_job_runs_leaves_it_running(world: LocalWorld, name: str
     assert gone(begun["pid"])
 
 
-def test_a_garbled_spec_that_never_began_is_written_anew(world: LocalWorld) -> None:
+def test_a_garbled_spec_of_a_job_that_never_began_is_replaced(world: LocalWorld) -> None:
     (unstarted(world) / "spec.json").write_bytes(b"")
     assert world.look("j").state is JobState.UNKNOWN
     assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED
@@ -229,7 +229,7 @@ def test_a_garbled_spec_that_never_began_is_written_anew(world: LocalWorld) -> N
 @settings(max_examples=40, deadline=None)
 @given(name=st.sampled_from(["spec.json", "begin.json", "end.json"]), data=st.data())
 def test_no_cut_or_changed_record_is_an_error(world: LocalWorld, name: str, data: st.DataObject) -> None:
-    """A record is cut anywhere, or one byte of it is changed: there is a view of the job all the same."""
+    """A record is cut anywhere, or one byte of it is changed: the job still has a view."""
     if not (world.state / "jobs" / "whole").exists():
         world.finish(sh("whole", "exit 3"))
     shutil.copytree(world.directory("whole"), world.directory("j"), ignore=shutil.ignore_patterns("control"))
@@ -252,7 +252,7 @@ def test_a_stray_file_is_no_job(world: LocalWorld) -> None:
     assert world.adapter.snapshot().jobs == ()
 
 
-def test_no_room_on_the_disk_starts_nothing(world: LocalWorld) -> None:
+def test_a_full_disk_starts_nothing(world: LocalWorld) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
@@ -267,7 +267,7 @@ def test_no_room_on_the_disk_starts_nothing(world: LocalWorld) -> None:
 
 
 def test_a_keeper_without_room_for_the_end_does_not_begin(world: LocalWorld) -> None:
-    """The spec fits, the room reserved for end.json does not: the job waits until there is room."""
+    """The spec fits, the space reserved for end.json does not: the job waits until there is space."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
     try:
@@ -281,7 +281,7 @@ def test_a_keeper_without_room_for_the_end_does_not_begin(world: LocalWorld) -> 
     assert world.runs("j") == 1
 
 
-def test_a_python_that_is_gone_starts_nothing(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_python_starts_nothing(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     with pytest.raises(AdapterError, match="could not be started") as caught:
         world.start(sh("j", "true"))
@@ -297,7 +297,7 @@ def test_one_adapter_at_a_time(world: LocalWorld) -> None:
     assert world.look("j").state is JobState.RUNNING
 
 
-def test_a_closed_adapter_says_so(world: LocalWorld) -> None:
+def test_a_closed_adapter_refuses_every_call(world: LocalWorld) -> None:
     world.adapter.close()
     for call in (
         world.adapter.snapshot,
@@ -309,7 +309,7 @@ def test_a_closed_adapter_says_so(world: LocalWorld) -> None:
     world.adapter = create(CLUSTER, world.state)
 
 
-def test_an_unreadable_world_is_an_error_not_an_empty_one(world: LocalWorld) -> None:
+def test_an_unreadable_directory_is_an_error_not_an_empty_snapshot(world: LocalWorld) -> None:
     world.start(Start("j", sh("j", "true"), ("a",)).job)
     (world.state / "jobs").rename(world.state / "elsewhere")
     with pytest.raises(AdapterError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""What control groups tell of a job that has ended, in both versions, whole or not."""
+"""What control groups counted of an ended job, in both versions, complete or not."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from local_world import LocalWorld, sh
 
-from pilotfish.adapters.local.cgroups import ControlGroups
-from pilotfish.adapters.local.group_use import group_use
+from pilotfish.adapters.local.cgroups import ControlGroups, group_use
+from tests.support.local_world import LocalWorld, sh
 
 PRESSURE = "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=500000\n"
 
@@ -42,7 +41,7 @@ def test_version_2(tmp_path: Path) -> None:
     }
 
 
-def test_version_1_tells_it_in_several_hierarchies(tmp_path: Path) -> None:
+def test_version_1_counts_in_several_hierarchies(tmp_path: Path) -> None:
     cpu = group(tmp_path / "cpu", cpu__stat="nr_periods 4\nnr_throttled 2\nthrottled_time 2000000000\n")
     oom = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"
     memory = group(
@@ -59,7 +58,7 @@ def test_version_1_tells_it_in_several_hierarchies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "throttled_usec", "throttled_usec -5\n", "throttled_usec 5 6\n", "max\n", "some avg10=0.00 tot"]
 )
-def test_what_cannot_be_read_is_absent(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_value_is_absent(tmp_path: Path, text: str) -> None:
     files = dict.fromkeys(("cpu__stat", "memory__events", "memory__peak", "cpu__pressure"), text)
     assert group_use([group(tmp_path / "g", **files)]) == {}
     (tmp_path / "g/cpu.stat").write_bytes(b"\xff\xfe 5\n")
@@ -71,7 +70,7 @@ def test_what_cannot_be_read_is_absent(tmp_path: Path, text: str) -> None:
             for parent in ControlGroups.of_this_process().parents),
     reason="no control group that tells anything can be written here: nothing was tested",
 )  # fmt: skip
-def test_a_real_job_brings_what_its_groups_told(tmp_path: Path) -> None:
+def test_a_real_job_reports_what_its_groups_counted(tmp_path: Path) -> None:
     with LocalWorld(tmp_path) as world:
         used = dict(world.finish(sh("j", "sleep 0.2")).usage)
     assert used.get("group_memory_bytes", 0.0) > 0 or 0.0 <= used["stalled_cpu_some_seconds"] < 60.0

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from local_world import CLUSTER, CPUS
 
 from pilotfish.adapters.local import create, this_machine_cluster
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Cluster
+from pilotfish.simulate.model.cluster import Cluster
+from tests.support.local_world import CLUSTER, CPUS
 
 
 @pytest.mark.parametrize("cpus_per_node", [1, 2, 3, 1000, "socket"])
@@ -31,7 +31,7 @@ def test_one_cpu_nodes_are_named_after_their_cpu() -> None:
     assert [node.name for node in cluster.nodes] == [f"cpu{cpu}" for cpu in CPUS]
 
 
-def test_an_assumed_bandwidth_is_said_and_a_given_one_is_not() -> None:
+def test_an_assumed_bandwidth_is_reported_and_a_given_one_is_not() -> None:
     assumed, warnings = this_machine_cluster()
     assert any("10 GB/s assumed" in warning for warning in warnings)
     assert assumed.nodes[0].type.memory_bandwidth == 10e9
@@ -47,14 +47,14 @@ def test_a_wrong_size_is_one_error(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("cpus, says", [((), "nodes.a.cpus: missing"), ((CPUS[0], 4095), "CPU 4095")])
-def test_nodes_need_cpus_that_are_here(tmp_path: Path, cpus: tuple[int, ...], says: str) -> None:
+def test_nodes_need_cpus_of_this_process(tmp_path: Path, cpus: tuple[int, ...], says: str) -> None:
     cluster = Cluster("lab", (replace(CLUSTER.nodes[0], cpus=cpus), CLUSTER.nodes[1]), source="lab.yaml")
     with pytest.raises(ConfigError, match=says):
         create(cluster, tmp_path / "state")
     assert not (tmp_path / "state").exists()
 
 
-def test_nodes_that_share_a_cpu_are_said_once(tmp_path: Path) -> None:
+def test_shared_cpus_are_reported_once(tmp_path: Path) -> None:
     nodes = [replace(CLUSTER.nodes[0], name=name, cpus=(CPUS[0],)) for name in "abc"]
     for some, said in ((nodes, 1), (nodes[:1], 0)):
         adapter = create(Cluster("lab", tuple(some)), tmp_path / "state", cgroups=False)

@@ -1,4 +1,4 @@
-"""What is written of a job comes back equal, whatever is in it; keys and directory names are one to one."""
+"""A job's records are read back equal, whatever they contain; keys and directory names are one to one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.adapters.local.records import SPEC, read_record, write_record
-from pilotfish.adapters.local.spec import End, Spec, directory_name, key_of, load, plain
-from pilotfish.simulate.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.local.job_files import SPEC, read_record, write_record
+from pilotfish.adapters.local.job_spec import End, Spec, directory_name, key_of, load, plain
+from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait
+from pilotfish.simulate.model.snapshot import JobState
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(0, 1e18)
@@ -68,7 +68,7 @@ def test_a_spec_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, spec:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=2, unique=True))
-def test_keys_have_names_of_their_own_that_a_directory_can_have(keys: list[str]) -> None:
+def test_keys_have_unique_valid_directory_names(keys: list[str]) -> None:
     names = [directory_name(key) for key in keys]
     assert len(set(names)) == len(keys)
     for key, name in zip(keys, names, strict=True):
@@ -93,7 +93,7 @@ def test_long_keys_that_begin_alike_are_kept_apart() -> None:
         ({"reason": None}, "found None, expected str"),
     ],
 )
-def test_what_is_not_quite_right_is_not_read(tmp_path: Path, change: dict[str, object], says: str) -> None:
+def test_an_invalid_record_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:
     end = plain(End(JobState.FAILED, 3, None, "", 1.0, 2, (("cpu_seconds", 0.5),)))
     write_record(str(tmp_path), "end.json", end)
     assert load(End, str(tmp_path), "end.json") == End(JobState.FAILED, 3, None, "", 1.0, 2, (("cpu_seconds", 0.5),))
@@ -102,7 +102,7 @@ def test_what_is_not_quite_right_is_not_read(tmp_path: Path, change: dict[str, o
         load(End, str(tmp_path), "end.json")
 
 
-def test_a_missing_key_is_not_read(tmp_path: Path) -> None:
+def test_a_record_with_a_missing_key_is_refused(tmp_path: Path) -> None:
     write_record(str(tmp_path), "end.json", {"state": "failed"})
     with pytest.raises(ValueError, match=r"end\.json is unreadable.*exit_code"):
         load(End, str(tmp_path), "end.json")

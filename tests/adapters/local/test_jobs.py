@@ -1,4 +1,4 @@
-"""What a job gets on this machine (CPUs, environment, files) and what is kept of it (code, signal, usage)."""
+"""What a job gets on this machine (CPUs, environment, files) and what is recorded of it (code, signal, usage)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from local_world import CPUS, LocalWorld, gone, python, sh
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.local_world import CPUS, LocalWorld, gone, python, sh
 
 
 def said(world: LocalWorld, key: str) -> str:
@@ -103,7 +103,7 @@ def not_a_program(world: LocalWorld) -> Job:
     [(missing, 127, "no-such-command"), (not_executable, 126, "/etc/passwd"), (no_directory, 126, "nowhere"),
      (not_a_program, 126, "text")],
 )  # fmt: skip
-def test_what_cannot_run_fails_as_in_a_shell(world: LocalWorld, make, code: int, says: str) -> None:
+def test_a_command_that_cannot_run_fails_as_in_a_shell(world: LocalWorld, make, code: int, says: str) -> None:
     view = world.finish(make(world))
     assert (view.state, view.exit_code) == (JobState.FAILED, code)
     assert says in view.reason
@@ -185,13 +185,15 @@ def test_a_waiting_shell_is_no_thread_that_ran(world: LocalWorld) -> None:
     assert used["threads"] == 1
 
 
-def test_children_count_whoever_waits_for_them(world: LocalWorld) -> None:
-    busy = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass"  # nobody waits for it
+def test_children_count_whichever_process_reaps_them(world: LocalWorld) -> None:
+    busy = (
+        "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass"  # its parent does not wait for it
+    )
     used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{busy}"; sleep 1.5')).usage)
     assert used["cpu_seconds"] >= 0.2
 
 
-def test_forgetting_is_for_what_ended(world: LocalWorld) -> None:
+def test_only_ended_jobs_can_be_forgotten(world: LocalWorld) -> None:
     world.start(sh("j", "sleep 600"))
     with pytest.raises(AdapterError, match="running"):
         world.adapter.forget("j")
@@ -215,7 +217,7 @@ def test_forgetting_is_for_what_ended(world: LocalWorld) -> None:
         sh("j", "true", directory="/\0"),
     ],
 )
-def test_what_no_system_could_start_is_refused_and_leaves_nothing(world: LocalWorld, job: Job) -> None:
+def test_an_impossible_start_is_refused_and_leaves_nothing(world: LocalWorld, job: Job) -> None:
     with pytest.raises(AdapterError) as caught:
         world.start(job, key="k")
     assert (caught.value.transient, caught.value.kind) == (False, "refused")
@@ -223,7 +225,7 @@ def test_what_no_system_could_start_is_refused_and_leaves_nothing(world: LocalWo
 
 
 @pytest.mark.parametrize("nodes", [(), ("a", "a")])
-def test_nodes_must_be_some_and_different(world: LocalWorld, nodes: tuple[str, ...]) -> None:
+def test_nodes_must_be_given_and_unique(world: LocalWorld, nodes: tuple[str, ...]) -> None:
     with pytest.raises(AdapterError, match="different nodes"):
         world.adapter.apply(Start("k", sh("j", "true"), nodes))
 
@@ -235,7 +237,7 @@ def test_records_are_private(world: LocalWorld) -> None:
     assert json.loads((world.directory("j") / "end.json").read_text())["state"] == "completed"
 
 
-def test_a_job_in_a_memory_group_is_told_why_it_died(world: LocalWorld) -> None:
+def test_a_job_killed_for_memory_has_that_reason(world: LocalWorld) -> None:
     limited = not any("memory" in note for note in world.adapter.notes)
     view = world.finish(python("j", "x = bytearray(300_000_000)", memory=50e6))
     assert view.state is (JobState.FAILED if limited else JobState.COMPLETED)

@@ -1,4 +1,4 @@
-"""The keeper loads nothing but the standard library and itself; processes are known by more than an id."""
+"""The keeper imports only the standard library and itself; processes are identified by more than an id."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 
 import pilotfish.adapters.local as local
 from pilotfish.adapters.local import processes
-from pilotfish.adapters.local.outcome import outcome
-from pilotfish.adapters.local.pace import Pace
-from pilotfish.adapters.local.sampler import Sampler
+from pilotfish.adapters.local.exit_status import outcome
+from pilotfish.adapters.local.sampler import Pace, Sampler
 
 
 def test_the_keeper_loads_only_what_it_needs() -> None:
@@ -22,7 +21,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
     rooms = str(Path(local.__file__).parent.parent)
     command = [sys.executable, "-I", "-S", "-E", "-c", code, rooms]
     loaded = set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
-    parts = ("group_use", "keeper", "launch", "outcome", "pace", "processes", "records", "restore", "sampler")
+    parts = ("cgroups", "exit_status", "job_files", "keeper", "launch", "processes", "sampler")
     assert {name for name in loaded if name.startswith("local")} == {
         "local",
         *(f"local.{part}" for part in parts),
@@ -30,7 +29,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
     assert loaded.isdisjoint({"pilotfish", "typing", "subprocess", "dataclasses", "asyncio", "psutil", "numpy"})
 
 
-def test_a_process_is_its_id_its_start_and_its_boot() -> None:
+def test_a_process_is_identified_by_id_start_and_boot() -> None:
     me = os.getpid()
     ticks, boot = processes.start_ticks(me), processes.boot_id()
     assert ticks is not None
@@ -74,7 +73,7 @@ def test_marked_processes_are_those_of_that_directory_alone(tmp_path: Path) -> N
             process.kill()
 
 
-def test_sums_are_kept_of_what_ended_between_samples(tmp_path: Path) -> None:
+def test_sums_of_tasks_that_ended_between_samples_are_kept(tmp_path: Path) -> None:
     sampler = Sampler(Pace(str(tmp_path / "pace")))
     sampler.start()
     burn = "import time\nwhile time.process_time() < 0.2: pass\nprint('x', flush=True)\ninput()"
@@ -89,7 +88,7 @@ def test_sums_are_kept_of_what_ended_between_samples(tmp_path: Path) -> None:
     assert sampler.usage()["tasks"] == 1
 
 
-def test_a_sampler_that_saw_nothing_says_nothing(tmp_path: Path) -> None:
+def test_a_sampler_without_samples_reports_nothing(tmp_path: Path) -> None:
     sampler = Sampler(Pace(str(tmp_path / "pace")))
     assert not sampler.started
     sampler.sample([2**22 + 1])

@@ -1,4 +1,4 @@
-"""A read-only adapter leaves the state directory as it is, also beside the adapter that has it."""
+"""A read-only adapter leaves the state directory unchanged, also while another adapter owns it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ import time
 from pathlib import Path
 
 import pytest
-from local_world import CLUSTER, Cancel, LocalWorld, sh
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
-from pilotfish.simulate.plan import Start
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.local.job_files import PACE
+from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.local_world import CLUSTER, Cancel, LocalWorld, sh
 
 
 def tree(root: Path) -> dict[str, object]:
-    """Names, modes, sizes, times and contents of all that is there."""
+    """Return modes, sizes, times and contents of all files but the keepers' sampling allowance."""
     found: dict[str, object] = {}
     for path in [root, *root.rglob("*")]:
-        if path.exists():
+        if path.exists() and path.name != PACE:
             status = path.stat()
             content = path.read_bytes() if path.is_file() else b""
             found[str(path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content)
     return found
 
 
-def test_a_missing_directory_is_an_empty_world_and_stays_missing(tmp_path: Path) -> None:
+def test_a_missing_directory_has_no_jobs_and_stays_missing(tmp_path: Path) -> None:
     adapter = create(CLUSTER, tmp_path / "s", read_only=True)
     assert adapter.snapshot().jobs == () and adapter.fileno() is None
     began = time.monotonic()
@@ -61,7 +62,7 @@ def test_a_job_without_its_keeper_gets_no_new_one(world: LocalWorld) -> None:
     assert not world.keepers() and tree(world.state) == before
 
 
-def test_it_looks_beside_the_adapter_that_has_the_directory(world: LocalWorld) -> None:
+def test_it_reads_while_another_adapter_owns_the_directory(world: LocalWorld) -> None:
     world.begun(world.start(world.job("a", 600.0)))
     before = tree(world.state)
     adapter = create(CLUSTER, world.state, read_only=True)

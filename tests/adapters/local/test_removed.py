@@ -1,4 +1,4 @@
-"""A job's directory is removed while the job runs: it is made again, and nothing runs twice."""
+"""A job's directory that is removed while the job runs is restored, and nothing runs twice."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import signal
 from pathlib import Path
 
 import pytest
-from local_world import LocalWorld, gone, sh
 
-from pilotfish.adapters.local.records import BEGIN, END, SPEC, read_record, write_record
-from pilotfish.adapters.local.restore import restore
-from pilotfish.simulate.plan import Cancel
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.local.job_files import BEGIN, END, SPEC, read_record, restore_directory, write_record
+from pilotfish.simulate.model.plan import Cancel
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.local_world import LocalWorld, gone, sh
 
 REMOVALS = ('rm -rf "$PILOTFISH_JOB_DIR"', 'rm -rf "$PILOTFISH_JOB_DIR"/*', 'rm "$PILOTFISH_JOB_DIR"/begin.json')
 
 
 def ended(world: LocalWorld, key: str = "j"):
-    """The job once it has ended, however long it was away."""
+    """Return the job once it has ended, however long its directory was missing."""
     return world.wait_for(lambda: [v for v in world.adapter.snapshot().jobs if v.key == key and v.state.ended])[0]
 
 
@@ -34,7 +33,7 @@ def test_a_job_that_removes_its_directory_keeps_its_exit_code(world: LocalWorld,
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_while_its_directory_is_away_it_is_not_started_again(world: LocalWorld, restart: bool) -> None:
+def test_a_job_is_not_started_again_while_its_directory_is_missing(world: LocalWorld, restart: bool) -> None:
     job = sh("j", f"echo ran >> {world.path}/j.runs; sleep 1; exit 4")
     world.start(job)
     keeper = world.begun("j")["keeper_pid"]
@@ -49,7 +48,7 @@ def test_while_its_directory_is_away_it_is_not_started_again(world: LocalWorld, 
     assert world.runs("j") == 1
 
 
-def test_a_directory_that_came_back_takes_a_cancel_and_is_forgotten_for_good(world: LocalWorld) -> None:
+def test_a_restored_directory_accepts_a_cancel_and_a_forget(world: LocalWorld) -> None:
     world.start(sh("j", "sleep 600"))
     pid = world.begun("j")["pid"]
     shutil.rmtree(world.directory("j"))
@@ -59,10 +58,10 @@ def test_a_directory_that_came_back_takes_a_cancel_and_is_forgotten_for_good(wor
     world.adapter.forget("j")
     world.wait_for(lambda: not world.keepers())
     assert world.adapter.snapshot().jobs == () and not world.directory("j").exists()
-    assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED  # what is forgotten may run anew
+    assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED  # what is forgotten may run again
 
 
-def test_without_its_keeper_it_is_away_and_stays_away(world: LocalWorld) -> None:
+def test_without_a_keeper_a_removed_directory_stays_missing(world: LocalWorld) -> None:
     job = sh("j", f"echo ran >> {world.path}/j.runs; sleep 600")
     world.start(job)
     world.wait_for(lambda: world.runs("j"))
@@ -72,7 +71,7 @@ def test_without_its_keeper_it_is_away_and_stays_away(world: LocalWorld) -> None
     assert world.adapter.snapshot().jobs == () and world.runs("j") == 1
 
 
-def test_a_state_directory_that_is_gone_is_not_made_again(world: LocalWorld) -> None:
+def test_a_removed_state_directory_is_not_restored(world: LocalWorld) -> None:
     world.start(sh("j", "sleep 0.8"))
     world.begun("j")
     (world.state / "jobs").rename(world.state / "gone")
@@ -81,7 +80,7 @@ def test_a_state_directory_that_is_gone_is_not_made_again(world: LocalWorld) -> 
     (world.state / "jobs").mkdir(0o700)
 
 
-def test_who_removes_it_slowly_is_not_hindered(world: LocalWorld) -> None:
+def test_a_slow_removal_is_not_disturbed(world: LocalWorld) -> None:
     slowly = 'cd "$PILOTFISH_JOB_DIR" && rm begin.json && sleep 0.05 && rm -rf "$PILOTFISH_JOB_DIR"'
     code = world.path / "code"
     world.start(sh("j", f"{slowly}; echo $? > {code}; sleep 1"))
@@ -104,22 +103,22 @@ def test_another_jobs_records_and_an_end_are_left_alone(tmp_path: Path, lock: in
     other = tmp_path / "other"
     other.mkdir()
     write_record(str(other), BEGIN, MINE | {"pid": 8})
-    assert restore(str(other), lock, {}, MINE) is None
+    assert restore_directory(str(other), lock, {}, MINE) is None
     assert read_record(str(other), BEGIN) == MINE | {"pid": 8}
     over = tmp_path / "over"
     over.mkdir()
     write_record(str(over), END, {"state": "completed"})
-    assert restore(str(over), lock, {}, MINE) is None
+    assert restore_directory(str(over), lock, {}, MINE) is None
     assert not (over / BEGIN).exists() and not (over / SPEC).exists()
 
 
-def test_who_holds_the_lock_there_is_not_disturbed(tmp_path: Path, lock: int) -> None:
+def test_the_holder_of_the_new_lock_is_not_disturbed(tmp_path: Path, lock: int) -> None:
     directory = str(tmp_path / "j")
-    held = restore(directory, lock, {"key": "j"}, MINE)
+    held = restore_directory(directory, lock, {"key": "j"}, MINE)
     assert held not in (None, lock) and read_record(directory, BEGIN) == MINE
-    assert restore(directory, held, {"key": "j"}, MINE) == held
+    assert restore_directory(directory, held, {"key": "j"}, MINE) == held
     os.unlink(os.path.join(directory, BEGIN))
-    assert restore(directory, lock, {}, MINE) is None  # it is another's: ours is `first`
+    assert restore_directory(directory, lock, {}, MINE) is None  # it is another's: ours is `first`
     assert read_record(directory, BEGIN) is None
-    assert restore(directory, held, {}, MINE) == held
+    assert restore_directory(directory, held, {}, MINE) == held
     os.close(held)

@@ -1,4 +1,4 @@
-"""One allowance for all keepers: whoever looks, the node keeps its rest, also after crashes and other boots."""
+"""One sampling allowance for all keepers of a node, also after crashes and reboots."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.local.pace import CREDIT_S, FIRST_COST_S, LONGEST_S, SHARE, Pace, paid_from
 from pilotfish.adapters.local.processes import boot_id
-from pilotfish.profiles import alongside, pace
+from pilotfish.adapters.local.sampler import CREDIT_S, FIRST_COST_S, LONGEST_CREDIT_S, SHARE, Pace, paid_from
+from pilotfish.profiles.measure import neighbour_counters, sampling_budget
 
 HERE = f"{boot_id()} "
 
@@ -23,9 +23,9 @@ def content(due: float) -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 0.002), st.floats(0, 1)), max_size=60))
-def test_looks_of_all_keepers_together_are_within_the_share(looks: list[tuple[int, float, float]]) -> None:
-    """Five jobs, each of which pays for its next look by what the last one cost: all that was used or is paid for is
-    within the share of the time until then and of what is kept, and nobody looks earlier than it paid for."""
+def test_samples_of_all_keepers_stay_within_the_share(looks: list[tuple[int, float, float]]) -> None:
+    """Five jobs, each of which pays for its next sample what the last one cost: all that was used or paid is within the
+    share of the elapsed time and of the credit, and no sample is earlier than it was paid for."""
     file, now, spent, due, paid = b"", 0.0, 0.0, dict[int, float](), dict[int, float]()
     for job in range(5):
         due[job], paid[job] = paid_from(file, FIRST_COST_S, now), FIRST_COST_S
@@ -38,7 +38,7 @@ def test_looks_of_all_keepers_together_are_within_the_share(looks: list[tuple[in
         assert spent + sum(paid.values()) <= SHARE * (max(now, due[job]) + CREDIT_S) + 1e-9
 
 
-def test_rest_that_nobody_used_pays_for_the_looks_at_a_short_job(tmp_path: Path) -> None:
+def test_unused_rest_pays_for_samples_of_a_short_job(tmp_path: Path) -> None:
     keeper = Pace(str(tmp_path / "pace"))
     before = time.monotonic()
     assert keeper.begin() <= time.monotonic() and keeper.next() <= max(time.monotonic(), before + CREDIT_S)
@@ -46,7 +46,7 @@ def test_rest_that_nobody_used_pays_for_the_looks_at_a_short_job(tmp_path: Path)
     assert paid_from(content(100.0), SHARE, 100.0) == pytest.approx(101.0)
 
 
-def test_what_was_paid_for_and_not_used_is_given_back(tmp_path: Path) -> None:
+def test_an_unused_payment_is_returned(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     first, second = Pace(str(file)), Pace(str(file))
     file.write_text(content(time.monotonic() + 30.0).decode())
@@ -58,24 +58,24 @@ def test_what_was_paid_for_and_not_used_is_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"another-boot 1e9\n", b"\xff\xfe", HERE.encode() + b"soon", b"1 2 3"])
-def test_what_means_nothing_is_as_if_nobody_had_looked(text: bytes) -> None:
+def test_unreadable_content_is_ignored(text: bytes) -> None:
     assert paid_from(text, SHARE, 100.0) == pytest.approx(101.0 - CREDIT_S)
 
 
-def test_what_killed_keepers_left_is_forgotten() -> None:
-    assert paid_from(content(1e12), 0.0, 100.0) == 100.0 + LONGEST_S
+def test_payments_of_killed_keepers_are_forgotten() -> None:
+    assert paid_from(content(1e12), 0.0, 100.0) == 100.0 + LONGEST_CREDIT_S
 
 
-def test_without_its_file_a_keeper_keeps_its_own_rest(tmp_path: Path) -> None:
+def test_without_the_file_a_keeper_rests_by_itself(tmp_path: Path) -> None:
     lonely = Pace(str(tmp_path / "gone" / "pace"))
     assert lonely.next() > 0 and not (tmp_path / "gone").exists()
 
 
 def test_the_parts_add_up_to_the_nodes_share() -> None:
-    assert pytest.approx(pace.SHARE) == SHARE + alongside.SHARE
+    assert pytest.approx(sampling_budget.SHARE) == SHARE + neighbour_counters.SHARE
 
 
-def test_a_keeper_waits_for_nobody_who_has_locked_the_file(tmp_path: Path) -> None:
+def test_a_keeper_does_not_wait_for_a_locked_file(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     due: list[float] = []
     keeper = threading.Thread(target=lambda: due.append(Pace(str(file)).begin()), daemon=True)

@@ -1,4 +1,4 @@
-"""A state directory that others could write to, or that cannot be one, is refused in one sentence."""
+"""An unsafe or unusable state directory is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from local_world import CLUSTER, LocalWorld, gone
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create, remove_ended
+from tests.support.local_world import CLUSTER, LocalWorld, gone
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
@@ -34,7 +34,7 @@ def test_another_users_directory_is_refused(tmp_path: Path) -> None:
         create(CLUSTER, theirs)
 
 
-def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_a_file_is_refused_as_state_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -52,7 +52,7 @@ def test_a_missing_one_is_made_private_whatever_the_umask(tmp_path: Path) -> Non
     assert (tmp_path / "x" / "y" / "state").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_was_being_removed_is_removed(tmp_path: Path) -> None:
+def test_an_interrupted_removal_is_finished(tmp_path: Path) -> None:
     create(CLUSTER, tmp_path / "s").close()
     (tmp_path / "s" / "forgotten" / "1").mkdir()
     (tmp_path / "s" / "forgotten" / "1" / "spec.json").write_text("{}")
@@ -79,7 +79,7 @@ def test_it_stays_while_a_job_goes_on_without_the_adapter(world: LocalWorld) -> 
     assert world.members() and world.directory("a").exists()
 
 
-def test_what_is_no_state_directory_stays(tmp_path: Path) -> None:
+def test_other_directories_stay(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     assert not remove_ended(tmp_path / "mine") and (tmp_path / "mine" / "thesis.tex").exists()

@@ -9,17 +9,17 @@ from pilotfish.adapters import registry
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, JobView
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState, JobView
 
 SMALL = NodeType("small", 2, 1e9, 1e10)
 CLUSTER = Cluster("lab", (Node("a", SMALL), Node("b", SMALL)), oversubscription=4.0)
 
 
 class VirtualWorld:
-    """See World in adapter_contract; a job's command says what it exits with."""
+    """See World in adapter_contract; a job's command contains its exit code."""
 
     def __init__(self) -> None:
         self.adapter = SimulatedAdapter(
@@ -36,13 +36,13 @@ class VirtualWorld:
         self.adapter.advance(0.1)
 
     def restart(self) -> None:
-        """It keeps its jobs in memory."""
+        """Do nothing: jobs are kept in memory."""
 
     def runs(self, id: str) -> int | None:
         return None
 
     def only(self) -> JobView:
-        """The one job there is."""
+        """Return the only job."""
         (found,) = self.adapter.snapshot().jobs
         return found
 
@@ -53,10 +53,10 @@ def world() -> VirtualWorld:
 
 
 class TestSimulatedContract(AdapterContract):
-    """Without processes; `restart` changes nothing."""
+    """Run without processes; `restart` changes nothing."""
 
 
-def test_time_passes_only_when_it_is_told_to(world: VirtualWorld) -> None:
+def test_time_passes_only_in_wait_and_advance(world: VirtualWorld) -> None:
     first = world.adapter.snapshot().time
     assert world.adapter.snapshot().time == first == 1.7e9
     assert world.adapter.wait(2.5) is False
@@ -109,7 +109,7 @@ def test_a_walltime_ends_a_job_on_the_second_and_frees_its_neighbour(world: Virt
     assert fine.finish_time == pytest.approx(1.7e9 + 12.0, abs=1e-5)
 
 
-def test_what_a_job_used_is_what_it_really_needed() -> None:
+def test_usage_is_the_true_demand() -> None:
     truth = Profile((ThreadGroup(2, 3.0),))
     adapter = SimulatedAdapter(CLUSTER, truth=lambda job: truth)
     adapter.apply(Start("x", Job("x", Profile((ThreadGroup(1, 1.0),))), ("a",)))
@@ -119,7 +119,7 @@ def test_what_a_job_used_is_what_it_really_needed() -> None:
     assert dict(view.usage) == {"cpu_seconds": 6.0, "threads": 2.0}
 
 
-def test_what_has_ended_can_be_forgotten_and_nothing_else(world: VirtualWorld) -> None:
+def test_only_ended_jobs_are_forgotten(world: VirtualWorld) -> None:
     world.adapter.apply(Start("k", world.job("a", 1.0), ("a",)))
     with pytest.raises(AdapterError, match="has not ended"):
         world.adapter.forget("k")
@@ -137,7 +137,7 @@ def test_the_wrong_number_of_nodes_is_refused(world: VirtualWorld) -> None:
     assert world.adapter.snapshot().jobs == ()
 
 
-def test_it_is_made_by_name() -> None:
+def test_it_is_created_by_name() -> None:
     assert registry.create("simulated", CLUSTER).snapshot().time == 0.0
     assert registry.create("simulated", CLUSTER, start_time=5).snapshot().time == 5.0
     with pytest.raises(ConfigError, match="unknown option; did you mean 'start_time'"):

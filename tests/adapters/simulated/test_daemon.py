@@ -1,4 +1,4 @@
-"""The daemon's own cycle in a virtual world, what it foretells, and what it does about errors."""
+"""The daemon's control loop on the simulated adapter: its forecasts and its reactions to errors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.cycle import Cycle
-from pilotfish.daemon.dispatch import Dispatch
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import Guard, forecast_error
-from pilotfish.daemon.journal import Journal
-from pilotfish.daemon.planning import Options
-from pilotfish.daemon.queue import Submission
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster, CpuSharing, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.planning.guard import Guard, forecast_error
+from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.single_workflow import WorkflowRun
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.queue import Submission
+from pilotfish.simulate.model.cluster import Cluster, CpuSharing, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.planning.planner import plan
 
 LONGEST_WAIT_S = 1e6
 
@@ -33,7 +33,7 @@ def cluster(oversubscription: float, bandwidth: float = 1e12) -> Cluster:
 
 
 def workflow(jobs: int, bandwidth: float = 0.0, seed: int = 1) -> Workflow:
-    """A random DAG: jobs of 1 to 8 threads, each after up to three of the 20 before it."""
+    """Return a random DAG: jobs of 1 to 8 threads, each after up to three of the 20 before it."""
     chance = random.Random(seed)
     made: list[Job] = []
     for i in range(jobs):
@@ -45,31 +45,32 @@ def workflow(jobs: int, bandwidth: float = 0.0, seed: int = 1) -> Workflow:
 
 
 class Virtual:
-    """A daemon's cycle on the simulated adapter."""
+    """The daemon's control loop on the simulated adapter."""
 
     def __init__(self, path: Path, site: Cluster, policy: str = "mom", **world: Callable[[Job], object]) -> None:
         self.adapter = SimulatedAdapter(site, **world)  # type: ignore[arg-type]
         self.journal, self.metrics = Journal(path / "journal.sqlite"), Metrics()
         guard = Guard(bound=0.5, window=20, fallback="slf")
         options, live = Options(policy=policy), Live(self.adapter)
-        self.cycle = Cycle(self.adapter, live, self.journal, self.metrics, guard, options, lambda: self.adapter.time)
+        clock = lambda: self.adapter.time  # noqa: E731
+        self.cycle = assemble(self.adapter, live, self.journal, self.metrics, guard, options, clock)
         self.policies: list[str] = []
 
     def run(self, flow: Workflow) -> Submission:
-        """Hand a workflow in and let time pass until it has ended."""
+        """Submit a workflow and let time pass until it has ended."""
         submission = Submission("w.1", flow, self.adapter.time)
         self.journal.submit(submission, None)
-        self.cycle.take(submission)
+        self.cycle.tracker.add(submission)
         while not submission.state.ended:
             report = self.cycle.run()
             self.policies += [report.policy] if report.plan else []
-            if not self.cycle.changed and not submission.state.ended:
+            if not self.cycle.trigger.changed and not submission.state.ended:
                 assert self.adapter.wait(LONGEST_WAIT_S), "nothing runs, and nothing is started"
         self.journal.close()
         return submission
 
 
-def test_two_hundred_jobs_take_as_long_as_foretold(tmp_path: Path) -> None:
+def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
     world = Virtual(tmp_path, cluster(oversubscription=1.0))
     done = world.run(workflow(200))
     assert done.state is JobState.COMPLETED
@@ -77,17 +78,18 @@ def test_two_hundred_jobs_take_as_long_as_foretold(tmp_path: Path) -> None:
         assert entry.forecast is not None and entry.start_time is not None and entry.finish_time is not None
         assert entry.finish_time - entry.start_time == pytest.approx(entry.forecast.run_time, abs=1e-6)
         assert entry.expected == pytest.approx(entry.finish_time, abs=1e-6)
-    assert world.cycle.guard.median(world.cycle.guard.worst) == pytest.approx(0.0, abs=1e-6)
+    guard = world.cycle.tracker.forecasts.guard
+    assert guard.median(guard.worst) == pytest.approx(0.0, abs=1e-6)
     assert set(world.policies) == {"mom"}
     assert len(world.adapter.applied) == 200
 
 
-def test_a_fixed_plan_comes_true_in_contention_too(tmp_path: Path) -> None:
+def test_a_fixed_plan_comes_true_under_contention(tmp_path: Path) -> None:
     site, flow = cluster(oversubscription=2.0, bandwidth=40e9), workflow(200, bandwidth=10e9)
     made = plan(flow, site, policy="mom")
     assert max(job.contention_slowdown for job in made.jobs) > 1.5
     adapter = SimulatedAdapter(site)
-    dispatch = Dispatch("w", flow, made, adapter, Metrics(), lambda: adapter.time)
+    dispatch = WorkflowRun("w", flow, made, adapter, Metrics(), lambda: adapter.time)
     done = dispatch.until_ended(lambda report: None, lambda: False)
     dispatch.close()
     for job in made.jobs:
@@ -97,11 +99,11 @@ def test_a_fixed_plan_comes_true_in_contention_too(tmp_path: Path) -> None:
         assert entry.finish_time == pytest.approx(job.finish_time, abs=1e-6)
 
 
-def test_plans_made_anew_in_contention_miss_by_little(tmp_path: Path) -> None:
-    """How far a job has come is known exactly; what remains is that a later plan may give it other neighbours."""
+def test_repeated_plans_under_contention_have_small_errors(tmp_path: Path) -> None:
+    """Progress of jobs is known exactly; the remaining error is that a later plan may give them other neighbours."""
     world = Virtual(tmp_path, cluster(oversubscription=2.0, bandwidth=40e9))
     done = world.run(workflow(60, bandwidth=10e9))
-    assert done.state is JobState.COMPLETED and not world.cycle.guard.tripped
+    assert done.state is JobState.COMPLETED and not world.cycle.tracker.forecasts.guard.tripped
     found = [
         forecast_error(entry.forecast.run_time, entry.finish_time - entry.start_time) for entry in done.entries.values()
     ]
@@ -112,21 +114,20 @@ def three_times(job: Job) -> Profile:
     return Profile(tuple(ThreadGroup(g.count, 3 * g.demand, bandwidth=g.bandwidth) for g in job.profile.groups))
 
 
-def test_jobs_that_take_three_times_as_long_trip_the_guard_rail(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = Virtual(tmp_path, cluster(oversubscription=1.0), truth=three_times)
     done = world.run(workflow(60))
     assert done.state is JobState.COMPLETED
     assert world.cycle.mode == "fallback"
-    assert world.cycle.guard.median(world.cycle.guard.worst) == pytest.approx(2 / 3, rel=0.05)
+    guard = world.cycle.tracker.forecasts.guard
+    assert guard.median(guard.worst) == pytest.approx(2 / 3, rel=0.05)
     tripped = world.policies.index("slf")
     assert set(world.policies[:tripped]) == {"mom"} and set(world.policies[tripped:]) == {"slf"}
     assert caplog.text.count("over the bound of 50 %: policy slf decides for now") == 1
     assert len(world.adapter.applied) == 60
 
 
-def test_a_failure_in_the_middle_cancels_what_waits_for_it(tmp_path: Path) -> None:
+def test_a_failure_cancels_the_jobs_that_depend_on_it(tmp_path: Path) -> None:
     flow = workflow(40)
     culprit = max(flow.index, key=lambda name: len(networkx.descendants(flow.dag, name)) * (name != "j0"))
     doomed = networkx.descendants(flow.dag, culprit)

@@ -1,4 +1,4 @@
-"""Which jobs are ours and what may be done with them: never more than the site and the user allowed."""
+"""Which jobs are handed over and what may be done with them: never more than the site and the user allow."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, is_held, standing
-from pilotfish.adapters.slurm.places import allowed, has_features, obstacle
+from pilotfish.adapters.slurm.job_update import ALLOWED, MarkField, Pin, command, pin, pin_of, unpin
+from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of
+from pilotfish.adapters.slurm.placement.node_constraints import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.update import ALLOWED, Pin, Place, command, pin, pin_of, unpin
 from pilotfish.simulate.errors import InvariantError
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 NOW = 1_000_000.0
 OURS = SlurmJob(
@@ -26,32 +26,32 @@ BY_COMMENT = Selection()
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, Standing.HELD),
-        ({"comment": "pilotfish"}, Standing.WAITING),  # the begin time is the user's own
-        ({"comment": "pilotfish:hold=30"}, Standing.WAITING),  # so is one that is later than what was set for us
-        ({"restarts": 1}, Standing.WAITING),  # nor is the one that Slurm gives a requeued job
-        ({"comment": "my-pilotfish:hold=60"}, Standing.NEIGHBOUR),
-        ({"comment": ""}, Standing.NEIGHBOUR),
-        ({"begin": NOW - 1, "reason": "Resources"}, Standing.FREE),
-        ({"begin": NOW - 1, "reason": "ReqNodeNotAvail, UnavailableNodes:n1"}, Standing.FREE),
-        ({"begin": NOW - 1, "reason": "JobHeldUser", "priority": 0}, Standing.WAITING),
-        ({"reason": "JobHeldAdmin", "priority": 0}, Standing.WAITING),  # as `scontrol hold` of root leaves it
-        ({"reason": "QOSMaxJobsPerUserLimit"}, Standing.WAITING),
-        ({"reason": "Dependency", "dependency": "afterok:6(unfulfilled)"}, Standing.WAITING),
-        ({"part": True}, Standing.NEIGHBOUR),
-        ({"reservation": "maintenance"}, Standing.NEIGHBOUR),
-        ({"state": JobState.RUNNING}, Standing.NEIGHBOUR),
-        ({"state": JobState.UNKNOWN}, Standing.NEIGHBOUR),
+        ({}, Ownership.HELD),
+        ({"comment": "pilotfish"}, Ownership.WAITING),  # the begin time is the user's own
+        ({"comment": "pilotfish:hold=30"}, Ownership.WAITING),  # so is one that is later than what was set for us
+        ({"restarts": 1}, Ownership.WAITING),  # nor is the one that Slurm gives a requeued job
+        ({"comment": "my-pilotfish:hold=60"}, Ownership.NEIGHBOUR),
+        ({"comment": ""}, Ownership.NEIGHBOUR),
+        ({"begin": NOW - 1, "reason": "Resources"}, Ownership.FREE),
+        ({"begin": NOW - 1, "reason": "ReqNodeNotAvail, UnavailableNodes:n1"}, Ownership.FREE),
+        ({"begin": NOW - 1, "reason": "JobHeldUser", "priority": 0}, Ownership.WAITING),
+        ({"reason": "JobHeldAdmin", "priority": 0}, Ownership.WAITING),  # as `scontrol hold` of root leaves it
+        ({"reason": "QOSMaxJobsPerUserLimit"}, Ownership.WAITING),
+        ({"reason": "Dependency", "dependency": "afterok:6(unfulfilled)"}, Ownership.WAITING),
+        ({"part": True}, Ownership.NEIGHBOUR),
+        ({"reservation": "maintenance"}, Ownership.NEIGHBOUR),
+        ({"state": JobState.RUNNING}, Ownership.NEIGHBOUR),
+        ({"state": JobState.UNKNOWN}, Ownership.NEIGHBOUR),
     ],
 )
-def test_standing(changed: dict[str, object], expected: Standing) -> None:
-    what, why = standing(replace(OURS, **changed), BY_COMMENT, NOW)  # type: ignore[arg-type]
+def test_ownership(changed: dict[str, object], expected: Ownership) -> None:
+    what, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)  # type: ignore[arg-type]
     assert what is expected
-    assert bool(why) is (expected is Standing.WAITING or "part" in changed or "reservation" in changed)
+    assert bool(why) is (expected is Ownership.WAITING or "part" in changed or "reservation" in changed)
 
 
 @given(st.text(), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
-def test_a_begin_time_is_moved_only_if_it_is_as_long_as_the_job_says(comment: str, submit: float, begin: float) -> None:
+def test_a_begin_time_is_ours_only_if_it_matches_the_hold(comment: str, submit: float, begin: float) -> None:
     job = replace(OURS, comment=comment, submit=NOW + submit, begin=NOW + begin)
     if is_held(job, NOW):
         hold = hold_seconds(comment)
@@ -73,7 +73,7 @@ def test_selection(selection: Selection, taken: bool) -> None:
     assert selection.takes(OURS) is taken
 
 
-def test_a_feature_that_a_job_asks_for_hands_it_over() -> None:
+def test_a_requested_feature_hands_a_job_over() -> None:
     selection = Selection(features=frozenset({"fast"}), comment=False)
     assert selection.takes(replace(OURS, features="big&fast")) and not selection.takes(replace(OURS, features="faster"))
 
@@ -99,12 +99,12 @@ NODES = [
         ({"wanted": ("n1", "n2")}, (), set()),  # more names than nodes: which of them is Slurm's choice
     ],
 )
-def test_places(changed: dict[str, object], unwanted: tuple[str, ...], expected: set[str]) -> None:
+def test_allowed_nodes(changed: dict[str, object], unwanted: tuple[str, ...], expected: set[str]) -> None:
     assert allowed(replace(OURS, **changed), NODES, unwanted) == expected  # type: ignore[arg-type]
 
 
 @given(st.text())
-def test_any_feature_expression_is_answered(expression: str) -> None:
+def test_any_feature_expression_is_evaluated(expression: str) -> None:
     assert has_features(NODES[0], expression) in (True, False)
 
 
@@ -116,28 +116,30 @@ def test_a_pin_has_as_many_nodes_as_the_job_asks_for() -> None:
     assert "n3" in obstacle(OURS, places, ("n3",))
 
 
-@pytest.mark.parametrize("place", [*Place])
+@pytest.mark.parametrize("place", [*MarkField])
 @given(st.integers(0, 2**40), st.integers(1, 2**31), st.integers(0, 2**31), st.sets(st.sampled_from(("n1", "n2"))))
-def test_a_pin_comes_back_for_its_own_job_only(place: Place, time: int, job: int, uid: int, was: set[str]) -> None:
+def test_a_pin_is_recognised_on_its_own_job_only(
+    place: MarkField, time: int, job: int, uid: int, was: set[str]
+) -> None:
     mark = Pin(time, job, uid, tuple(sorted(was)))
-    field = {Place.ADMIN_COMMENT: "admin_comment", Place.COMMENT: "comment"}[place]
+    field = {MarkField.ADMIN_COMMENT: "admin_comment", MarkField.COMMENT: "comment"}[place]
     marked = replace(OURS, id=job, uid=uid, **{field: f"noted by hand; {mark}"})  # type: ignore[arg-type]
     assert pin_of(marked) == mark
     assert pin_of(replace(marked, id=job + 1)) is None and pin_of(replace(marked, uid=uid + 1)) is None
 
 
 @given(st.text().map("pilotfish:pin=9:job=1:uid=1:was=n[{}".format) | st.text())
-def test_what_others_write_is_no_pin(text: str) -> None:
+def test_text_of_users_is_no_pin(text: str) -> None:
     found = pin_of(replace(OURS, id=1, uid=1, admin_comment=text, comment=text))
     assert found is None or found.was == () or f"was={found.was[0][0]}" in text
 
 
 @given(st.text())
-def test_what_stands_in_a_comment_stays_there(text: str) -> None:
+def test_a_mark_keeps_the_users_comment(text: str) -> None:
     text = text.replace("pilotfish", "")
     job = replace(OURS, comment=f"{text} pilotfish:hold=600", wanted=("n2",))
-    pinned = replace(job, comment=pin(job, ("n1",), 9.0, held=True, place=Place.COMMENT)["Comment"])
-    again = replace(job, comment=pin(pinned, ("n1",), 10.0, held=True, place=Place.COMMENT)["Comment"])
+    pinned = replace(job, comment=pin(job, ("n1",), 9.0, held=True, place=MarkField.COMMENT)["Comment"])
+    again = replace(job, comment=pin(pinned, ("n1",), 10.0, held=True, place=MarkField.COMMENT)["Comment"])
     back = replace(job, comment=unpin(again)["Comment"])
     assert again.comment.count("pilotfish:pin=") == 1 and hold_seconds(again.comment) == 600
     assert unpin(again)["ReqNodeList"] == "n2" and unpin(back) == {}
@@ -146,17 +148,17 @@ def test_what_stands_in_a_comment_stays_there(text: str) -> None:
 
 def test_updates_are_one_command_with_allowed_fields() -> None:
     job = replace(OURS, id=7, uid=5, wanted=("n2",), admin_comment="of the site")
-    fields = pin(job, ("n1", "n2"), 9.0, held=True, place=Place.ADMIN_COMMENT)
+    fields = pin(job, ("n1", "n2"), 9.0, held=True, place=MarkField.ADMIN_COMMENT)
     assert command(7, fields) == [
         "scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now",
         "AdminComment=of the site pilotfish:pin=9:job=7:uid=5:was=n2",
     ]  # fmt: skip
-    assert "StartTime" not in pin(job, ("n1",), 9.0, held=False, place=Place.ADMIN_COMMENT)
+    assert "StartTime" not in pin(job, ("n1",), 9.0, held=False, place=MarkField.ADMIN_COMMENT)
     undone = unpin(replace(job, admin_comment=fields["AdminComment"]))
     assert undone == {"ReqNodeList": "n2", "AdminComment": "of the site pilotfish:unpinned=9"}
-    assert {*fields, *pin(job, ("n1",), 9.0, held=True, place=Place.COMMENT)} == ALLOWED
+    assert {*fields, *pin(job, ("n1",), 9.0, held=True, place=MarkField.COMMENT)} == ALLOWED
     free = replace(job, wanted=())
-    fields = pin(free, ("n1",), 9.0, held=True, place=Place.ADMIN_COMMENT)
+    fields = pin(free, ("n1",), 9.0, held=True, place=MarkField.ADMIN_COMMENT)
     undone = unpin(replace(free, admin_comment=fields["AdminComment"]))
     assert command(7, undone)[3] == "ReqNodeList="  # an empty list clears it
     with pytest.raises(InvariantError, match="Priority"):

@@ -1,5 +1,5 @@
-"""Changes that Slurm refuses: those of jobs of others are asked for once in a minute, and the refusal is one clear
-sentence; those that come too late are none."""
+"""Refused changes: changes to other users' jobs are tried once a minute, with one clear error; late ones are no
+error."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import FOREIGN_S, SlurmAdapter
-from pilotfish.adapters.slurm.handover import Selection
+from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.plan import Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4 * 2.0**30, 1e10)),))
 REFUSAL = AdapterError("scontrol: Invalid user id for job 1", kind="refused", stderr_tail="Invalid user id for job 1\n")
@@ -27,8 +27,8 @@ ANSWERS = {
 }
 
 
-class Strict(ByCommands):
-    """A Slurm that lets nobody change jobs of others; as 22.05 says it."""
+class Strict(CommandTransport):
+    """A Slurm that refuses changes to other users' jobs, with the message of 22.05."""
 
     def __init__(self) -> None:
         super().__init__(lambda argv: ANSWERS.get(argv[-1], ""))
@@ -51,7 +51,7 @@ class Strict(ByCommands):
             raise self.says
 
 
-def test_a_refusal_of_all_jobs_is_asked_for_again_after_a_while() -> None:
+def test_a_general_refusal_is_tested_again_after_a_minute() -> None:
     now = [0.0]
     slurm = Strict()
     adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: now[0])
@@ -87,8 +87,8 @@ def test_a_refusal_of_all_jobs_is_asked_for_again_after_a_while() -> None:
         "Invalid job id specified for job 1",
     ],
 )
-def test_a_change_that_comes_too_late_is_none(said: str) -> None:
-    """Slurm, or the user, was faster: the next look at the queue tells."""
+def test_a_late_change_is_no_error(said: str) -> None:
+    """Slurm, or the user, was faster: the next read of the queue shows it."""
     slurm = Strict()
     slurm.says = AdapterError(f"scontrol: {said}", kind="refused", exit_code=1, stderr_tail=f"{said}\n")
     adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)

@@ -1,4 +1,4 @@
-"""What a user's commands say to Slurm: dependencies, the hold, the key, and the answers that come back."""
+"""A user's commands to Slurm: dependencies, the hold, the key, and their answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm import dependency
-from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, is_held, precursors, standing
-from pilotfish.adapters.slurm.own import OwnJobs, by_key, too_long
+from pilotfish.adapters.slurm.job_views import key_of
+from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of, precursors
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.runner import Commands
 from pilotfish.adapters.slurm.submission import command, comment_for, key_in, plain_name, profile_in, users_command
-from pilotfish.adapters.slurm.world import key_of
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.adapters.slurm.user_client import OwnJobs, by_key, too_long
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.snapshot import JobState
 
 PROFILE = Profile((ThreadGroup(2, 10.0),), name="align")
 JOB = Job("align", PROFILE, ("prepare",), memory=2.0**30, walltime=90.0, command=("./align", "a b"), directory="/w")
@@ -48,18 +48,18 @@ FILES = (Path("/o/100%.out"), Path("/o/100%.err"))
         ("expand:7", None),
     ],
 )
-def test_what_a_job_waits_for(text: str, ids: tuple[int, ...] | None) -> None:
+def test_dependencies_are_parsed(text: str, ids: tuple[int, ...] | None) -> None:
     assert dependency.followed(text) == ids
 
 
 @given(st.lists(st.integers(1, 10**9), unique=True))
-def test_what_is_written_is_read_again(ids: list[int]) -> None:
+def test_a_written_dependency_is_read_back(ids: list[int]) -> None:
     said = "".join(dependency.options(ids)[:1]).removeprefix("--dependency=")
     assert dependency.followed(said) == tuple(ids)
 
 
 @given(st.text())
-def test_any_dependency_is_answered(text: str) -> None:
+def test_any_dependency_text_is_parsed_or_left_to_slurm(text: str) -> None:
     assert dependency.followed(text) is None or not text or "after" in text or set(text) <= {","}
 
 
@@ -75,14 +75,14 @@ def test_any_dependency_is_answered(text: str) -> None:
         ({"comment": ""}, ()),
     ],
 )
-def test_a_job_is_planned_behind_others_if_nothing_else_keeps_it(
+def test_a_job_is_planned_after_others_if_nothing_else_blocks_it(
     changed: dict[str, object], expected: tuple[int, ...]
 ) -> None:
     job = SlurmJob(
         7, JobState.PENDING, "Dependency", submit=990.0, begin=1050.0, priority=1, comment="pilotfish:hold=60",
         dependency="afterok:6(unfulfilled)",
     )  # fmt: skip
-    assert standing(job, Selection(), 1000.0)[0] is Standing.WAITING
+    assert ownership_of(job, Selection(), 1000.0)[0] is Ownership.WAITING
     assert precursors(replace(job, **changed), Selection(), 1000.0) == expected  # type: ignore[arg-type]
 
 
@@ -99,7 +99,7 @@ def test_the_sbatch_of_a_users_job() -> None:
 
 
 @given(st.text(min_size=1), st.integers(1, 86_400), st.text())
-def test_a_comment_says_key_hold_and_profile(key: str, hold: int, profile: str) -> None:
+def test_a_comment_contains_key_hold_and_profile(key: str, hold: int, profile: str) -> None:
     comment = comment_for(key, hold=hold, profile=profile)
     assert (key_in(comment), hold_seconds(comment), profile_in(comment)) == (key, hold, profile)
     assert comment.isascii() and comment.isprintable() and too_long(comment) is (len(comment) >= 1024)
@@ -108,7 +108,7 @@ def test_a_comment_says_key_hold_and_profile(key: str, hold: int, profile: str) 
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_names_of_files_are_plain_and_differ(one: str, other: str) -> None:
+def test_file_names_are_plain_and_unique(one: str, other: str) -> None:
     assert not set(plain_name(one)) & set("/%\0 \n") and not plain_name(one).startswith(".")
     assert one == other or plain_name(one) != plain_name(other)
     assert plain_name("align-1") == "align-1"
@@ -119,7 +119,7 @@ def test_of_several_jobs_under_one_key_the_last_counts() -> None:
     assert {key: job.id for key, job in by_key([*jobs, SlurmJob(99, JobState.PENDING)]).items()} == {"w/a": 9}
 
 
-def test_who_submitted_a_job_is_told_by_its_name_not_by_its_key_alone() -> None:
+def test_a_job_is_ours_by_name_and_key_not_by_key_alone() -> None:
     """The account that runs the daemon may submit workflows over Slurm as any user does."""
     argvs = [
         command("w.a/align", JOB, ["n1"], [], None),
@@ -132,7 +132,7 @@ def test_who_submitted_a_job_is_told_by_its_name_not_by_its_key_alone() -> None:
     assert [key_of(ours, 5), key_of(users, 5), key_of(ours, 6)] == ["w.a/align", "slurm/7", "slurm/7"]
 
 
-def test_requests_are_cut_into_portions_and_none_is_made_for_nothing() -> None:
+def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
     ran: list[Sequence[str]] = []
     own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)  # type: ignore[func-returns-value]
     own.cancel([])
@@ -145,15 +145,15 @@ def test_requests_are_cut_into_portions_and_none_is_made_for_nothing() -> None:
     assert ran[2:] == [["scontrol", "update", "JobId=3", "StartTime=now"], ["scancel", "--state=PENDING", "1", "2"]]
 
 
-def test_a_users_own_surroundings_go_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "a", "TZ": "Asia/Tokyo", "SLURM_CLUSTERS": "x"}.items():
         monkeypatch.setenv(name, value)
     line = "echo ${SBATCH_WAIT-no} ${SBATCH_ACCOUNT-no} ${SLURM_CLUSTERS-no} $TZ"
-    assert Commands(as_user=True)(["sh", "-c", line]) == "no a no Asia/Tokyo\n"
-    assert Commands()(["sh", "-c", line]) == "no no no UTC\n"
+    assert CommandRunner(as_user=True)(["sh", "-c", line]) == "no a no Asia/Tokyo\n"
+    assert CommandRunner()(["sh", "-c", line]) == "no no no UTC\n"
 
 
-def test_the_wrapped_line_is_one_that_a_shell_reads_as_it_was_meant() -> None:
+def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     job = replace(JOB, command=("printf", "%s|", "a'b", "$HOME", "x;y"), environment=(("A", "1 2"),))
     line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")
     printed = subprocess.run(["sh", "-c", line], capture_output=True, text=True).stdout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pilotfish.daemon.render.tables import best_of, bound
-from pilotfish.simulate.plan import Plan
+from pilotfish.cli.output.tables import best_of, bound
+from pilotfish.simulate.model.plan import Plan
 
 PLAN = Plan("w", "c", "mom", 0, 10.0, None, 10.0, 0.0, False, 1, ())
 

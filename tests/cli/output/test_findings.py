@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotfish.adapters.findings import NOTE, WARNING, Finding
-from pilotfish.daemon.render.findings import lines, show
+from pilotfish.cli.output.text import lines, show_findings
 
 
 def test_a_path_is_never_broken_at_a_hyphen() -> None:
@@ -21,7 +21,7 @@ def test_commands_have_a_prompt_and_lines_of_files_do_not(
     monkeypatch.setenv("COLUMNS", "80")
     command = "sacctmgr modify user where name=pilotfish set AdminLevel=Operator"
     line = "PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters"
-    show([Finding(WARNING, "rights", "too few", (command,)), Finding(NOTE, "priority", "no age", (line,))])
+    show_findings([Finding(WARNING, "rights", "too few", (command,)), Finding(NOTE, "priority", "no age", (line,))])
     printed = capsys.readouterr().out.splitlines()
     assert f"         $ {command}" in printed and f"         {line}" in printed
     assert max(map(len, printed)) <= 80

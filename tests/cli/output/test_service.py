@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.daemon.render.service import failure_lines, show_status, show_story
-from pilotfish.daemon.render.text import width
+from pilotfish.cli.output.status import failure_lines, show_job_log, show_status
+from pilotfish.formats.text import width
 
 
 def job(name: str, state: str = "pending", **changes) -> dict:
@@ -87,7 +87,7 @@ def test_a_story_fits_80_cells_and_ends_with_the_output(monkeypatch, capsys):
     story = [{"time": 10.0 + i, "cycle": i, "kind": kind, "text": text} for i, (kind, text) in enumerate(events)]
     files = {"stdout": "/s/" + "x" * 100, "stderr": "/s/err"}
     ended = job("align", "completed", start_time=10.0, finish_time=12.0, forecast_run_time=1.9, exit_code=0, **files)
-    show_story({"job": ended, "submit_time": 10.0, "after": ["a", "b"], "waits": "", "story": story})
+    show_job_log({"job": ended, "submit_time": 10.0, "after": ["a", "b"], "waits": "", "story": story})
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines[:-2])
     assert lines[0].startswith("w.1/align: completed; submitted ")
@@ -103,7 +103,7 @@ def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     story = [{"time": at, "cycle": 1, "kind": kind, "text": kind} for at, kind in ((15.5, "chosen"), (124.6, "ended"))]
     ended = job("align", "completed", start_time=10.0, finish_time=12.0, exit_code=0)
-    show_story({"job": ended, "submit_time": 10.0, "after": [], "waits": "", "story": story})
+    show_job_log({"job": ended, "submit_time": 10.0, "after": [], "waits": "", "story": story})
     chosen, end = capsys.readouterr().out.splitlines()[1:3]
     assert chosen.startswith("    +5.5 s  chosen") and end.startswith("  +114.6 s  ended")
     assert chosen.rindex("chosen") == end.rindex("ended")
@@ -113,7 +113,7 @@ def test_a_story_begins_with_the_class_of_the_job(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20% of its time"}
     for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
-        show_story({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
+        show_job_log({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
         shown = capsys.readouterr().out.splitlines()[1]
         assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20% of its time"]
 

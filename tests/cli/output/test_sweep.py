@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotfish.daemon.render.screen import Screen
-from pilotfish.daemon.render.sweep import show, show_runs
-from pilotfish.daemon.render.text import broken
+from pilotfish.cli.output.sweep import show_runs, show_sweep
+from pilotfish.cli.output.text import Screen
+from pilotfish.formats.text import broken
 
 LONG = "easy:order=sjf+opportunistic:t_idle=300+energybud:budget=90%,begin=86400,end=345600.5+inertial:v_ub=100000"
 POLICIES = ["easy", "conservative", LONG, LONG.replace("sjf", "wfp3")]
@@ -32,9 +32,8 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("COLUMNS", str(columns))
     screen = Screen()
     assert screen.cells == columns
-    show(screen, rows(POLICIES), ["workload", "load"])
+    show_sweep(screen, rows(POLICIES), ["workload", "load"])
     return capsys.readouterr().out.splitlines()
-
 
 
 def test_in_80_columns_policies_and_numbers_are_whole(
@@ -52,7 +51,7 @@ def test_where_a_run_fits_in_a_line_it_is_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    show(Screen(), rows(POLICIES[:2]), ["workload", "load"])
+    show_sweep(Screen(), rows(POLICIES[:2]), ["workload", "load"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split()[:5] == ["POLICY", "MACHINE", "SEED", "ALIKE", "WAITING"]
     assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 
-from pilotfish.daemon.outcome import JobOutcome, RunOutcome, relative_error
-from pilotfish.daemon.render.outcome import busy_hint, failures, outcome_summary, outcome_table, signed
-from pilotfish.daemon.render.screen import Screen
-from pilotfish.daemon.render.tables import (
+from pilotfish.cli.output.tables import (
+    Column,
     bound,
+    busy_hint,
     comparison,
     comparison_notes,
     energy,
+    failures,
+    grid,
     header,
     known_to,
     left_out,
+    outcome_summary,
+    outcome_table,
     plan_table,
+    sharing_note,
+    signed,
     summary,
 )
-from pilotfish.daemon.render.text import width
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob, RunnerUp, Within
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.cli.output.text import Screen
+from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, relative_error
+from pilotfish.formats.text import width
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp
+from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.planning.planner import plan as planned
 
 HOSTILE = ("作業" * 40, "\x1b[2Jboo", "[red]x[/red]", "a\nb", "x" * 300, "y" * 12)
 NODES = tuple(f"s{i}" for i in range(1, 9))
@@ -59,8 +68,8 @@ def test_a_summary_says_what_the_interval_means(shown):
     assert not any("known to" in line for line in summary(make_plan(), cluster()))
     whole = summary(make_plan(makespan_within=(120.0, 130.0)), cluster())
     assert whole[1] == "known to  120.0 s to 130.0 s with 80 %, as far as the jobs' needs are known"
-    told = dataclasses.replace(make_plan().jobs[0], within=Within(1.0, 2.0, 1.0, 2.0))
-    assert "80 % end within" in summary(dataclasses.replace(make_plan(), jobs=(told,)), cluster())[1]
+    told = dataclasses.replace(make_plan().jobs[0], within=PredictionInterval(1.0, 2.0, 1.0, 2.0))
+    assert "80 % of the jobs end" in summary(dataclasses.replace(make_plan(), jobs=(told,)), cluster())[1]
 
 
 def make_plan(jobs: int = 6, makespan: float = 123.4, **changes) -> Plan:
@@ -92,7 +101,7 @@ def cluster(power: Power | None = None) -> Cluster:
 def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown):
     plan = make_plan(jobs, makespan)
     if factor:
-        within = Within(0.0, makespan * factor, 0.0, makespan * factor)
+        within = PredictionInterval(0.0, makespan * factor, 0.0, makespan * factor)
         plan = dataclasses.replace(plan, jobs=tuple(dataclasses.replace(job, within=within) for job in plan.jobs))
     lines = shown(plan_table(plan, ascii_only=ascii_only))
     assert ("KNOWN TO" in lines[0]) is (bool(factor) and jobs > 0)
@@ -151,8 +160,7 @@ def outcome(*changes: dict) -> RunOutcome:
     base = {"state": JobState.COMPLETED, "nodes": ("s1",), "start_time": 0.0, "finish_time": 12.5}
     base |= {"exit_code": 0, "signal": None, "reason": ""}
     jobs = tuple(
-        JobOutcome(**{**base, **change, "planned": job})
-        for job, change in zip(planned.jobs, changes, strict=True)
+        JobOutcome(**{**base, **change, "planned": job}) for job, change in zip(planned.jobs, changes, strict=True)
     )
     failed = any(job.state is not JobState.COMPLETED for job in jobs)
     return RunOutcome("r.1", planned, JobState.FAILED if failed else JobState.COMPLETED, jobs)
@@ -183,7 +191,7 @@ def test_an_error_can_be_read_whatever_its_size(actual, shown):
 def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
     late, good = outcome({}), outcome({"finish_time": 10.0})
     assert busy_hint(late, 0.48) == (
-        "other processes took 48 % of these CPUs' time meanwhile: forecasts assume that they are free"
+        "other processes used 48 % of these CPUs' time: forecasts assume that the CPUs are free"
     )
     assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
     assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""
@@ -209,3 +217,28 @@ def test_what_failed_is_named_with_its_output(shown):
     assert "SIGKILL" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
     said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
     assert len(said) == 2 and said[0].endswith("failed: exit code 3; stderr: /x/err")
+
+
+def test_shared_cores_are_explained_and_nothing_else_is():
+    job = Job("a", Profile((ThreadGroup(1, 1.0),)))
+    flow = Workflow("f", (job, replace(job, id="b")))
+    kind = NodeType("t", 1, 1e9, 1e9)
+
+    def site(oversubscription):
+        return Cluster("c", (Node("n", kind),), oversubscription)
+
+    sharing = planned(flow, site(2.0), policy="loadavg")
+    assert sharing_note(sharing, flow, site(2.0)) == [
+        "slowdown  2 jobs share cores: oversubscription allows 2 threads a core"
+    ]
+    assert sharing_note(planned(flow, site(1.0), policy="loadavg"), flow, site(1.0)) == []
+
+
+def test_a_table_that_is_too_wide_shortens_names_and_no_heading_or_number():
+    columns = (Column("WORKLOAD"), Column("POLICY"), Column("LOAD", right=True), Column("SEED", right=True))
+    screen = Screen()
+    rows = [("w" * 60, "p" * 60, "1.25", "4711")]
+    table = grid(columns, rows, 60, ascii_only=True)
+    assert [column.header for column in table.columns] == ["WORKLOAD", "POLICY", "LOAD", "SEED"]
+    texts = [str(next(iter(column.cells))) for column in table.columns]
+    assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60 < screen.cells

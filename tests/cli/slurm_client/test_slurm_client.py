@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-from login_slurm import FakeSlurm
-
 import pilotfish
+from pilotfish.cli.slurm_client import records as records
+from pilotfish.cli.slurm_client.records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.slurm_client.settings import Settings, chosen
+from pilotfish.cli.slurm_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
+from pilotfish.cli.slurm_client.watch import LOST, Watched, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
-from pilotfish.daemon.login import record as records
-from pilotfish.daemon.login.holds import LONGEST_S, earliest_starts, guessed, holds, in_order
-from pilotfish.daemon.login.model import Settings
-from pilotfish.daemon.login.record import BEGUN, TAKEN_BACK, WHOLE, Record, read
-from pilotfish.daemon.login.settings import chosen
-from pilotfish.daemon.login.watching import LOST, Watched, look, story_reply, workflow_reply
-from pilotfish.daemon.naming import id_for, new_id
+from pilotfish.daemon.codec import id_for, new_id
 from pilotfish.simulate.errors import ConfigError, PilotfishError
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
+from tests.support.login_slurm import FakeSlurm
 
 HEAD = "schema: pilotfish/client/v1\n"
 
@@ -100,7 +96,7 @@ def job(name: str, *after: str, seconds: float = 0.0) -> Job:
 
 @st.composite
 def workflows(draw: st.DrawFn) -> Workflow:
-    """Jobs that wait for some of those before them; of some nobody knows how long they take."""
+    """Jobs that depend on earlier ones; the run time of some is unknown."""
     size = draw(st.integers(1, 8))
     jobs = []
     for i in range(size):
@@ -134,7 +130,7 @@ def test_a_plan_moves_the_holds(home: Path) -> None:
     assert holds(flow, {"a": 1e5, "b": 1e5}, keys, to) == {"a": 1000, "b": 1010}
 
 
-def test_nothing_is_foretold_behind_what_nobody_knows() -> None:
+def test_jobs_after_a_job_of_unknown_run_time_have_no_forecast() -> None:
     flow = Workflow("w", (job("a", seconds=1), job("b"), job("c", "a", "b", seconds=1), job("d", "c", seconds=1)))
     assert guessed(flow) == {"b", "c", "d"}
 
@@ -203,7 +199,7 @@ def row(name: str, state: str = "PENDING", **more: Any) -> dict[str, Any]:
 def seen(folder: Path, rows: dict[int, dict[str, Any]]) -> Watched:
     slurm = FakeSlurm()
     slurm.jobs = rows
-    (found,) = look(slurm.own(), records.known(folder), [])
+    (found,) = read_workflows(slurm.own(), records.known(folder), [])
     return found
 
 
@@ -232,7 +228,7 @@ def test_accounting_tells_what_the_queue_has_forgotten(tmp_path: Path) -> None:
         record.submitted(name, number)
     slurm = FakeSlurm()
     slurm.accounted = {1: "COMPLETED", 2: "TIMEOUT", 3: "RUNNING", 99: "FAILED"}
-    (found,) = look(slurm.own(), [record], [])
+    (found,) = read_workflows(slurm.own(), [record], [])
     reply = workflow_reply(found)
     assert [job["state"] for job in reply["jobs"]] == ["completed", "timeout", "unknown"]
     assert reply["state"] == "timeout" and read(record.path).ended.keys() == {"a", "b"}
@@ -246,7 +242,7 @@ def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
     found = seen(tmp_path, {1: row("a", "FAILED", status=3 << 8, **RAN), 2: row("b", **never), 3: row("c", **never)})
     reply = workflow_reply(found)
     assert (reply["state"], reply["exit_code"], reply["jobs"][0]["exit_code"]) == ("failed", 1, 3)
-    told = story_reply(found, "a", 1_000_020.0)
+    told = log_reply(found, "a", 1_000_020.0)
     assert [line["kind"] for line in told["story"]] == ["submitted", "started", "ended"]
     assert told["story"][-1]["text"] == "failed: exit code 3" and told["job"]["stderr"].endswith("dag.aaaaaa/a.err")
 
@@ -269,6 +265,6 @@ def test_what_never_came_to_the_queue(tmp_path: Path, stage: str, state: str) ->
 )
 def test_why_a_job_waits_also_without_a_record(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
-    told = story_reply(found, "b", 1_000_010.0)
+    told = log_reply(found, "b", 1_000_010.0)
     assert words in told["waits"] if words else told["waits"] == ""
     assert told["after"] == (["a"] if "Dependency" in changed else [])

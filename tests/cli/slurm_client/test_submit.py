@@ -3,7 +3,6 @@ said."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-from login_slurm import LATE_S, FakeSlurm, Killed
-
-from pilotfish.daemon.login.model import Settings
-from pilotfish.daemon.login.record import BEGUN, TAKEN_BACK, WHOLE, Record, read
-from pilotfish.daemon.login.submitting import LOCK_S, NotKnownError, Submitter
+from pilotfish.cli.slurm_client.records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.slurm_client.settings import Settings
+from pilotfish.cli.slurm_client.submit import LOCK_S, NotKnownError, Submitter
 from pilotfish.simulate.errors import InvalidJobError, PilotfishError
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
+from tests.support.login_slurm import LATE_S, FakeSlurm, Killed
 
 NAMES = "abcd"
 AFTER = {"a": "", "b": "a", "c": "", "d": "bc"}
@@ -47,7 +44,7 @@ def attempt(slurm: FakeSlurm, record: Record) -> str:
         fresh.create(record.path.parent)
         record = fresh
     made = submitter(slurm, record, again=again)
-    made.look()
+    made.find_submitted()
     try:
         made.submit()
     except Killed:
@@ -103,7 +100,7 @@ def test_an_absent_controller_is_waited_for_and_then_it_is_said(tmp_path: Path) 
     slurm = FakeSlurm({3: "answer"})
     record = intent(tmp_path)
     made = submitter(slurm, record)
-    made.look()
+    made.find_submitted()
     sbatch, slurm._sbatch = slurm._sbatch, lambda argv: _then_away(slurm, sbatch, argv)  # type: ignore[method-assign]
     with pytest.raises(NotKnownError, match=r"2 of 4 jobs were.*--key k.*cancel dag.aaaaaa"):
         made.submit()
@@ -120,7 +117,7 @@ def _then_away(slurm: FakeSlurm, sbatch: Any, argv: Any) -> str:
 def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
     slurm, said, record = FakeSlurm(), list[str](), intent(tmp_path)
     made = submitter(slurm, record, said)
-    made.look()
+    made.find_submitted()
     sbatch = slurm._sbatch
 
     def interrupted(argv: Any) -> str:
@@ -132,7 +129,7 @@ def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
     slurm._sbatch = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         made.submit()
-    assert said == ["interrupted; taken back: 3 jobs, of which none had begun"] and not slurm.alive()
+    assert said == ["interrupted; taken back: 3 jobs; none had begun"] and not slurm.alive()
 
 
 def test_what_has_failed_meanwhile_or_left_the_queue_is_not_built_upon(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_what_has_failed_meanwhile_or_left_the_queue_is_not_built_upon(tmp_path:
         else:
             slurm.jobs[number]["State"] = state
         made = submitter(slurm, record)
-        made.look()
+        made.find_submitted()
         with pytest.raises(PilotfishError, match="a, for which others wait, has"):
             made.submit()
         assert not slurm.alive()
@@ -160,7 +157,7 @@ def test_what_can_never_be_submitted_is_said_first(tmp_path: Path) -> None:
     for job, words in ((Job("x", DEFAULT_PROFILE), "no command"), (long, "too long")):
         record = Record("dag.aaaaaa", "k", Workflow("dag", (job,)), 0.0, tmp_path)
         with pytest.raises(InvalidJobError, match=words):
-            submitter(slurm, record).look()
+            submitter(slurm, record).find_submitted()
     assert not slurm.ran
 
 
@@ -169,4 +166,4 @@ def test_jobs_of_another_workflow_under_the_key_are_left_alone(tmp_path: Path) -
     assert attempt(slurm, intent(tmp_path)) == "whole"
     small = Record("dag.aaaaaa", "k", Workflow("dag", FLOW.jobs[:1]), 0.0, tmp_path)
     with pytest.raises(InvalidJobError, match="not in this workflow"):
-        submitter(slurm, small).look()
+        submitter(slurm, small).find_submitted()

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from distributed import LocalCluster
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.sweep import dask_crew
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.sweeps import dask_workers
 
 SWEEP: dict[str, Any] = {
     "schema": "pilotfish/sweep/v1",
@@ -64,9 +64,7 @@ def once_begun(journal: Path, deed: Callable[[], Any]) -> tuple[threading.Thread
     return thread, done
 
 
-def test_a_worker_that_is_killed_loses_nothing(
-    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_that_is_killed_loses_nothing(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     victim = next(iter(cluster.workers.values())).pid
     killer, done = once_begun(folder / "far" / "journal.jsonl", lambda: os.kill(victim, signal.SIGKILL))
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address, "--out", "far"]) == 0
@@ -96,9 +94,7 @@ JOBS = {
 }
 
 
-def test_files_that_a_trace_names_go_with_it(
-    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_a_trace_names_go_with_it(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "usage").mkdir()
     ranks = folder / "usage" / "list"
     for name, text in (("lab.yaml", LAB), ("u.json", json.dumps(JOBS)), ("usage/r", "0 m_usage 1 7e9\n"), ("r", "")):
@@ -112,13 +108,13 @@ def test_files_that_a_trace_names_go_with_it(
     assert far == near and len(far) == 5
     ranks.write_text("../r\n")
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
-    assert "u.json: it names files outside of its folder, which" in capsys.readouterr().err
+    assert "u.json: it names files outside its folder, which" in capsys.readouterr().err
 
 
 def test_a_cluster_with_another_pilotfish_is_refused(
     cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_crew, "__version__", "9.9")
+    monkeypatch.setattr(dask_workers, "__version__", "9.9")
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
     assert "scheduler has pilotfish 0.1.0: install 9.9 there" in capsys.readouterr().err
 
@@ -126,10 +122,10 @@ def test_a_cluster_with_another_pilotfish_is_refused(
 def test_a_cluster_without_workers_is_not_waited_for_long(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_crew, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(dask_workers, "PATIENCE_S", 0.2)
     with LocalCluster(n_workers=0, processes=False, protocol="tcp://", **QUIET) as empty:
         assert main(["sweep", "s.yaml", "--dask", empty.scheduler_address]) == 1
-        assert "it has no workers" in capsys.readouterr().err
+        assert "no worker connected within" in capsys.readouterr().err
 
 
 def test_a_cluster_that_goes_away_leaves_what_was_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,12 +133,12 @@ def test_a_cluster_that_goes_away_leaves_what_was_done(folder: Path, capsys: pyt
     closer, done = once_begun(folder / "s.results" / "journal.jsonl", made.close)
     assert main(["sweep", "s.yaml", "--dask", made.scheduler_address]) == 1
     closer.join()
-    assert "the cluster has gone; the same command goes on where it was" in capsys.readouterr().err
+    assert "the cluster is gone; the same command continues" in capsys.readouterr().err
     assert 5 <= done[0] < 120 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
 
 
 def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_crew, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(dask_workers, "PATIENCE_S", 0.2)
     assert main(["sweep", "s.yaml", "--dask", "tcp://127.0.0.1:9"]) == 1
     assert "no scheduler answers there" in capsys.readouterr().err
 
@@ -155,7 +151,7 @@ def test_what_is_no_address(folder: Path, address: str, capsys: pytest.CaptureFi
 
 def test_the_cluster_has_its_own_workers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dask", "tcp://head:8786", "--workers", "2"]) == 64
-    assert "not beside --dask" in capsys.readouterr().err
+    assert "not together with --dask" in capsys.readouterr().err
 
 
 def test_without_distributed_one_line_says_how_to_get_it(

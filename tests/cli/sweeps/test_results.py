@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.sweep.journal import Journal, read_journal
+from pilotfish.cli.sweeps.results import Journal, read_journal
 from pilotfish.simulate.errors import ConfigError
 
 FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
@@ -59,7 +59,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(data)
     for use in (Journal, read_journal):
-        with pytest.raises(ConfigError, match="this is no journal of a sweep"):
+        with pytest.raises(ConfigError, match="not a journal of a sweep"):
             use(path)
     assert path.read_bytes() == data
 

@@ -9,10 +9,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotfish.daemon.sweep.crew import Processes, _Left
-from pilotfish.daemon.sweep.task import Failure, Task
-from pilotfish.daemon.sweep.trace import TraceFile
-from pilotfish.simulate.batch.select import Select
+from pilotfish.cli.sweeps.tasks import Failure, Task, TraceFile
+from pilotfish.cli.sweeps.workers import Processes, _Unassigned
+from pilotfish.simulate.replay.select import Select
 
 #: What the processes are asked; they find it as a module, as they find our own.
 DEEDS = '''
@@ -90,7 +89,7 @@ def test_a_process_that_is_killed_loses_nothing(deeds: Any, tmp_path: Path) -> N
 def test_what_kills_twice_is_a_failure_and_the_others_go_on(deeds: Any) -> None:
     with Processes(2) as crew:
         found = answers(crew, deeds.always, tasks(8))
-    assert found.pop("t3") == Failure("two processes died of it, the last with exit code 7")
+    assert found.pop("t3") == Failure("two workers died of it, the last with exit code 7")
     assert all(name == answer for name, answer in found.items())
 
 
@@ -109,7 +108,7 @@ def test_what_goes_wrong_is_an_answer(deeds: Any) -> None:
 def test_they_are_gone_when_they_are_no_longer_needed(deeds: Any) -> None:
     with Processes(2) as crew:
         next(crew.each(deeds.told, tasks(8)))
-        ours = [child for child in psutil.Process().children() if "pilotfish.daemon.sweep" in " ".join(child.cmdline())]
+        ours = [child for child in psutil.Process().children() if "pilotfish.cli.sweeps" in " ".join(child.cmdline())]
         assert len(ours) == 2
     assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in ours)
 
@@ -118,9 +117,9 @@ def test_a_process_stays_with_what_it_has_read(deeds: Any) -> None:
     with Processes(1) as crew:
         order = [task.trace.path for ended in crew.each(deeds.told, tasks(9, traces=3)) for task, _ in ended]
     assert order == sorted(order)
-    left = _Left(tasks(9, traces=3))
-    mine = left.group(left.take(None, Counter()))
-    other = left.group(left.take(None, Counter([mine])))
+    left = _Unassigned(tasks(9, traces=3))
+    mine = left.group(left.pop(None, Counter()))
+    other = left.group(left.pop(None, Counter([mine])))
     assert mine != other
-    assert [left.group(left.take(mine, Counter([other]))) for _ in range(2)] == [mine, mine]
-    assert left.group(left.take(mine, Counter([other]))) not in (mine, other)
+    assert [left.group(left.pop(mine, Counter([other]))) for _ in range(2)] == [mine, mine]
+    assert left.group(left.pop(mine, Counter([other]))) not in (mine, other)

@@ -1,18 +1,28 @@
-"""Classes beside the jobs of plans, runs and status: each job has one, and unknown is unknown."""
+"""Profiles learned from usage, and the classes of the jobs of plans, runs and status."""
 
+import dataclasses
 import json
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.classed import classes_of, with_classes
-from pilotfish.daemon.render.classes import class_lines, tally
-from pilotfish.daemon.render.service import show_status
-from pilotfish.daemon.render.text import width
-from pilotfish.simulate.formats.plan import parse_plan
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Plan, PlannedJob
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.output.status import show_status
+from pilotfish.cli.output.text import class_lines, tally
+from pilotfish.daemon.learning.job_profiles import (
+    classes_of,
+    has_default_profile,
+    job_measurements,
+    measurement_of,
+    with_classes,
+    with_learned_profiles,
+)  # fmt: skip
+from pilotfish.formats.plan import parse_plan
+from pilotfish.formats.text import width
+from pilotfish.formats.workflow import default_warning
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob
+from pilotfish.simulate.model.snapshot import JobState, JobView
 
 BIG, SMALL = NodeType("big", 2, 1e10, 1e11), NodeType("small", 2, 1e10, 1e9)
 SITE = Cluster("lab", (Node("a", BIG), Node("b", SMALL)))
@@ -24,14 +34,14 @@ def planned(name, node):
     return PlannedJob(name, (node,), 0.0, 5.0, 5.0, 1.0, None, None)
 
 
-def test_the_class_is_that_on_the_node_which_the_plan_gives():
+def test_the_class_is_that_on_the_planned_node():
     jobs = [Job("far", STREAM), Job("near", STREAM), Job("nap", NAP), Job("new", DEFAULT_PROFILE)]
     where = (("far", "a"), ("near", "b"), ("nap", "a"), ("new", "gone"))
     plan = Plan(workflow="w", cluster="lab", policy="mom", seed=0, makespan=5.0, energy_j=None, lower_bound=5.0,
                 simulated_in=0.0, truncated=False, evaluations=0,
                 jobs=tuple(planned(*each) for each in where))  # fmt: skip
     found = classes_of(plan, jobs, SITE)
-    assert {name: told["class"] for name, told in found.items()} == {
+    assert {name: shown["class"] for name, shown in found.items()} == {
         "far": "cpu-bound", "near": "bandwidth-bound", "nap": "sleeping", "new": None,
     }  # fmt: skip
     assert found["new"]["class_why"] == "nothing is known of it"
@@ -39,17 +49,18 @@ def test_the_class_is_that_on_the_node_which_the_plan_gives():
     assert shown["jobs"][0]["class"] == "sleeping" and shown["jobs"][1] == {"id": "other"}
 
 
-def told(kind, why="it is"):
+def job_class(kind, why="it is"):
     return {"class": kind, "class_why": why}
 
 
-def test_a_line_names_the_most_of_each_class_and_unknown_last():
-    classes = {f"j{i}": told("cpu-bound") for i in range(5)} | {"u": told(None, "why"), "s": told("sleeping"), "x": {}}
+def test_the_summary_counts_each_class_with_unknown_last():
+    classes = {f"j{i}": job_class("cpu-bound") for i in range(5)} | {"u": job_class(None, "why"), "x": {}}
+    classes["s"] = job_class("sleeping")
     assert tally(classes) == "5 cpu-bound (j0, j1, j2, ...), 1 sleeping (s), 1 unknown (why)"
-    assert tally({"a": told(None, "p"), "b": told(None, "q")}) == "2 unknown (a, b)"
+    assert tally({"a": job_class(None, "p"), "b": job_class(None, "q")}) == "2 unknown (a, b)"
     assert class_lines({}) == [] and class_lines({"x": {}}) == []
     kinds = ("mixed", "sleeping", "cpu-bound")
-    hostile = {("\x1b[31m\n\u4e16" * 9 + kind) * 9: told(kind) for kind in kinds}
+    hostile = {("\x1b[31m\n\u4e16" * 9 + kind) * 9: job_class(kind) for kind in kinds}
     lines = class_lines(hostile)
     assert len(lines) > 1 and all(width(line) <= 80 and line.isprintable() for line in lines)
 
@@ -70,7 +81,7 @@ def files(tmp_path, monkeypatch):
     return ["plan", str(tmp_path / "flow.yaml"), "--cluster", str(tmp_path / "lab.yaml"), "--policy", "mom"]
 
 
-def test_plans_tell_the_classes_of_their_jobs(files, capsys):
+def test_plans_show_the_classes_of_their_jobs(files, capsys):
     assert main(files) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "classes   1 bandwidth-bound (run), 1 sleeping (nap)"
     assert main([*files, "--json"]) == 0
@@ -80,11 +91,74 @@ def test_plans_tell_the_classes_of_their_jobs(files, capsys):
     assert len(parse_plan(json.loads(text), "f").jobs) == 2  # a plan with classes can be read back
 
 
-def test_status_tells_the_classes_of_the_jobs_that_it_shows(capsys, monkeypatch):
+def test_status_shows_the_classes_of_its_jobs(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     common = {"state": "running", "nodes": ["a"], "start_time": 0.0, "finish_time": None, "exit_code": None,
               "signal": None, "forecast_run_time": 5.0}  # fmt: skip
-    jobs = [{"id": "one", **common, **told("sleeping")}, {"id": "two", **common, **told(None)}]
+    jobs = [{"id": "one", **common, **job_class("sleeping")}, {"id": "two", **common, **job_class(None)}]
     flow = {"id": "w.1", "state": "running", "finish_time": None, "jobs": jobs}
     show_status({"cluster": "lab", "blocked": "", "time": 1.0, "workflows": [flow]}, everything=False)
     assert "classes   1 sleeping (one), 1 unknown (it is)" in capsys.readouterr().out.splitlines()
+
+
+def bare(name: str) -> Job:
+    return Job(name, DEFAULT_PROFILE, command=("true", name))
+
+
+def test_learned_profiles_replace_only_the_default():
+    known = Profile((ThreadGroup(2, 3.0),), name="cmd: true b")
+    given_ = Job("c", Profile((ThreadGroup(1, 9.0),)), command=("true",))
+    flow = Workflow("w", (bare("a"), bare("b"), given_), warnings=("other", *default_warning(["a", "b"])))
+    found = with_learned_profiles(flow, lambda job: known if job.id == "b" else None)
+    assert [has_default_profile(job) for job in found.jobs] == [True, False, False]
+    assert found.jobs[1].profile is known and found.jobs[2] is given_
+    assert found.warnings == ("other", *default_warning(["a"]))
+    assert with_learned_profiles(flow, lambda job: known).warnings == ("other",)
+    predicted = dataclasses.replace(known, provenance=Provenance("predicted"))
+    (_, warning) = with_learned_profiles(flow, lambda job: predicted).warnings
+    assert warning.endswith("are predicted from other runs of their programs: a, b")
+
+
+def view(**changes) -> JobView:
+    base = JobView("w/a", bare("a"), JobState.COMPLETED, ("n1",), start_time=100.0, finish_time=110.0, exit_code=0)
+    return dataclasses.replace(base, **changes)
+
+
+def test_a_measurement_excludes_waiting_for_a_core():
+    usage = (("cpu_seconds", 8.0), ("waiting_seconds", 8.0), ("threads", 2.0), ("memory_bytes", 5e6))
+    found = measurement_of(view(usage=usage))
+    assert found.threads == 2 and found.groups[0].service_demand == pytest.approx(4.0)
+    assert found.isolated_s == pytest.approx(6.0) and found.waiting == pytest.approx(0.4)
+    assert found.groups[0].utilisation == pytest.approx(4 / 6) and found.memory_bytes == 5e6
+    assert measurement_of(view()) is None and measurement_of(view(start_time=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "cpu_s", "waiting_s", "threads"),
+    [
+        (3, 9.9, 0.0, 1),  # a shell, and two programs in sequence
+        (3, 5.0, 5.0, 1),  # the same, sharing cores with another job
+        (2, 8.0, 8.0, 2),
+        (4, 39.0, 0.5, 4),
+        (4, 11.4, 0.0, 1),  # a few per cent over one thread are noise
+        (4, 12.0, 0.0, 2),
+        (1, 30.0, 0.0, 1),
+        (9, 0.0, 0.0, 1),
+    ],
+)
+def test_threads_are_bounded_by_core_and_waiting_time(seen, cpu_s, waiting_s, threads):
+    usage = (("cpu_seconds", cpu_s), ("waiting_seconds", waiting_s), ("threads", float(seen)))
+    assert measurement_of(view(usage=usage)).threads == threads
+
+
+def test_a_profile_describes_one_node():
+    usage = (("cpu_seconds", 40.0), ("waiting_seconds", 0.0), ("threads", 4.0), ("memory_bytes", 8e9))
+    found = measurement_of(view(usage=usage, nodes=("n1", "n2")))
+    assert (found.threads, found.groups[0].demand, found.cpu_s) == (2, 10.0, 20.0)
+    assert found.memory_bytes == 4e9 and found.isolated_s == pytest.approx(10.0)
+
+
+def test_only_completed_jobs_teach():
+    usage = (("cpu_seconds", 1.0),)
+    found = job_measurements([view(usage=usage), view(usage=usage, state=JobState.FAILED), view()])
+    assert [(job.id, measured.cpu_s) for job, measured in found] == [("a", 1.0)]

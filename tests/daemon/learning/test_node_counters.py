@@ -1,4 +1,4 @@
-"""The daemon counts beside jobs: the whole way from a perf in perf's place to the profile, whatever that perf does."""
+"""Hardware counts from a fake perf to the profile, whatever that perf does."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.beside import Beside
+from pilotfish.cli.__main__ import main
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.memory import Memory
-from pilotfish.daemon.wire import WireError, ask
-from pilotfish.profiles.alongside import Alongside
-from pilotfish.profiles.signature import signature
+from pilotfish.daemon.ipc import DaemonError, ask
+from pilotfish.daemon.learning.node_counters import NodeCounters
+from pilotfish.daemon.learning.profile_learning import LearnedProfiles
+from pilotfish.profiles.identity import signature
+from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
-#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+#: Counters refuse to run next to another process called perf: one such test at a time.
 pytestmark = pytest.mark.xdist_group("counters")
 
 COUNTS = r"1500.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
 COUNTS += r"1000000,,LLC-load-misses,1,100.00,,\n500000,,LLC-store-misses,1,100.00,,\n"
-#: It waits until somebody makes the file, and then computes for a while, as a process of its own.
+#: The job waits until the file {go} exists, and then computes for a while in a process of its own.
 LAST = "import time\nwhile time.process_time() < 0.5: pass"
 BURN = f"while [ ! -e {{go}} ]; do sleep 0.05; done; '{sys.executable}' -ISc '{LAST}'"
 PATIENCE_S = 60.0
@@ -42,11 +42,11 @@ def eventually(check, what):
         if found := check():
             return found
         time.sleep(0.05)
-    raise AssertionError(f"{what} did not come about within {PATIENCE_S} s")
+    raise AssertionError(f"{what} did not happen within {PATIENCE_S} s")
 
 
 class World:
-    """A daemon, and a program in perf's place that notes when it begins and then does as `line` says."""
+    """A daemon, and a fake perf that notes each start and then runs the shell commands in `line`."""
 
     def __init__(self, folder: Path, line: str) -> None:
         self.folder, self.began, self.go = folder, folder / "began", folder / "go"
@@ -72,8 +72,13 @@ class World:
         self.job = Job("j", DEFAULT_PROFILE, command=("/bin/sh", "-c", BURN.format(go=self.go)))
 
     def start(self) -> None:
-        """A daemon, once it answers."""
-        argv = [sys.executable, Path(__file__).with_name("counting.py"), self.folder / "pilotfish.yaml", self.folder]
+        """Start a daemon, and wait until it answers."""
+        argv = [
+            sys.executable,
+            Path(__file__).parents[1] / "serve_with_counters.py",
+            self.folder / "pilotfish.yaml",
+            self.folder,
+        ]
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(argv, env=os.environ | {"PATH": path}, stderr=log)
@@ -81,7 +86,7 @@ class World:
 
     def _serves(self) -> bool:
         assert self.process.poll() is None, self.log
-        with suppress(WireError):
+        with suppress(DaemonError):
             return bool(ask(self.endpoint, "status", timeout_s=1.0))
         return False
 
@@ -94,12 +99,12 @@ class World:
         ask(self.endpoint, "submit", workflow=text, directory=str(self.folder))
 
     def counted(self) -> list[str]:
-        """A line for each time that perf was begun."""
+        """Return a line for each start of perf."""
         return self.began.read_text().splitlines() if self.began.exists() else []
 
     def run(self):
-        """The run that was learned once the job had ended; it may end once perf has been begun."""
-        eventually(self.counted, "a perf beside the job")
+        """Let the job end once perf has started, and return the learned run."""
+        eventually(self.counted, "a perf for the job")
         self.go.touch()
         return eventually(lambda: self.store.history(signature(self.job)), "a run that was learned")[0]
 
@@ -123,7 +128,7 @@ def world(tmp_path):
     made[0].close()
 
 
-def test_what_was_counted_beside_a_job_is_in_its_profile(world):
+def test_hardware_counts_of_a_job_are_in_its_profile(world):
     world = world(f"cat\nprintf '{COUNTS}' >&2")
     world.submit()
     run = world.run()
@@ -132,10 +137,10 @@ def test_what_was_counted_beside_a_job_is_in_its_profile(world):
     profile = world.store.get(signature(world.job))
     assert profile.ipc == 1.5 and "IPC by perf" in profile.provenance.note
     assert " -p " in world.counted()[0] and len(world.counted()) == 1
-    assert "counters beside jobs: perf" in world.log and "counters: there is no likwid here: " in world.log
+    assert "hardware counters of jobs: perf" in world.log and "counters: likwid is not available: " in world.log
 
 
-def test_a_counter_that_hangs_holds_nobody_up_and_is_ended(world):
+def test_a_counter_that_hangs_is_ended_and_delays_no_job(world):
     world = world("trap '' TERM\nsleep 1000")
     world.submit()
     run = world.run()
@@ -144,10 +149,10 @@ def test_a_counter_that_hangs_holds_nobody_up_and_is_ended(world):
     assert world.process.poll() is None
 
 
-def test_killed_it_leaves_no_counter_behind_and_counts_again(world):
+def test_a_killed_daemon_leaves_no_counter_behind(world):
     world = world("cat\nexit 1")
     world.submit()
-    eventually(world.counted, "a perf beside the job")
+    eventually(world.counted, "a perf for the job")
     world.process.send_signal(signal.SIGKILL)
     world.process.wait()
     first = int(world.counted()[0].split()[0])
@@ -157,35 +162,37 @@ def test_killed_it_leaves_no_counter_behind_and_counts_again(world):
     assert world.run().notes == ("perf: it did not count: it printed nothing",)
 
 
-def test_a_counter_that_surprises_us_costs_the_counts_and_not_the_daemon(tmp_path, caplog):
-    class Broken(Alongside):
-        def follow(self, running, alone):
+def test_an_unexpected_fault_of_a_counter_costs_only_the_counts(tmp_path, caplog):
+    class Broken(NeighbourCounters):
+        def update(self, running, alone):
             raise RuntimeError("we were wrong")
 
     job = Job("j", DEFAULT_PROFILE, command=("true",))
     view = JobView("w/j", job, JobState.RUNNING, ("a",), start_time=1.0, pid=os.getpid())
     node = Node("a", NodeType("t", 1, 1e9, 1e10))
     snapshot = Snapshot(1.0, 1, Cluster("here", (node,)), (NodeState.UP,), (view,))
-    memory = Memory(tmp_path / "profiles.sqlite")
-    beside = Beside(Broken((), tmp_path), memory)
+    profiles = LearnedProfiles(tmp_path / "profiles.sqlite")
+    counters = NodeCounters(Broken((), tmp_path), profiles)
     for _ in range(2):
-        beside.look(snapshot)
+        counters.on_snapshot(snapshot)
     assert [record.message for record in caplog.records] == [
-        "counters beside jobs are given up: RuntimeError: we were wrong"
+        "counters of jobs are given up: RuntimeError: we were wrong"
     ]
     usage = (("cpu_seconds", 2.0),)
-    beside.keep([dataclasses.replace(view, state=JobState.COMPLETED, finish_time=4.0, usage=usage, pid=None)])
+    counters.learn([dataclasses.replace(view, state=JobState.COMPLETED, finish_time=4.0, usage=usage, pid=None)])
     with closing(ProfileStore(tmp_path / "profiles.sqlite")) as store:
         assert store.history(signature(job))[0].cpu_s == 2.0
 
 
-def test_counters_by_name_where_no_job_runs_on_this_node_are_refused(tmp_path, capsys):
+def test_named_counters_are_refused_if_no_job_runs_on_this_node(tmp_path, capsys):
     world = World(tmp_path, "cat")
     config = tmp_path / "pilotfish.yaml"
     config.write_text(config.read_text().partition("adapter:")[0] + "adapter: {name: simulated}\n")
     assert main(["daemon", "--config", str(config)]) == 1
     said = capsys.readouterr().err
-    assert f"{config}: counters: found perf, likwid, and jobs of 'simulated' do not run on this node" in said
+    assert (
+        f"{config}: counters: found perf, likwid, but jobs of the adapter 'simulated' do not run on this node" in said
+    )
     assert "(allowed: auto, none)" in said and said.count("\n") == 1
     assert not (tmp_path / "state").exists() and world.counted() == []
 

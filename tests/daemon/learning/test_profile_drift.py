@@ -1,10 +1,9 @@
-"""Profiles that have come to miss are learned anew from their latest runs, and models that miss lose the say."""
+"""Drifted profiles are learned again from their latest runs, and the guard overrules models that miss."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,24 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.daemon import error_metrics, relearning
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.cycle import Cycle
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.guard import FORGOTTEN, Guard, Judged
-from pilotfish.daemon.journal import Journal
-from pilotfish.daemon.memory import Memory
-from pilotfish.daemon.planning import Options
-from pilotfish.daemon.queue import Submission
-from pilotfish.daemon.relearning import Relearning, renewed
+from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.learning import profile_drift
+from pilotfish.daemon.learning.node_counters import NodeCounters
+from pilotfish.daemon.learning.profile_drift import ProfileDrift, with_renewed_profile
+from pilotfish.daemon.learning.profile_learning import DriftRenewal, LearnedProfiles
+from pilotfish.daemon.planning.guard import FORGOTTEN, Forecaster, Guard
+from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.report import metrics as error_metrics
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.queue import Submission
+from pilotfish.profiles.identity import signature
+from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.signature import signature
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 
 SITE = Cluster("lab", (Node("n1", NodeType("t", 2, 1e10, 1e12)),))
 WINDOW = 3
+JOB = Job("j", DEFAULT_PROFILE)
 ALIGN = Profile((ThreadGroup(1, 10.0, bandwidth=1e9),), name="align", provenance=Provenance("measured", runs=4))
 
 
@@ -38,65 +41,64 @@ def thrice(job: Job) -> Profile:
 
 
 class World:
-    """A daemon's cycle on the simulated adapter, with a memory."""
+    """A daemon's cycle on the simulated adapter, with learned profiles."""
 
     def __init__(self, folder: Path, truth: Callable[[Job], Profile]) -> None:
         self.adapter, self.journal, self.metrics = SimulatedAdapter(SITE, truth=truth), Journal(folder / "j"), Metrics()
         self.store = ProfileStore(folder / "profiles.sqlite")
-        self.memory = Memory(self.store.path)
+        self.profiles = LearnedProfiles(self.store.path)
         guard = Guard(bound=0.5, window=20, fallback="slf")
-        self.cycle = Cycle(
+        drift = ProfileDrift(bound=0.25, window=WINDOW)
+        self.cycle = assemble(
             self.adapter, Live(self.adapter), self.journal, self.metrics, guard, Options(policy="mom"),
-            lambda: self.adapter.time,
+            lambda: self.adapter.time, drift=drift, observers=lambda tracker: [
+                NodeCounters(NeighbourCounters(()), self.profiles),
+                DriftRenewal(drift, self.profiles, self.metrics, tracker.queue, tracker.renew_profile),
+            ],
         )  # fmt: skip
-        self.cycle.learn = self.memory.keep
-        self.cycle.relearn = partial(self.memory.relearn, latest=WINDOW)
-        self.cycle.story.relearning = Relearning(bound=0.25, window=WINDOW)
 
     def run(self, *jobs: Job) -> Submission:
-        submission = Submission("w.1", self.memory.recall(Workflow("w", jobs)), self.adapter.time)
+        submission = Submission("w.1", self.profiles.with_profiles(Workflow("w", jobs)), self.adapter.time)
         self.journal.submit(submission, None)
-        self.cycle.take(submission)
+        self.cycle.tracker.add(submission)
         while not submission.state.ended:
             self.cycle.run()
-            if not self.cycle.changed and not submission.state.ended:
+            if not self.cycle.trigger.changed and not submission.state.ended:
                 assert self.adapter.wait(1e6)
         return submission
 
     def errors(self) -> list[float]:
-        return [round(job.error, 6) for job in self.journal.foretold(100)]
+        return [round(job.error, 6) for job in self.journal.forecasts(100)]
 
 
 def chain(profile: Profile, count: int) -> list[Job]:
-    """Jobs one after another."""
-    return [
-        Job(f"j{i}", profile, after=(f"j{i - 1}",) if i else (), command=("align", "x")) for i in range(count)
-    ]
+    """Return jobs that run one after another."""
+    return [Job(f"j{i}", profile, after=(f"j{i - 1}",) if i else (), command=("align", "x")) for i in range(count)]
 
 
-def test_a_measured_profile_is_learned_anew_and_what_waits_is_planned_with_that(tmp_path, caplog):
+def test_waiting_jobs_are_planned_with_the_renewed_profile(tmp_path, caplog):
     world = World(tmp_path, thrice)
     world.store.put(ALIGN)
     done = world.run(*chain(ALIGN, 6))
     assert world.errors() == [pytest.approx(2 / 3, abs=1e-5)] * WINDOW + [0.0] * 3
     found = world.store.get("align")
     assert found.groups[0].demand == 30.0 and found.provenance.runs == WINDOW
-    assert found.groups[0].bandwidth == 1e9, "what no run measured stays"
+    assert found.groups[0].bandwidth == 1e9, "a value that no run measured stays"
     assert done.entries["j5"].job.profile == found
-    assert "profile align missed by 67 % in the median of its last 3 jobs: learned anew from 3 runs" in caplog.text
-    assert any(record["kind"] == "relearned" for record in world.journal.story("w.1/j5"))
+    assert "profile align missed by 67 % in the median of its last 3 jobs: learned again from 3 runs" in caplog.text
+    assert any(record["kind"] == "relearned" for record in world.journal.records("w.1/j5"))
     assert world.metrics.registry.get_sample_value("pilotfish_profiles_relearned_total") == 1
 
 
-def test_a_profile_that_a_user_gave_stays_and_is_named(tmp_path, caplog):
+def test_a_given_profile_that_drifts_stays_and_is_logged(tmp_path, caplog):
     world = World(tmp_path, thrice)
     world.run(*chain(replace(ALIGN, provenance=Provenance()), 7))
     assert set(world.errors()) == {round(2 / 3, 6)}
-    assert caplog.text.count("it was not measured, and stays") == 2
+    assert caplog.text.count("it was not measured, so it stays") == 2
     assert world.store.get("align") is None
 
 
-def test_what_was_learned_of_a_command_ages_when_the_command_changes(tmp_path):
+def test_runs_of_a_command_age_when_the_command_changes(tmp_path):
     world = World(tmp_path, thrice)
     jobs = chain(DEFAULT_PROFILE, 5)
     name = signature(jobs[0])
@@ -107,7 +109,7 @@ def test_what_was_learned_of_a_command_ages_when_the_command_changes(tmp_path):
     assert [bool(run.aged) for run in world.store.history(name)] == [True] * 20 + [False] * 5
 
 
-def test_a_good_profile_is_left_alone(tmp_path):
+def test_a_profile_without_drift_stays(tmp_path):
     world = World(tmp_path, lambda job: job.profile)
     world.store.put(ALIGN)
     world.run(*chain(ALIGN, 6))
@@ -120,7 +122,7 @@ def test_a_store_that_cannot_be_used_costs_a_warning(tmp_path, caplog):
     assert done.exit_code == 0 and "the profile store cannot be used" in caplog.text
 
 
-def test_runs_age_once_and_stay_on_record(tmp_path):
+def test_runs_age_once_and_stay_in_the_history(tmp_path):
     store = ProfileStore(tmp_path / "s")
     for demand in (1.0, 1.0, 5.0, 6.0):
         store.record("x", Measurement((ThreadGroup(1, demand),), demand, demand, demand))
@@ -131,21 +133,23 @@ def test_runs_age_once_and_stay_on_record(tmp_path):
 
 
 @given(st.lists(st.floats(0.0, 2.0), max_size=60), st.integers(1, 5))
-def test_it_never_asks_before_a_window_of_news_and_never_within_the_bound(errors, window):
-    watch, since = Relearning(bound=0.5, window=window), []
+def test_drift_needs_a_full_window_of_errors_over_the_bound(errors, window):
+    drift, since = ProfileDrift(bound=0.5, window=window), []
     for error in errors:
         since.append(error)
-        if watch.add("p", error) is not None:
+        if drift.add("p", JOB, error):
             assert len(since) >= window and sum(one > 0.5 for one in since[-window:]) >= window / 2
             since = []
 
 
-def test_profiles_are_forgotten_not_hoarded(monkeypatch):
-    monkeypatch.setattr(relearning, "MOST", 2)
-    watch = Relearning(bound=0.5, window=2)
+def test_the_number_of_watched_profiles_is_bounded(monkeypatch):
+    monkeypatch.setattr(profile_drift, "MOST_PROFILES", 2)
+    drift = ProfileDrift(bound=0.5, window=2)
     for name in ("a", "b", "c"):
-        assert watch.add(name, 1.0) is None
-    assert watch.add("a", 1.0) is None and watch.add("c", 1.0) == 1.0
+        assert not drift.add(name, JOB, 1.0)
+    assert not drift.add("a", JOB, 1.0) and drift.add("c", JOB, 1.0)
+    assert {name: drifted.median for name, drifted in drift.take_drifted().items()} == {"c": 1.0}
+    assert drift.take_drifted() == {}
 
 
 @pytest.mark.parametrize(
@@ -153,13 +157,13 @@ def test_profiles_are_forgotten_not_hoarded(monkeypatch):
 )
 def test_a_waiting_job_keeps_its_cores_and_never_gets_stuck(threads, memory, fits):
     job = Job("a", Profile((ThreadGroup(2, 9.0),)))
-    found = renewed(job, Profile((ThreadGroup(threads, 5.0),), memory=memory), SITE)
+    found = with_renewed_profile(job, Profile((ThreadGroup(threads, 5.0),), memory=memory), SITE)
     assert (found is not None) is fits and (not fits or found.profile.threads == 2)
 
 
-def test_each_model_is_judged_by_its_own_jobs():
+def test_each_forecaster_is_judged_by_its_own_jobs():
     guard = Guard(bound=0.5, window=2, fallback="slf")
-    mine, other = Judged("max-min", "measured"), Judged("none", "measured")
+    mine, other = Forecaster("max-min", "measured"), Forecaster("none", "measured")
     for error in (0.9, 0.1, 0.1):
         assert not guard.add(error, mine) and not guard.add(0.0, other)
     assert not guard.tripped
@@ -167,15 +171,15 @@ def test_each_model_is_judged_by_its_own_jobs():
     assert guard.add(0.9, mine) and (guard.worst, guard.median(mine)) == (mine, 0.9)
     for _ in range(FORGOTTEN * guard.window - 1):
         assert not guard.add(0.0, other)
-    assert guard.add(0.0, other) and not guard.tripped, "a model that nobody asks any more is forgotten"
+    assert guard.add(0.0, other) and not guard.tripped, "a model without jobs is forgotten"
 
 
-def test_few_profiles_have_a_label_and_none_has_the_words_of_a_command(monkeypatch):
-    monkeypatch.setattr(error_metrics, "MOST", 3)
+def test_few_profiles_have_a_label_and_none_shows_arguments(monkeypatch):
+    monkeypatch.setattr(error_metrics, "MOST_PROFILES", 3)
     metrics = Metrics()
     names = ("align", "cmd: login --password=secret", "job: secret of secret/5, 1 core", "third", "fourth", "align")
     for name in names:
-        metrics.errors.observe(Judged("max-min", "measured"), name, 0.5)
+        metrics.errors.observe(Forecaster("max-min", "measured"), name, 0.5)
     found = {
         sample.labels["profile"]: sample.value
         for family in metrics.registry.collect()

@@ -1,10 +1,10 @@
-"""The guard rail: trips on a full window of bad forecasts, and comes back without flapping."""
+"""The guard trips on a full window of bad forecasts, and recovers without flapping."""
 
 import pytest
 
-from pilotfish.daemon.guard import Guard, Judged, forecast_error
+from pilotfish.daemon.planning.guard import Forecaster, Guard, forecast_error
 
-MEASURED, GIVEN, PREDICTED = (Judged("max-min", source) for source in ("measured", "given", "predicted"))
+MEASURED, GIVEN, PREDICTED = (Forecaster("max-min", source) for source in ("measured", "given", "predicted"))
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ def test_error_is_relative_to_what_happened(forecast, actual, error):
     assert forecast_error(forecast, actual) == pytest.approx(error)
 
 
-def test_it_trips_on_a_full_window_only_and_returns_under_half_the_bound():
+def test_it_trips_on_a_full_window_and_recovers_under_half_the_bound():
     guard = Guard(bound=0.4, window=3, fallback="slf")
     assert [guard.add(2.0), guard.add(2.0), guard.tripped] == [False, False, False]
     assert guard.add(0.1) and guard.policy("mom", ()) == "slf"
@@ -22,12 +22,12 @@ def test_it_trips_on_a_full_window_only_and_returns_under_half_the_bound():
     assert guard.add(0.1) and guard.policy("mom", ()) == "mom"
 
 
-def test_disabled_it_measures_and_never_acts():
+def test_a_disabled_guard_measures_but_never_acts():
     guard = Guard(bound=0.1, window=1, fallback="slf", enabled=False, errors=[(MEASURED, 9.0)])
     assert guard.tripped and guard.median(MEASURED) == 9.0 and guard.policy("let", ["measured"]) == "let"
 
 
-def test_a_bad_guess_condemns_no_model():
+def test_bad_predictions_do_not_condemn_the_model():
     guard = Guard(bound=0.5, window=2, fallback="slf")
     assert [guard.add(9.0, PREDICTED), guard.add(9.0, PREDICTED)] == [False, True]
     assert guard.policy("mom", ["measured", "given"]) == "mom"
@@ -35,7 +35,7 @@ def test_a_bad_guess_condemns_no_model():
     assert (guard.worst, str(guard.worst)) == (PREDICTED, "max-min on predicted profiles")
 
 
-def test_good_guesses_hide_no_model_that_is_wrong():
+def test_good_predictions_do_not_hide_a_wrong_model():
     guard = Guard(bound=0.5, window=2, fallback="slf")
     for _ in range(5):
         guard.add(0.0, PREDICTED)
@@ -45,6 +45,6 @@ def test_good_guesses_hide_no_model_that_is_wrong():
     assert guard.add(0.9, GIVEN) and guard.distrusted == {MEASURED, GIVEN}
 
 
-def test_what_an_older_journal_did_not_tell_apart_counts_for_all():
-    guard = Guard(bound=0.5, window=1, fallback="slf", errors=[(Judged("max-min"), 9.0)])
+def test_errors_without_a_recorded_source_count_for_all_sources():
+    guard = Guard(bound=0.5, window=1, fallback="slf", errors=[(Forecaster("max-min"), 9.0)])
     assert guard.policy("mom", ["predicted"]) == "slf"

@@ -1,4 +1,4 @@
-"""The window: which of many waiting jobs a plan looks at."""
+"""The window: which of many waiting jobs a plan considers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.planning import pose
-from pilotfish.daemon.queue import Queue, Submission
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Workflow
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, NodeState, Snapshot
+from pilotfish.daemon.planning.problem_builder import build_problem
+from pilotfish.daemon.state.queue import Queue, Submission
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
+from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
 
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", NodeType("t", 2, 1e9, 1e10)) for i in range(2)))
 
 
 def posed(jobs, window, **states):
-    """The problem of one workflow, as ids without its name."""
+    """Return the problem of one workflow."""
     submission = Submission("w", Workflow("w", tuple(jobs)), 0.0)
     for name, state in states.items():
         submission.entries[name].state = state
@@ -25,7 +25,7 @@ def posed(jobs, window, **states):
     queue = Queue()
     queue.add(submission)
     snapshot = Snapshot(100.0, 1, CLUSTER, (NodeState.UP,) * 2, ())
-    return pose(queue, snapshot, window=window)
+    return build_problem(queue, snapshot, window=window)
 
 
 def ids(problem) -> list[str]:
@@ -36,13 +36,13 @@ def job(name: str, *after: str, memory: float = 0.0) -> Job:
     return Job(name, DEFAULT_PROFILE, after=after, memory=memory, command=("true",))
 
 
-def test_the_first_of_many_are_looked_at_and_the_rest_is_beyond():
+def test_the_first_jobs_are_planned_and_the_rest_is_left_for_later():
     problem = posed([job(f"j{i}") for i in range(9)], 3)
     assert ids(problem) == ["j0", "j1", "j2"] == [key[2:] for key in problem.startable]
     assert problem.beyond
 
 
-def test_a_long_chain_in_front_hides_nobody_who_may_start():
+def test_a_long_chain_in_front_hides_no_startable_job():
     chain = [job("c0"), *(job(f"c{i}", f"c{i - 1}") for i in range(1, 9))]
     problem = posed([*chain, job("free"), job("other")], 3)
     assert ids(problem) == ["c0", "c1", "c2", "free", "other"]
@@ -55,7 +55,7 @@ def test_each_shape_has_its_turn():
     assert "small" in ids(problem)
 
 
-def test_what_runs_and_its_successors_come_first():
+def test_running_jobs_and_their_successors_come_first():
     jobs = [job("r"), *(job(f"j{i}") for i in range(9)), job("s", "r")]
     problem = posed([jobs[0], jobs[-1], *jobs[1:-1]], 2, r=JobState.RUNNING)
     assert ids(problem) == ["r", "s", "j0", "j1"] and "w/s" not in problem.startable
@@ -71,7 +71,7 @@ def dags(draw):
 
 
 @given(jobs=dags(), window=st.integers(1, 14))
-def test_a_window_is_whole_in_order_and_no_larger_than_said(jobs, window):
+def test_a_window_is_complete_ordered_and_bounded(jobs, window):
     every, seen = posed(jobs, None), posed(jobs, window)
     if len(every.workflow.jobs) <= window:
         assert seen == every
@@ -83,7 +83,7 @@ def test_a_window_is_whole_in_order_and_no_larger_than_said(jobs, window):
     assert seen.stuck == every.stuck
 
 
-def test_without_a_window_a_descendant_of_what_fits_nowhere_is_left_out():
+def test_a_successor_of_a_job_that_fits_nowhere_is_left_out():
     jobs = [job("big", memory=9e9), job("child", "big"), job("free")]
     assert ids(posed(jobs, None)) == ["free"]
     assert ids(posed([dataclasses.replace(one) for one in jobs], 2)) == ["free"]

@@ -1,4 +1,4 @@
-"""Holding to the last plan: what a freed node gets at once, and when a search may be ended or not."""
+"""Following the last plan: what a freed node gets at once, and when news ends a search."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import dataclasses
 
 import pytest
 
-from pilotfish.daemon.fixed import _moved
-from pilotfish.daemon.planning import Options
-from pilotfish.simulate.plan import PlannedJob, Within
-from pilotfish.simulate.snapshot import NodeState
+from pilotfish.daemon.planning.plan_cache import _moved
+from pilotfish.daemon.planning.problem import Options
+from pilotfish.simulate.model.plan import PlannedJob, PredictionInterval
+from pilotfish.simulate.model.snapshot import NodeState
 
 MANY = 24
 
 
 class Searching:
-    """A planner that searches as one that costs a lot: it asks whether to stop, and counts what it made."""
+    """A planner like an expensive one: it asks whether to stop, and counts its plans."""
 
     def __init__(self, first_fit) -> None:
         self.first_fit, self.whole, self.ended = first_fit, 0, 0
@@ -27,7 +27,7 @@ class Searching:
         self.whole += 1
         plan = self.first_fit(problem, cluster, options)
         at, jobs = dict.fromkeys(problem.available, 0.0), []
-        for job in plan.jobs:  # one after the other on each node, in turns
+        for job in plan.jobs:  # the rest one after another, on the nodes in turns
             if job.start_time > 0.0:
                 node = min(at, key=lambda name: at[name])
                 job = PlannedJob(job.id, (node,), at[node], at[node] + 10.0, 10.0, 1.0)
@@ -38,11 +38,11 @@ class Searching:
 
 @pytest.fixture
 def busy(bench, kit, monkeypatch):
-    """A cycle with many waiting jobs of which two run, and a resource manager that may have news."""
+    """A cycle with two running and many waiting jobs, and a resource manager that may have news."""
     bench.manager.news = False
     monkeypatch.setattr(bench.manager, "wait", lambda timeout_s: bench.manager.news, raising=False)
     monkeypatch.setattr(bench.manager, "fileno", lambda: 0, raising=False)
-    bench.search = bench.cycle.planner = Searching(kit.first_fit)
+    bench.search = bench.cycle.planner.make_plan = Searching(kit.first_fit)
     bench.submit(*(kit.job(f"j{i:02}", threads=2, seconds=10.0 if i else 4.0) for i in range(MANY)))
     assert len(bench.run(1)[0].applied) == 2
     assert not bench.run(1)[0].applied
@@ -53,28 +53,28 @@ def started(report) -> list[str]:
     return [applied.action.key for applied in report.applied]
 
 
-def test_a_freed_node_gets_the_last_plans_next_job_and_the_search_follows(busy):
+def test_a_freed_node_gets_the_next_job_of_the_last_plan_before_the_search(busy):
     busy.manager.advance(10.0)
     made = busy.search.whole
     report = busy.cycle.run()
     assert len(started(report)) == 2 and busy.search.whole == made
-    assert report.plan.evaluations == 0 and busy.cycle.changed
+    assert report.plan.evaluations == 0 and busy.cycle.trigger.changed
     assert not started(busy.cycle.run()) and busy.search.whole == made + 1
-    assert not busy.cycle.changed
+    assert not busy.cycle.trigger.changed
 
 
-def test_news_ends_the_search_after_such_a_start_once_and_it_is_thrown_away(busy):
+def test_news_ends_one_search_after_a_start_from_the_cache(busy):
     busy.manager.advance(10.0)
     busy.cycle.run()
     busy.manager.news = True
     report = busy.cycle.run()
-    assert report.plan is None and busy.search.ended == 1 and busy.cycle.changed
+    assert report.plan is None and busy.search.ended == 1 and busy.cycle.trigger.changed
     made = busy.search.whole
     report = busy.cycle.run()
     assert report.plan is not None and (busy.search.ended, busy.search.whole) == (1, made + 1)
 
 
-def test_without_such_a_start_news_does_not_end_a_search(busy, kit):
+def test_news_ends_no_search_without_a_start_from_the_cache(busy, kit):
     busy.manager.news = True
     busy.submit(kit.job("more", threads=2))
     busy.cycle.run()
@@ -82,7 +82,7 @@ def test_without_such_a_start_news_does_not_end_a_search(busy, kit):
 
 
 @pytest.mark.parametrize("what", ["submission", "failure", "node", "policy", "few"])
-def test_the_last_plan_is_void_when_something_else_happened(busy, kit, what):
+def test_other_news_makes_the_last_plan_void(busy, kit, what):
     made = busy.search.whole
     if what == "submission":
         busy.submit(kit.job("more"))
@@ -91,9 +91,9 @@ def test_the_last_plan_is_void_when_something_else_happened(busy, kit, what):
     elif what == "node":
         busy.manager.states[0] = NodeState.DRAINED
     elif what == "policy":
-        busy.cycle.options = Options(policy="slf")
+        busy.cycle.planner.options = Options(policy="slf")
     else:
-        busy.cycle.cancel([entry for entry in busy.cycle.queue.active() if entry.waiting][4:])
+        busy.cycle.tracker.cancel([entry for entry in busy.cycle.tracker.queue.active() if entry.waiting][4:])
         busy.cycle.run()
         made = busy.search.whole
     busy.manager.advance(10.0)
@@ -101,36 +101,36 @@ def test_the_last_plan_is_void_when_something_else_happened(busy, kit, what):
     assert busy.search.whole == made + 1
 
 
-def test_every_job_of_many_runs_once_beyond_the_window_too(busy, kit):
-    busy.cycle.options = Options(policy="mom", window=3)
+def test_every_job_beyond_the_window_runs_once(busy, kit):
+    busy.cycle.planner.options = Options(policy="mom", window=3)
     busy.run(140, step_s=2.0)
     assert set(busy.manager.runs.values()) == {1} and len(busy.manager.runs) == MANY
 
 
-def test_what_is_beyond_the_window_is_planned_as_soon_as_the_window_has_started(bench, kit):
-    bench.cycle.options = Options(policy="mom", window=1)
+def test_jobs_beyond_the_window_are_planned_once_the_window_has_started(bench, kit):
+    bench.cycle.planner.options = Options(policy="mom", window=1)
     bench.submit(*(kit.job(f"j{i}") for i in range(4)))
     counts = []
-    while bench.cycle.changed:
+    while bench.cycle.trigger.changed:
         counts.append(len(bench.cycle.run().applied))
     assert sum(counts) == 4 and len(counts) <= 5
 
 
-def test_a_dry_run_does_not_go_round_and_round(bench, kit):
+def test_a_dry_run_does_not_plan_without_end(bench, kit):
     from pilotfish.daemon.apply import Recording
 
     bench.cycle.applier = Recording(lambda line: None)
-    bench.cycle.options = Options(policy="mom", window=1)
+    bench.cycle.planner.options = Options(policy="mom", window=1)
     bench.submit(*(kit.job(f"j{i}") for i in range(4)))
     bench.cycle.run()
-    assert not bench.cycle.changed
+    assert not bench.cycle.trigger.changed
 
 
-def test_what_was_foretold_moves_with_the_job_and_narrows_when_it_starts():
-    job = PlannedJob("j", ("n1",), 10.0, 20.0, 10.0, 1.0, within=Within(15.0, 26.0, 9.0, 12.0))
+def test_a_prediction_interval_moves_with_the_job_and_narrows_at_its_start():
+    job = PlannedJob("j", ("n1",), 10.0, 20.0, 10.0, 1.0, within=PredictionInterval(15.0, 26.0, 9.0, 12.0))
     waits = _moved(job, "w/j", 4.0, set(), set())
-    assert (waits.start_time, waits.finish_time, waits.within) == (6.0, 16.0, Within(11.0, 22.0, 9.0, 12.0))
+    assert (waits.start_time, waits.finish_time, waits.within) == (6.0, 16.0, PredictionInterval(11.0, 22.0, 9.0, 12.0))
     starts = _moved(job, "w/j", 4.0, {"j"}, set())
-    assert (starts.finish_time, starts.within) == (10.0, Within(9.0, 12.0, 9.0, 12.0))
+    assert (starts.finish_time, starts.within) == (10.0, PredictionInterval(9.0, 12.0, 9.0, 12.0))
     runs = _moved(dataclasses.replace(job, start_time=0.0), "w/j", 18.0, set(), {"j"})
-    assert (runs.finish_time, runs.within) == (2.0, Within(0.0, 8.0, 9.0, 12.0))
+    assert (runs.finish_time, runs.within) == (2.0, PredictionInterval(0.0, 8.0, 9.0, 12.0))

@@ -1,4 +1,4 @@
-"""From queue and snapshot to a planning problem: what runs, may start, is left out, and how far jobs are."""
+"""The planning problem: running, startable and omitted jobs, and progress."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 
 import pytest
 
-from pilotfish.daemon.planning import ALMOST_DONE, next_due, pose, starts
-from pilotfish.daemon.queue import Queue, Submission
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.plan import Plan, PlannedJob
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.daemon.planning.problem import next_due, starts
+from pilotfish.daemon.planning.problem_builder import ALMOST_DONE, build_problem
+from pilotfish.daemon.state.queue import Queue, Submission
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.model.plan import Plan, PlannedJob
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 
 def posed(kit, *jobs, views=(), states=None, time=100.0, **fields):
@@ -22,14 +23,14 @@ def posed(kit, *jobs, views=(), states=None, time=100.0, **fields):
     queue.add(submission)
     cluster = kit.cluster()
     up = [NodeState.UP] * len(cluster.nodes)
-    return pose(queue, Snapshot(time, 1, cluster, tuple(states or up), tuple(views)))
+    return build_problem(queue, Snapshot(time, 1, cluster, tuple(states or up), tuple(views)))
 
 
 def running(**more):
     return {"state": JobState.RUNNING, "handed": True, "nodes": ("n1",), "start_time": 90.0, **more}
 
 
-def test_done_dependencies_are_dropped_and_running_ones_kept(kit):
+def test_completed_dependencies_are_dropped_and_running_ones_kept(kit):
     jobs = (kit.job("a"), kit.job("b"), kit.job("c", "a", "b"), kit.job("d", "c"))
     problem = posed(kit, *jobs, a={"state": JobState.COMPLETED}, b=running())
     assert [(job.id, job.after) for job in problem.workflow.jobs] == [
@@ -40,21 +41,21 @@ def test_done_dependencies_are_dropped_and_running_ones_kept(kit):
     assert [job.id for job in problem.running] == ["w/b"] and not problem.startable
 
 
-def test_what_fits_nowhere_is_left_out_with_its_descendants(kit):
+def test_a_job_that_fits_nowhere_is_left_out_with_its_successors(kit):
     jobs = (kit.job("big", nodes=2), kit.job("x", "big"), kit.job("y", "x"), kit.job("free"))
     problem = posed(kit, *jobs, states=[NodeState.UP, NodeState.DRAINED])
     assert [job.id for job in problem.workflow.jobs] == ["w/free"] == list(problem.startable)
     assert set(problem.stuck) == {"w/big"} and problem.available == ("n1",)
 
 
-def test_a_node_that_sleeps_is_planned_with_only_where_a_job_would_have_to_wait(kit):
+def test_a_sleeping_node_is_used_only_if_a_job_would_have_to_wait(kit):
     up_and_asleep = [NodeState.UP, NodeState.ASLEEP]
     assert posed(kit, kit.job("a"), states=up_and_asleep).available == ("n1",)
     assert posed(kit, kit.job("wide", nodes=2), states=up_and_asleep).available == ("n1", "n2")
     assert "w/wide" in posed(kit, kit.job("wide", nodes=2), states=up_and_asleep).startable
 
 
-def test_a_job_that_is_handed_over_but_nowhere_yet_holds_back_its_descendants_only(kit):
+def test_a_placed_job_without_nodes_delays_only_its_successors(kit):
     problem = posed(kit, kit.job("a"), kit.job("b", "a"), kit.job("c"), a={"handed": True})
     assert [job.id for job in problem.workflow.jobs] == ["w/c"]
 
@@ -76,7 +77,7 @@ def test_a_start_that_failed_waits_for_its_time(kit):
         (running(), (("cpu_seconds", 19.0),), 10 / 20),
     ],
 )
-def test_progress_is_the_smaller_of_time_and_cpu(kit, entry, usage, progress):
+def test_progress_is_the_lesser_of_time_and_cpu_time(kit, entry, usage, progress):
     job = kit.job("a", seconds=20.0)
     view = JobView("w/a", job, JobState.RUNNING, ("n1",), start_time=90.0, usage=usage)
     (found,) = posed(kit, job, views=[view], a=entry).running
@@ -94,14 +95,12 @@ def test_neighbours_run_in_the_problem_and_ended_ones_do_not(kit):
     assert [job.id for job in problem.workflow.jobs] == ["w/a", "x/1"]
 
 
-def test_starts_are_what_is_now_and_ready(kit):
+def test_starts_are_the_ready_jobs_planned_for_now(kit):
     problem = posed(kit, kit.job("a"), kit.job("b"), kit.job("c", "a"), kit.job("r"), r=running())
     times = {"w/r": 0.0, "w/a": 0.0, "w/b": 3.0, "w/c": 2.0}
     jobs = tuple(PlannedJob(name, ("n1",), at, at + 10, 10, 1.0) for name, at in times.items())
     plan = Plan("queue", "lab", "mom", 0, 1, None, 1, 0, False, 1, jobs)
     assert [(start.key, planned.start_time) for start, planned in starts(plan, problem)] == [("w/a", 0.0)]
-    assert next_due(plan, problem) == 3.0  # c waits for a's end, which will be news
-    assert next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, jobs[:1]), problem) == pytest.approx(
-        12.0
-    )
+    assert next_due(plan, problem) == 3.0  # c waits for the end of a, which will be an event
+    assert next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, jobs[:1]), problem) == pytest.approx(12.0)
     assert math.isinf(next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, ()), problem))

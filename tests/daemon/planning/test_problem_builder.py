@@ -1,4 +1,4 @@
-"""What the daemon keeps from one snapshot to the next shows the last one as if there had been no other."""
+"""Caches from one snapshot to the next do not change the problem or the metrics of the last one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
-from pilotfish.daemon.exporter import Metrics
-from pilotfish.daemon.neighbours import Neighbours
-from pilotfish.daemon.planning import pose
-from pilotfish.daemon.queue import Queue
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
-from pilotfish.simulate.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.daemon.planning.problem_builder import Neighbours, build_problem
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.queue import Queue
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from tests.growth import held_by
 
 TYPES = [NodeType("a", 4, 1e9, 1e10, power=Power(10.0, per_core=5.0)), NodeType("b", 2, 1e9, 1e10)]
@@ -32,13 +31,13 @@ views = st.builds(
     nodes=st.lists(st.sampled_from(("n1", "n2", "n3", "n4")), max_size=2, unique=True).map(tuple),
     start_time=st.sampled_from((None, 10.0)),
 )
-#: what is other than in the snapshot before: the cluster, an equal one or a new one, and jobs, equal or new
+#: Changes since the snapshot before: another cluster, an equal or a new one, and jobs, equal or new.
 steps = st.tuples(st.sampled_from(("as it was", "equal", "new")), clusters, st.lists(views, max_size=3), st.booleans())
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(steps, min_size=2, max_size=8))
-def test_the_last_snapshot_is_posed_and_shown_as_if_it_were_the_first(
+def test_earlier_snapshots_do_not_change_the_problem_or_the_metrics(
     steps: list[tuple[str, Cluster, list[JobView], bool]],
 ) -> None:
     neighbours, metrics = Neighbours(), Metrics()
@@ -48,10 +47,10 @@ def test_the_last_snapshot_is_posed_and_shown_as_if_it_were_the_first(
         seen = {**(seen if same else {}), **{view.key: view for view in changed}}
         up = (NodeState.UP,) * len(cluster.nodes)
         snapshot = Snapshot(100.0 + number, number, cluster, up, tuple(seen.values()))
-        assert pose(Queue(), snapshot, neighbours=neighbours) == pose(Queue(), snapshot)
-        metrics.saw(snapshot, Counter())
+        assert build_problem(Queue(), snapshot, neighbours=neighbours) == build_problem(Queue(), snapshot)
+        metrics.show_snapshot(snapshot, Counter())
         first = Metrics()
-        first.saw(snapshot, Counter())
+        first.show_snapshot(snapshot, Counter())
         assert _of_nodes(metrics) == _of_nodes(first)
 
 
@@ -59,7 +58,7 @@ def _of_nodes(metrics: Metrics) -> list[str]:
     return sorted(line for line in generate_latest(metrics.registry).decode().splitlines() if "pilotfish_node_" in line)
 
 
-def test_neighbours_and_metrics_keep_only_what_is_there() -> None:
+def test_neighbours_and_metrics_forget_what_is_gone() -> None:
     neighbours, metrics = Neighbours(), Metrics()
 
     def held(first: int, last: int) -> int:
@@ -70,7 +69,7 @@ def test_neighbours_and_metrics_keep_only_what_is_there() -> None:
             seen = tuple(JobView(f"slurm/{number}-{name}", job, JobState.RUNNING, (name,)) for name in names)
             snapshot = Snapshot(float(number), number, cluster, (NodeState.UP,) * 2, seen)
             assert len(list(neighbours.of(seen, cluster))) == 2
-            metrics.saw(snapshot, Counter())
+            metrics.show_snapshot(snapshot, Counter())
         return held_by(neighbours) + len(generate_latest(metrics.registry))
 
     early = held(0, 20)

@@ -1,4 +1,4 @@
-"""Forecast against actual: what is told of groups of jobs, as table, JSON and picture, with the daemon and without."""
+"""Forecast errors of groups of jobs as table, JSON and picture, with and without the daemon."""
 
 from __future__ import annotations
 
@@ -14,20 +14,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.accuracy import NOT_TOLD, Foretold, accuracy, by, known, profile_of, quantile, to_csv, to_dict
-from pilotfish.daemon.plot.accuracy import picture
-from pilotfish.daemon.render.service import show_story
-from pilotfish.daemon.requests import Requests
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Within
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.output.status import show_job_log
+from pilotfish.daemon.report.accuracy import (
+    NOT_RECORDED,
+    ForecastOutcome,
+    accuracy,
+    by,
+    known,
+    profile_of,
+    quantile,
+    to_csv,
+    to_dict,
+)
+from pilotfish.daemon.rpc import Requests
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import PredictionInterval
+from pilotfish.simulate.model.snapshot import JobState
 
 SPANS = st.floats(0.01, 1e6)
 
 
-def job(actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: Any) -> Foretold:
-    return Foretold(f"w/{at:g}", at, forecast, actual, profile, **{"model": "max-min", "policy": "mom", **told})
+def job(
+    actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: Any
+) -> ForecastOutcome:
+    return ForecastOutcome(f"w/{at:g}", at, forecast, actual, profile, **{"model": "max-min", "policy": "mom", **told})
 
 
 def test_the_figures_of_a_group():
@@ -36,13 +47,13 @@ def test_the_figures_of_a_group():
     assert found.bias == pytest.approx(0.1) and found.trend is None
 
 
-def test_a_trend_is_below_zero_where_forecasts_get_better():
+def test_the_trend_is_negative_if_forecasts_improve():
     worse, better = [job(20.0)] * 5, [job(10.0)] * 5
     assert accuracy("x", worse + better).trend == -0.5 and accuracy("x", better + worse).trend == 0.5
 
 
 @given(st.lists(SPANS, min_size=1, max_size=60), st.sampled_from([0.5, 0.9, 1.0]))
-def test_a_quantile_is_a_value_that_enough_do_not_pass(values, share):
+def test_a_quantile_is_the_least_value_with_enough_values_up_to_it(values, share):
     found = quantile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
@@ -58,9 +69,9 @@ def test_every_job_is_in_one_group_of_each_kind(jobs):
     json.dumps(to_dict(jobs), allow_nan=False)
 
 
-def test_what_was_only_assumed_is_no_error_of_a_model():
+def test_default_profiles_do_not_count_against_a_model():
     jobs = [job(10.0), job(99.0, profile=DEFAULT_PROFILE.name), job(10.0, model=None)]
-    assert [(group.name, group.median) for group in by("model", jobs)] == [("max-min", 0.0), (NOT_TOLD, 0.0)]
+    assert [(group.name, group.median) for group in by("model", jobs)] == [("max-min", 0.0), (NOT_RECORDED, 0.0)]
 
 
 def test_the_name_of_a_jobs_profile():
@@ -71,17 +82,17 @@ def test_the_name_of_a_jobs_profile():
     assert profile_of(Job("a", Profile(profile.groups, name="align"))) == "align"
 
 
-def test_who_ran_as_long_as_its_interval_said_is_counted_where_there_was_one():
+def test_jobs_inside_their_interval_are_counted_if_there_was_one():
     jobs = [job(10.0, shortest_s=9.0, longest_s=11.0), job(12.0, shortest_s=9.0, longest_s=11.0), job(99.0)]
     assert [one.inside for one in jobs] == [True, False, None]
     found = accuracy("x", jobs)
     assert (found.jobs, found.told, found.inside) == (3, 2, 0.5)
     assert accuracy("x", jobs[2:]).inside is None
-    told = to_dict(jobs)
-    assert told["level"] == 0.8 and told["all"]["inside"] == 0.5 and told["jobs"][1]["inside"] is False
+    document = to_dict(jobs)
+    assert document["level"] == 0.8 and document["all"]["inside"] == 0.5 and document["jobs"][1]["inside"] is False
 
 
-def test_the_list_has_every_job_and_nothing_that_could_steer():
+def test_the_csv_has_every_job_and_no_control_characters():
     jobs = [job(10.0, profile='a "b",\n\x1b\udc80', shortest_s=9.0, longest_s=11.0, source="measured"), job(5.0)]
     first, second = csv.DictReader(to_csv(jobs).splitlines())
     assert (first["job"], first["source"], first["inside"], float(first["actual_s"])) == ("w/0", "measured", "true", 10)
@@ -90,21 +101,23 @@ def test_the_list_has_every_job_and_nothing_that_could_steer():
 
 
 def with_intervals(planner):
-    """A planner that foretells that each job may take up to a tenth more or less."""
+    """Return a planner with a prediction interval of a tenth more or less."""
 
     def plan(problem, cluster, options):
         made = planner(problem, cluster, options)
         jobs = []
         for one in made.jobs:
             length = one.finish_time - one.start_time
-            within = Within(one.finish_time - length / 10, one.finish_time + length / 10, 0.9 * length, 1.1 * length)
+            within = PredictionInterval(
+                one.finish_time - length / 10, one.finish_time + length / 10, 0.9 * length, 1.1 * length
+            )
             jobs.append(replace(one, within=within))
         return replace(made, jobs=tuple(jobs))
 
     return plan
 
 
-def test_an_interval_is_kept_over_a_restart_and_counted_when_the_job_has_ended(bench, kit, tmp_path, capsys):
+def test_an_interval_survives_a_restart_and_is_counted_at_the_end(bench, kit, tmp_path, capsys):
     bench.planner = with_intervals(kit.first_fit)
     bench.kill()
     bench.start()
@@ -117,7 +130,7 @@ def test_an_interval_is_kept_over_a_restart_and_counted_when_the_job_has_ended(b
     requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, bench.manager.capabilities)
     reply = json.loads(json.dumps(requests.handle({"do": "explain", "job": f"{workflow}/late"})))
     assert reply["job"]["forecast_run_within"] == pytest.approx([9.0, 11.0])
-    show_story(reply)
+    show_job_log(reply)
     assert "outside of 9.000 s to 11.00 s" in " ".join(capsys.readouterr().out.split())
     assert bench.value("forecast_intervals_total", source="given", result="inside") == 1
     assert bench.value("forecast_intervals_total", source="given", result="outside") == 1
@@ -126,45 +139,45 @@ def test_an_interval_is_kept_over_a_restart_and_counted_when_the_job_has_ended(b
     out = capsys.readouterr().out
     assert "INSIDE" in out and "50 %" in out and all(len(line) <= 80 for line in out.splitlines())
     with (tmp_path / "a.csv").open() as file:
-        told = {row["job"].partition("/")[2]: row["inside"] for row in csv.DictReader(file)}
-    assert told == {"fine": "true", "late": "false"}
+        document = {row["job"].partition("/")[2]: row["inside"] for row in csv.DictReader(file)}
+    assert document == {"fine": "true", "late": "false"}
 
 
 @pytest.fixture
 def ran(bench, kit):
-    """Six jobs that take as long as foretold, and one that takes twice as long."""
+    """Run six jobs that take as long as forecast, and one that takes twice as long."""
     bench.manager.takes["late"] = 20.0
     bench.submit(*(kit.job(f"j{i}") for i in range(6)), kit.job("late"))
     bench.run(60)
     return bench
 
 
-def test_the_journal_tells_of_every_job_that_completed(ran, kit):
+def test_the_journal_returns_every_completed_job(ran, kit):
     ran.manager.exits["bad"] = 1
     ran.submit(kit.job("bad"))
     ran.run(15)
-    found = ran.journal.foretold(100)
+    found = ran.journal.forecasts(100)
     assert {one.key.partition("/")[2] for one in found} == {*(f"j{i}" for i in range(6)), "late"}
     assert [one.time for one in found] == sorted(one.time for one in found)
     assert {(one.profile, one.model, one.policy) for one in found} == {("cmd: true (given)", "max-min", "mom")}
     assert max(found, key=lambda one: one.error).error == pytest.approx(0.5)
-    assert ran.journal.foretold(2) == found[-2:]
+    assert ran.journal.forecasts(2) == found[-2:]
 
 
-def test_it_reads_a_journal_that_a_daemon_holds(ran, capsys, monkeypatch):
+def test_it_reads_a_journal_in_use_by_a_daemon(ran, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["accuracy", "--journal", str(ran.path)]) == 0
     out = capsys.readouterr().out
-    assert "7 jobs foretold and completed" in out and "max-min" in out and "cmd: true" in out
+    assert "7 jobs completed with a forecast" in out and "max-min" in out and "cmd: true" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert main(["accuracy", "--journal", str(ran.path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "pilotfish/accuracy/v1" and len(told["jobs"]) == 7
-    assert told["all"]["jobs"] == 7 and told["profile"][0]["high"] == pytest.approx(0.5)
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "pilotfish/accuracy/v1" and len(document["jobs"]) == 7
+    assert document["all"]["jobs"] == 7 and document["profile"][0]["high"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("data", ["{", "[1]", '{"run_within": [1, "b"]}', '{"run_within": [1]}', '{"model": {}}'])
-def test_a_record_that_cannot_be_read_is_damage_in_one_line(ran, capsys, data):
+def test_an_unreadable_record_is_reported_as_damage_in_one_line(ran, capsys, data):
     ran.kill()
     with closing(sqlite3.connect(ran.path, isolation_level=None)) as database:
         database.execute("UPDATE story SET data = ? WHERE kind = 'chosen'", (data,))
@@ -173,8 +186,8 @@ def test_a_record_that_cannot_be_read_is_damage_in_one_line(ran, capsys, data):
     assert "the journal is damaged" in err and "unexpected" not in err
 
 
-def test_a_job_that_ended_before_it_began_says_nothing_of_forecasts(bench, kit):
-    """A clock is set back by an hour while it runs."""
+def test_a_job_that_ended_before_it_began_has_no_error(bench, kit):
+    """The clock is set back by an hour while the job runs."""
     workflow = bench.submit(kit.job("fine"))
     bench.run(12)
     bench.submit(kit.job("back"))
@@ -184,50 +197,41 @@ def test_a_job_that_ended_before_it_began_says_nothing_of_forecasts(bench, kit):
     bench.run(3)
     found = bench.journal.find("w.2").entries["back"]
     assert found.state is JobState.COMPLETED and found.finish_time < found.start_time
-    assert [one.key for one in bench.journal.foretold(9)] == [f"{workflow}/fine"]
+    assert [one.key for one in bench.journal.forecasts(9)] == [f"{workflow}/fine"]
     assert bench.value("forecast_error_ratio_count", kind="run_time") == 1
 
 
-def test_the_daemon_answers_the_same(ran, kit):
+def test_the_daemon_gives_the_same_answer(ran, kit):
     requests = Requests(ran.cycle, ran.journal, ran.manager.cluster, ran.manager.capabilities)
     answer = json.loads(json.dumps(requests.handle({"do": "accuracy"})))
-    assert [Foretold(*one) for one in answer["jobs"]] == ran.journal.foretold(100)
+    assert [ForecastOutcome(*one) for one in answer["jobs"]] == ran.journal.forecasts(100)
 
 
-def test_nothing_foretold_is_said(bench, capsys, tmp_path):
-    assert main(["accuracy", "--journal", str(bench.path), "--out", str(tmp_path / "a.svg")]) == 0
-    assert "No job has completed" in capsys.readouterr().out
+def test_a_journal_without_forecasts_is_reported(bench, capsys, tmp_path):
+    assert main(["accuracy", "--journal", str(bench.path), "--plot", str(tmp_path / "a.svg")]) == 0
+    assert "No job with a forecast has completed" in capsys.readouterr().out
     ElementTree.parse(tmp_path / "a.svg")
-
-
-def test_the_picture_has_every_profile_and_says_what_is_beyond_it(tmp_path):
-    from pilotfish.daemon.plot import sheet
-
-    jobs = [job(10.0 + i % 3, profile=f"p{i % 4}\x1b", at=60.0 * i) for i in range(50)] + [job(1.0, at=3000.0)]
-    made = picture(jobs)
-    assert "1 job beyond 200 %" in made.notes
-    sheet.draw(made, tmp_path / "a.svg")
-    text = (tmp_path / "a.svg").read_text()
-    assert all(f"p{i}\\x1b" in text for i in range(4)) and "\x1b" not in text
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
-        (["--out", "x.gif"], 64, "no known ending"),
-        (["--journal", "x", "--socket", "y"], 64, "without --journal"),
+        (["--plot", "x.gif"], 64, "no known ending"),
+        (["--out", "x.svg"], 64, "no known ending (allowed: .csv; --plot draws pictures)"),
+        (["--journal", "x", "--socket", "y"], 64, "not with --journal"),
         (["--journal", "/no/such"], 1, "no such file"),
-        (["--out", "/no/such/a.svg"], 1, "no such folder"),
+        (["--plot", "/no/such/a.svg"], 1, "no such folder"),
+        (["--out", "/no/such/a.csv"], 1, "no such folder"),
         (["--socket", "/no/such"], 1, "/no/such"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(capsys, argv, code, said):
+def test_an_impossible_request_is_one_line(capsys, argv, code, said):
     assert main(["accuracy", *argv]) == code
     err = capsys.readouterr().err
     assert said in err and "Traceback" not in err
 
 
-def test_a_file_that_is_no_journal_is_one_line(capsys, tmp_path):
+def test_a_file_that_is_not_a_journal_is_one_line(capsys, tmp_path):
     (tmp_path / "j").write_text("no journal at all, but long enough to be taken for one" * 10)
     assert main(["accuracy", "--journal", str(tmp_path / "j")]) == 1
     assert "damaged" in capsys.readouterr().err

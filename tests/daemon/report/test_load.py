@@ -1,4 +1,4 @@
-"""What an adapter counts itself is what is exported, and a scrape asks nobody."""
+"""The load that an adapter counts itself is exported, and a scrape sends no request."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from pilotfish.adapters.base import NOT_SENT, AdapterError
-from pilotfish.adapters.load import BreakerState, Load
-from pilotfish.daemon.counted import Counted
-from pilotfish.daemon.exporter import Metrics
+from pilotfish.adapters.base import NOT_SENT, AdapterError, BreakerState, Load
+from pilotfish.daemon.metered_adapter import MeteredAdapter
+from pilotfish.daemon.report.metrics import Metrics
 
 LOAD = Load(
     {("jobs", "ok"): 7, ("jobs", "open"): 2, ("ended", "unreachable"): 1},
@@ -23,7 +22,7 @@ LOAD = Load(
 @pytest.fixture
 def metrics(bench) -> Metrics:
     bench.manager.load = lambda: LOAD
-    Counted(bench.manager, bench.metrics).snapshot()
+    MeteredAdapter(bench.manager, bench.metrics).snapshot()
     return bench.metrics
 
 
@@ -51,21 +50,21 @@ def test_requests_are_counted_once_and_the_text_can_be_parsed(metrics: Metrics) 
     assert families.count("pilotfish_adapter_requests") == 1 and 'call="snapshot"' not in text
 
 
-def test_an_adapter_that_counts_nothing_has_its_calls_counted(bench) -> None:
-    Counted(bench.manager, bench.metrics).snapshot()
+def test_calls_are_counted_if_the_adapter_counts_no_requests(bench) -> None:
+    MeteredAdapter(bench.manager, bench.metrics).snapshot()
     text = generate_latest(bench.metrics.registry).decode()
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="snapshot",result="ok"} 1.0' in text
     assert "breaker" not in text
 
 
 @pytest.mark.parametrize("kind", sorted(NOT_SENT))
-def test_starts_that_were_not_even_sent_are_no_lines_of_their_own(bench, kit, caplog, kind: str) -> None:
+def test_starts_that_were_not_sent_are_not_logged_one_by_one(bench, kit, caplog, kind: str) -> None:
     flow = bench.submit(*(kit.job(f"j{number}") for number in range(4)))
     for number in range(4):
         bench.manager.refuse[f"{flow}/j{number}"] = AdapterError("left alone", transient=True, kind=kind)
     (report,) = bench.run()
     assert len(report.applied) == 4 and "left alone" not in caplog.text
-    assert all(entry.waiting for entry in bench.cycle.queue.active())  # that it was not started is certain
+    assert all(entry.waiting for entry in bench.cycle.tracker.queue.active())  # they certainly did not start
     bench.manager.refuse.clear()
     bench.run(cycles=40)
     assert set(bench.states(flow).values()) == {"completed"} and set(bench.manager.runs.values()) == {1}

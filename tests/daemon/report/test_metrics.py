@@ -12,12 +12,13 @@ import pytest
 import requests
 from prometheus_client import generate_latest
 
-from pilotfish.daemon import exporter
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.counted import Counted
-from pilotfish.daemon.exporter import Exporter, Health, Metrics, node_watts
+from pilotfish.daemon.metered_adapter import MeteredAdapter
+from pilotfish.daemon.report import exporter
+from pilotfish.daemon.report.exporter import Exporter, Health
+from pilotfish.daemon.report.metrics import Metrics, node_watts
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 
 NAMES = [
     "build_info",
@@ -49,14 +50,15 @@ class Clock:
 def served(bench):
     clock = Clock()
     health = Health(10.0, clock)
-    exporter = Exporter(bench.metrics, health, port=0)
-    yield bench, clock, health, f"http://127.0.0.1:{exporter.port}"
-    exporter.close()
+    server = Exporter(bench.metrics, health, port=0)
+    assert server.url == f"http://127.0.0.1:{server.port}/metrics"
+    yield bench, clock, health, server.url.removesuffix("/metrics")
+    server.close()
 
 
-def test_every_metric_is_there_and_no_job_is_a_label(served, kit):
+def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     bench, _, _, url = served
-    bench.cycle.adapter = Counted(bench.manager, bench.metrics)
+    bench.cycle.adapter = MeteredAdapter(bench.manager, bench.metrics)
     bench.cycle.applier = Live(bench.cycle.adapter)
     workflow = bench.submit(kit.job("secret"))
     bench.run(15)
@@ -64,14 +66,14 @@ def test_every_metric_is_there_and_no_job_is_a_label(served, kit):
     assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
     families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
     assert {f"pilotfish_{name}" for name in NAMES} <= families
-    assert all(name.startswith("pilotfish_") for name in families)  # of Slurm's own, Slurm tells
+    assert all(name.startswith("pilotfish_") for name in families)  # Slurm exports its own
     assert "secret" not in reply.text and workflow not in reply.text
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="start",result="ok"} 1.0' in reply.text
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
     assert 'pilotfish_decisions_total{outcome="applied",policy="mom"} 1.0' in reply.text
 
 
-def test_a_scrape_never_asks_the_resource_manager(served):
+def test_a_scrape_sends_no_request_to_the_resource_manager(served):
     bench, _, _, url = served
     bench.run(1)
     before = bench.manager.version
@@ -80,7 +82,7 @@ def test_a_scrape_never_asks_the_resource_manager(served):
     assert bench.manager.version == before
 
 
-def test_openmetrics_is_spoken_where_asked_for(served):
+def test_openmetrics_is_served_on_request(served):
     *_, url = served
     accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
     reply = requests.get(f"{url}/metrics", headers=accept, timeout=5)
@@ -111,19 +113,19 @@ def test_loads_power_and_energy_come_from_snapshots(served, kit):
     assert bench.value("node_load_ratio", node="n1") == 1.0
     assert bench.value("node_load_ratio", node="n2") == 0.0
     assert bench.value("node_power_watts", node="n1") == 20.0
-    # 20 W until the start is seen, then 30 W for the two steps of 2 s between the later snapshots
+    # 20 W until a snapshot shows the start, then 30 W for the two steps of 2 s between the later snapshots
     assert bench.value("energy_joules_total") == pytest.approx(20.0 * 1 + 30.0 * 4)
 
 
 def test_energy_is_left_out_where_the_power_of_a_node_is_unknown(kit):
-    blind = Node("blind", NodeType("t", 4, 1.0, 1.0))
-    for nodes in ((blind,), (*kit.cluster().nodes, blind)):
+    unknown = Node("unknown", NodeType("t", 4, 1.0, 1.0))
+    for nodes in ((unknown,), (*kit.cluster().nodes, unknown)):
         metrics, manager = Metrics(), kit.Manager(Cluster("lab", nodes))
         for _ in range(3):
-            metrics.saw(manager.snapshot(), Counter())
+            metrics.show_snapshot(manager.snapshot(), Counter())
             manager.time += 5.0
         shown = generate_latest(metrics.registry).decode()
-        assert "energy" not in shown and 'node_power_watts{node="blind"}' not in shown
+        assert "energy" not in shown and 'node_power_watts{node="unknown"}' not in shown
         assert ('node_power_watts{node="n1"}' in shown) == (len(nodes) > 1)
 
 
@@ -144,7 +146,7 @@ def test_power_of_a_node(power, threads, watts):
 
 def test_errors_of_the_manager_are_counted_by_kind(bench):
     bench.manager.down = "gone"
-    counted = Counted(bench.manager, bench.metrics)
+    counted = MeteredAdapter(bench.manager, bench.metrics)
     with pytest.raises(Exception, match="gone"):
         counted.snapshot()
     assert bench.value("adapter_errors_total", kind="unreachable") == 1
@@ -152,7 +154,7 @@ def test_errors_of_the_manager_are_counted_by_kind(bench):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.77", "not an address"])
-def test_a_port_that_cannot_be_had_is_one_clear_error(address):
+def test_a_port_that_cannot_be_used_is_one_clear_error(address):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -161,8 +163,8 @@ def test_a_port_that_cannot_be_had_is_one_clear_error(address):
             Exporter(Metrics(), Health(1.0, Clock()), address, port)
 
 
-def test_connections_that_say_nothing_do_not_take_every_descriptor(monkeypatch, capfd):
-    monkeypatch.setattr(exporter, "MOST_AT_ONCE", 3)
+def test_silent_connections_are_bounded(monkeypatch, capfd):
+    monkeypatch.setattr(exporter, "MOST_CONNECTIONS", 3)
     made = Exporter(Metrics(), Health(1.0, Clock()), port=0)
     url = f"http://127.0.0.1:{made.port}/healthz"
     with ExitStack() as silent:

@@ -1,4 +1,4 @@
-"""The journal: what was written comes back, and what cannot be read is never thrown away."""
+"""The journal: what was written can be read, and an unreadable file is never replaced."""
 
 import os
 import sqlite3
@@ -6,15 +6,16 @@ from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.guard import Judged
-from pilotfish.daemon.journal import Journal, JournalError
-from pilotfish.daemon.queue import Forecast, Submission
+from pilotfish.daemon.planning.guard import Forecaster
+from pilotfish.daemon.state.journal import Journal, JournalError
+from pilotfish.daemon.state.queue import Forecast, Submission
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.plan import Cancel, Start
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.snapshot import JobState
 
-#: What the latest version added to the jobs.
+#: Columns that the latest version added.
 INTERVAL = ("forecast_earliest", "forecast_latest")
 
 
@@ -29,8 +30,8 @@ def filled(tmp_path, kit):
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
     entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
-    errors = [(Judged("max-min", "given"), 0.25), (Judged(), 0.5)]
-    journal.save([entry], story=[("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors)
+    errors = [(Forecaster("max-min", "given"), 0.25), (Forecaster(), 0.5)]
+    journal.save([entry], unsaved=Unsaved([("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors))
     yield path, journal, submission
     journal.close()
 
@@ -42,11 +43,9 @@ def test_a_restart_finds_every_field_again(filled):
     loaded = again.load().submissions["w.1"]
     assert loaded == submission
     assert loaded.workflow == submission.workflow
-    assert again.story("w.1/a") == [
-        {"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}
-    ]
-    assert again.last_errors(1) == [(Judged(), 0.5)]
-    assert again.last_errors(9) == [(Judged("max-min", "given"), 0.25), (Judged(), 0.5)]
+    assert again.records("w.1/a") == [{"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}]
+    assert again.last_errors(1) == [(Forecaster(), 0.5)]
+    assert again.last_errors(9) == [(Forecaster("max-min", "given"), 0.25), (Forecaster(), 0.5)]
     again.close()
 
 
@@ -59,12 +58,12 @@ def test_intents_stay_open_until_their_outcome_is_known(filled):
     queue = again.load()
     assert queue.find("w.1/b").intent == intents["w.1/b"]
     assert queue.find("w.1/a").intent is None
-    again.save([], outcomes=[(intents["w.1/b"], "started")])
+    again.save([], unsaved=Unsaved(outcomes={intents["w.1/b"]: "started"}))
     assert again.load().find("w.1/b").intent is None
     again.close()
 
 
-def test_a_submission_is_whole_or_not_there(filled, kit):
+def test_a_submission_is_written_whole_or_not_at_all(filled, kit):
     _, journal, _ = filled
     twice = Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0)
     with pytest.raises(JournalError):
@@ -80,10 +79,8 @@ def test_two_daemons_cannot_share_it(filled):
         Journal(path)
 
 
-@pytest.mark.parametrize(
-    "damage", [b"this is no database at all, but long enough to be read as one" * 9, b"SQLite"]
-)
-def test_a_damaged_journal_is_named_and_left_alone(tmp_path, damage):
+@pytest.mark.parametrize("damage", [b"this is no database at all, but long enough to be read as one" * 9, b"SQLite"])
+def test_a_damaged_journal_is_reported_and_left_unchanged(tmp_path, damage):
     path = tmp_path / "journal.sqlite"
     path.write_bytes(damage)
     with pytest.raises(ConfigError, match=r"journal is damaged.*left as it is"):
@@ -102,7 +99,7 @@ def test_damage_inside_is_found(filled):
     assert path.read_bytes() == bytes(data)
 
 
-def test_a_definition_that_is_no_workflow_is_damage(filled):
+def test_an_invalid_definition_is_damage(filled):
     path, journal, _ = filled
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -111,7 +108,7 @@ def test_a_definition_that_is_no_workflow_is_damage(filled):
         Journal(path).load()
 
 
-def test_a_journal_of_the_first_version_is_brought_up_to_date(filled):
+def test_a_journal_of_the_first_version_is_upgraded(filled):
     path, journal, _ = filled
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -125,10 +122,10 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(filled):
             entry = again.load().find("w.1/a")
             assert entry is not None and entry.state is JobState.RUNNING and entry.since is None
             assert entry.forecast == Forecast(101.0, 111.0, 9.0, 1.25)
-            assert again.last_errors(9) == [(Judged(), 0.25), (Judged(), 0.5)]
+            assert again.last_errors(9) == [(Forecaster(), 0.25), (Forecaster(), 0.5)]
 
 
-def test_a_journal_without_intervals_is_brought_up_to_date(filled):
+def test_a_journal_without_intervals_is_upgraded(filled):
     path, journal, _ = filled
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -139,7 +136,7 @@ def test_a_journal_without_intervals_is_brought_up_to_date(filled):
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]
         assert loaded.entries["a"].forecast == Forecast(101.0, 111.0, 9.0, 1.25)
-        assert again.last_errors(9) == [(Judged("max-min"), 0.25), (Judged(), 0.5)]
+        assert again.last_errors(9) == [(Forecaster("max-min"), 0.25), (Forecaster(), 0.5)]
         entry = loaded.entries["a"]
         entry.forecast = Forecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
         again.save([entry])
@@ -161,14 +158,14 @@ def test_a_folder_in_its_place_is_one_clear_error(tmp_path):
         Journal(tmp_path / "journal.sqlite")
 
 
-def test_old_workflows_are_dropped_with_all_that_is_theirs(filled):
+def test_old_workflows_are_dropped_with_all_their_records(filled):
     _, journal, submission = filled
     for entry in submission.entries.values():
         entry.state, entry.finish_time = JobState.COMPLETED, 200.0
     journal.save(submission.entries.values(), ended=[submission])
     assert journal.prune(before=200.0) == 0
     assert journal.prune(before=201.0) == 1
-    assert journal.find("w.1") is None and journal.story("w.1/a") == []
+    assert journal.find("w.1") is None and journal.records("w.1/a") == []
     assert journal._read("SELECT count(*) FROM jobs") == [(0,)]
 
 
@@ -183,7 +180,7 @@ def test_in_memory_it_reads_the_file_and_writes_nothing(filled, kit):
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
-def test_it_is_for_its_owner_alone_whatever_the_umask(tmp_path, kit):
+def test_only_the_owner_can_read_it_under_any_umask(tmp_path, kit):
     path = tmp_path / "x" / "y" / "journal.sqlite"
     before = os.umask(0)
     try:
@@ -199,18 +196,18 @@ def test_it_is_for_its_owner_alone_whatever_the_umask(tmp_path, kit):
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
-@pytest.mark.parametrize("beside", ["journal.sqlite-wal", "journal.sqlite-shm", "local/jobs/w.1%2Fa"])
-def test_an_emptied_journal_is_damage(tmp_path, beside, in_memory):
+@pytest.mark.parametrize("companion", ["journal.sqlite-wal", "journal.sqlite-shm", "local/jobs/w.1%2Fa"])
+def test_an_emptied_journal_is_damage(tmp_path, companion, in_memory):
     path = tmp_path / "journal.sqlite"
     path.touch()
-    (tmp_path / beside).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / beside).touch()
+    (tmp_path / companion).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / companion).touch()
     with pytest.raises(ConfigError, match=r"journal is damaged.*empty"):
         Journal(path, in_memory=in_memory)
-    assert path.stat().st_size == 0 and (tmp_path / beside).exists()
+    assert path.stat().st_size == 0 and (tmp_path / companion).exists()
 
 
-def test_an_empty_file_of_which_nothing_is_left_elsewhere_is_a_new_journal(tmp_path):
+def test_an_empty_file_without_other_traces_is_a_new_journal(tmp_path):
     (tmp_path / "local" / "jobs").mkdir(parents=True)
     path = tmp_path / "journal.sqlite"
     path.touch()
@@ -220,7 +217,7 @@ def test_an_empty_file_of_which_nothing_is_left_elsewhere_is_a_new_journal(tmp_p
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_nothing_is_submitted_to_a_file_that_was_taken_away(filled, kit, replaced):
+def test_a_removed_file_takes_no_submission(filled, kit, replaced):
     path, journal, _ = filled
     if replaced:
         (path.parent / "other").write_bytes(path.read_bytes())

@@ -1,4 +1,4 @@
-"""A copy of a SQLite file is whole, whoever writes meanwhile, and leaves the original as it was."""
+"""A copy of a SQLite file is consistent while others write, and leaves the original unchanged."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon import copies
-from pilotfish.daemon.copies import copy_whole
+from pilotfish.daemon.state import journal_db
+from pilotfish.daemon.state.journal_db import copy_database
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def count_in(copy: Path) -> int:
         return int(database.execute("SELECT count(*) FROM numbers").fetchone()[0])
 
 
-def test_a_writer_between_the_two_files_tears_nothing(live, tmp_path, monkeypatch) -> None:
+def test_a_write_between_the_two_files_is_copied_again(live, tmp_path, monkeypatch) -> None:
     write(live, 5)
     folder, plain, busy = tmp_path / "copy", shutil.copyfile, [3]
     folder.mkdir()
@@ -44,20 +44,20 @@ def test_a_writer_between_the_two_files_tears_nothing(live, tmp_path, monkeypatc
             busy[0] -= 1
             write(live, 50)
 
-    monkeypatch.setattr(copies.shutil, "copyfile", copyfile)
-    assert count_in(copy_whole(tmp_path / "live.sqlite", folder)) == 155
+    monkeypatch.setattr(journal_db.shutil, "copyfile", copyfile)
+    assert count_in(copy_database(tmp_path / "live.sqlite", folder)) == 155
 
 
-def test_a_file_that_never_stands_still_is_said(live, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(copies, "_version_of", lambda path, count=iter(range(10**6)): next(count))
+def test_a_file_that_always_changes_is_an_error(live, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(journal_db, "_version_of", lambda path, count=iter(range(10**6)): next(count))
     with pytest.raises(sqlite3.OperationalError, match="all the time"):
-        copy_whole(tmp_path / "live.sqlite", tmp_path)
+        copy_database(tmp_path / "live.sqlite", tmp_path)
 
 
-def test_what_is_in_the_wal_only_is_copied_too_and_the_original_stays(live, tmp_path) -> None:
+def test_the_wal_is_copied_too_and_the_original_stays_unchanged(live, tmp_path) -> None:
     live.execute("INSERT INTO numbers VALUES (1, '')")
     folder = tmp_path / "copy"
     folder.mkdir()
     before = {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.glob("live*")}
-    assert count_in(copy_whole(tmp_path / "live.sqlite", folder)) == 1
+    assert count_in(copy_database(tmp_path / "live.sqlite", folder)) == 1
     assert {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in tmp_path.glob("live*")} == before

@@ -1,10 +1,10 @@
-"""How a job ended: said once."""
+"""How a job ended, in a few words."""
 
 from __future__ import annotations
 
 import pytest
 
-from pilotfish.daemon.endings import ending, mark
+from pilotfish.daemon.state.queue import ending, mark
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,5 @@ from pilotfish.daemon.endings import ending, mark
         (("cancelled", None, None, "'a' failed"), "cancelled: 'a' failed", "cancelled"),
     ],
 )
-def test_an_ending_is_said_once(ended, said, cell):
+def test_an_ending_repeats_nothing(ended, said, cell):
     assert ending(*ended) == said and mark(*ended[:3]) == cell

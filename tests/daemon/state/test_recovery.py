@@ -1,4 +1,4 @@
-"""Killed at any step and started again: every job runs exactly once, and nothing is forgotten."""
+"""Killed at any step and restarted: every job runs exactly once, and none is forgotten."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 
 
 class Killed(BaseException):
-    """What kill -9 looks like from inside: no handler runs."""
+    """Simulates kill -9: no handler runs."""
 
 
 class Tripwire:
-    """Wraps the adapter and the journal; the process dies at the n-th call, before or after it took
-    effect.
-    """
+    """Wraps the adapter and the journal; the process dies at the n-th call, before or after it took effect."""
 
-    WATCHED = frozenset({"snapshot", "look_again", "apply", "intend", "save", "probe"})
+    WATCHED = frozenset({"snapshot", "refresh", "apply", "intend", "save", "probe"})
 
     def __init__(self, at: int, *, after: bool) -> None:
         self.at, self.after, self.calls = at, after, 0
@@ -94,7 +92,7 @@ def test_killed_once_at_every_call_in_turn(tmp_path, kit, after):
 
 @given(kills=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=2, max_size=6))
 @settings(max_examples=25, deadline=None)
-def test_killed_again_and_again(tmp_path_factory, kit, kills):
+def test_killed_several_times(tmp_path_factory, kit, kills):
     run_with_kills(tmp_path_factory.mktemp("kills"), kit, kills)
 
 
@@ -109,7 +107,7 @@ def test_an_intent_that_never_became_a_start_is_tried_again(tmp_path, kit):
     assert not bench.manager.runs
     bench.kill()
     bench.start()
-    assert bench.cycle.queue.find(f"{workflow}/a").intent is not None
+    assert bench.cycle.tracker.queue.find(f"{workflow}/a").intent is not None
     bench.run(15)
     outcomes = [row[0] for row in bench.journal._read("SELECT outcome FROM intents ORDER BY id")]
     assert outcomes == ["not started", "applied"]
@@ -117,11 +115,11 @@ def test_an_intent_that_never_became_a_start_is_tried_again(tmp_path, kit):
     bench.kill()
 
 
-def test_a_wish_to_cancel_survives(tmp_path, kit):
+def test_a_requested_cancel_survives_a_kill(tmp_path, kit):
     bench = kit.Bench(tmp_path / "journal.sqlite", kit.Manager(kit.cluster()))
     workflow = bench.submit(kit.job("a", seconds=900), kit.job("b", "a"))
     bench.run(2)
-    bench.cycle.cancel(list(bench.cycle.queue.submissions[workflow].entries.values()))
+    bench.cycle.tracker.cancel(list(bench.cycle.tracker.queue.submissions[workflow].entries.values()))
     bench.kill()
     bench.start()
     bench.run(3)

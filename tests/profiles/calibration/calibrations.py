@@ -1,18 +1,16 @@
-"""Calibrations to look at, with everything in them or hardly anything."""
+"""Sample calibrations, complete and minimal."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pilotfish.profiles.calibration.choice import Candidate, Choice
-from pilotfish.profiles.calibration.curve import fit_curve
-from pilotfish.profiles.calibration.figures import Constant, Figure, Quality
-from pilotfish.profiles.calibration.line import fit_power
-from pilotfish.profiles.calibration.piecewise import NAMES, PiecewiseFit
+from pilotfish.profiles.calibration.bandwidth import RemoteFit, fit_curve
+from pilotfish.profiles.calibration.fits import NAMES, Candidate, Choice, PiecewiseFit
+from pilotfish.profiles.calibration.power_line import fit_power
 from pilotfish.profiles.calibration.result import Calibration, Point
-from pilotfish.profiles.calibration.unbound import RemoteFit
-from pilotfish.profiles.calibration.waiting import Wait, fit_waiting
-from pilotfish.simulate.platform import ContendingThreads, Contention, CpuSharing, PiecewiseLinear
+from pilotfish.profiles.calibration.statistics import Constant, Figure, Quality
+from pilotfish.profiles.calibration.wakeup_wait import WaitSample, fit_waiting
+from pilotfish.simulate.model.cluster import ContendingThreads, Contention, CpuSharing, PiecewiseLinear
 
 BARE = Calibration(
     date="2026-03-01T12:00:00+00:00",
@@ -45,7 +43,7 @@ FULL = replace(
     power=fit_power([0, 1, 1, 4, 4], [3.0, 11.7, 11.8, 30.1, 30.2]),
     piecewise=GRID,
     unbound=RemoteFit(Constant(1.5, 1.45, 1.55), Quality(0.9, 1e8, 2e8, 15)),
-    waiting=fit_waiting([Wait(0.5, (1.0,), 1.29), Wait(0.5, (0.5,), 1.07), Wait(0.3, (1.0,), 1.18)]),
+    waiting=fit_waiting([WaitSample(0.5, (1.0,), 1.29), WaitSample(0.5, (0.5,), 1.07), WaitSample(0.3, (1.0,), 1.18)]),
     choice=Choice(
         Contention.PIECEWISE_LINEAR,
         ContendingThreads.RUNNING,

@@ -1,4 +1,4 @@
-"""The product's own engine as the machine that is calibrated: it knows the truth, and noise is put on what it shows."""
+"""The product's own engine as the calibrated machine: it knows the truth, and its results get noise."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pilotfish.profiles.calibration.mixes import Mix
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.profiles.calibration.fits import Mix
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.simulation import Simulation
 
 _LONG = 1e6
 
@@ -27,8 +27,11 @@ def speeds(kind: NodeType, jobs: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def measured_mixes(kind: NodeType, noise: float, seed: int, rates: Sequence[float], runs: int = 3) -> list[Mix]:
-    """What `calibrate --grid` would measure on it: a task of each rate (MB/s) beside one to three others of another
-    rate, all cores busy, and twice as many tasks as cores."""
+    """Return the mixes that `calibrate --grid` would measure on it.
+
+    A task of each rate (MB/s) next to one to three others of another rate, all cores busy, and twice as many tasks as
+    cores.
+    """
     rng, found = np.random.default_rng(seed), []
     company = [[rate, *[beside] * others] for others in (1, 2, 3) for rate in rates for beside in rates[::3]]
     crowds = [[rates[-1], low] * (kind.cores // 2) for low in rates] + [[rates[-1]] * (2 * kind.cores)]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.calibration.curve import fit_curve
-from pilotfish.profiles.calibration.figures import figure, quality, student
+from pilotfish.profiles.calibration.bandwidth import fit_curve
+from pilotfish.profiles.calibration.statistics import figure, quality, student
 
 
 @given(st.floats(1e9, 40e9), st.floats(1.1, 12.0), st.integers(0, 99))
@@ -21,7 +21,7 @@ def test_a_known_curve_is_found_again(slope: float, bend: float, seed: int) -> N
 
 @settings(max_examples=20)
 @given(st.floats(1.0, 9.0), st.integers(0, 99))
-def test_no_other_curve_is_nearer(bend: float, seed: int) -> None:
+def test_no_other_curve_fits_better(bend: float, seed: int) -> None:
     threads = np.repeat(np.arange(1, 9), 2)
     rng = np.random.default_rng(seed)
     seen = np.minimum(threads, bend) * 5.0 * rng.normal(1.0, 0.1, len(threads))
@@ -38,13 +38,13 @@ def test_a_curve_that_still_rises_is_a_lower_bound() -> None:
     assert (found.most.value, found.most.high) == (40e9, None)
 
 
-def test_one_thread_alone_is_a_lower_bound_of_unknown_height() -> None:
+def test_one_thread_count_is_a_lower_bound_without_interval() -> None:
     found = fit_curve([1], [10e9])
     assert not found.saturated and found.most.value == 10e9 and found.per_thread.low is None
     assert found.quality.r2 is None
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
+def test_intervals_have_their_coverage() -> None:
     rng, held = np.random.default_rng(7), 0
     threads = np.repeat(np.arange(1, 9), 3)
     for _ in range(300):
@@ -60,6 +60,6 @@ def test_students_quantile(free: int, quantile: float) -> None:
     assert student(free) == pytest.approx(quantile, rel=0.01)
 
 
-def test_a_figure_is_not_spoiled_by_one_odd_run() -> None:
+def test_a_figure_ignores_one_outlier() -> None:
     assert figure([10.0, 11.0, 9.0, 10.0, 99.0]).value == 10.0
     assert figure([10.0, 11.0, 9.0, 10.0, 99.0]).spread == pytest.approx(1.4826)

@@ -1,4 +1,4 @@
-"""Calibrations that are kept are read back; whatever else is among them is refused, in bounded time."""
+"""Saved calibrations are read back; other files are rejected, in bounded time."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ from typing import Any
 
 import pytest
 
-from pilotfish.profiles.calibration import records
-from pilotfish.profiles.calibration.changes import changes, measured
-from pilotfish.profiles.calibration.records import Record, history, keep, newest, read_known, read_record, record
+from pilotfish.profiles.calibration import calibration_records as records
+from pilotfish.profiles.calibration.calibration_records import (
+    Record,
+    calibrated_values,
+    changes,
+    newest,
+    read_if_record,
+    read_record,
+    record,
+    record_files,
+    save_record,
+)
 from pilotfish.profiles.calibration.result import Calibration
 from pilotfish.simulate.errors import ConfigError
-
-from .calibrations import BARE, FULL
+from pilotfish.tests.profiles.calibration.calibrations import BARE, FULL
 
 NAME = "n1@2026-01-0{}T00-00-00.000000Z.json"
 
 
 @pytest.mark.parametrize("found", [BARE, FULL])
-def test_what_is_kept_is_read_back(found: Calibration, tmp_path: Path) -> None:
-    path = keep(tmp_path, found, "n1.site-a")
-    assert read_record(path) == read_known(path) == Record("n1.site-a", found)
+def test_saved_records_are_read_back(found: Calibration, tmp_path: Path) -> None:
+    path = save_record(tmp_path, found, "n1.site-a")
+    assert read_record(path) == read_if_record(path) == Record("n1.site-a", found)
     assert read_record(path).time == 1772366400.0
 
 
-def test_a_cluster_file_is_no_record(tmp_path: Path) -> None:
+def test_a_cluster_file_is_not_a_record(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("schema: pilotfish/cluster/v1\n")
-    assert read_known(path) is None
+    assert read_if_record(path) is None
     with pytest.raises(ConfigError, match="schema"):
         read_record(path)
 
 
 def test_the_newest_comes_first_and_other_names_do_not_count(tmp_path: Path) -> None:
-    paths = [keep(tmp_path, BARE, name) for name in ("n1", "n2", "n1")]
+    paths = [save_record(tmp_path, BARE, name) for name in ("n1", "n2", "n1")]
     for name in ("README", "n1.json", "n1@today.json", ".tmp"):
         (tmp_path / name).write_text("x")
-    assert history(tmp_path) == {"n1": [paths[2], paths[0]], "n2": [paths[1]]}
+    assert record_files(tmp_path) == {"n1": [paths[2], paths[0]], "n2": [paths[1]]}
 
 
 def spoiled(**changed: Any) -> str:
-    return json.dumps(records.document(FULL, "n1") | changed)
+    return json.dumps(records.to_document(FULL, "n1") | changed)
 
 
 BROKEN = {
@@ -54,7 +62,7 @@ BROKEN = {
     "another schema": spoiled(schema="pilotfish/cluster/v1"),
     "no name": spoiled(name=None),
     "a name that is none": spoiled(name="../x"),
-    "no curve": json.dumps({k: v for k, v in records.document(FULL, "n1").items() if k != "curve"}),
+    "no curve": json.dumps({k: v for k, v in records.to_document(FULL, "n1").items() if k != "curve"}),
     "text for a number": spoiled(speed={"value": "fast", "spread": 1, "runs": 5}),
     "no number": spoiled(speed={"value": "NaN", "spread": 1, "runs": 5}),
     "below zero": spoiled(speed={"value": -1, "spread": 1, "runs": 5}),
@@ -68,7 +76,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_record_is_refused_with_the_file_named(text: str, tmp_path: Path) -> None:
+def test_invalid_records_are_rejected_with_the_file_name(text: str, tmp_path: Path) -> None:
     path = tmp_path / NAME.format(1)
     path.write_text(text)
     with pytest.raises(ConfigError, match=NAME.format(1)):
@@ -85,8 +93,8 @@ JUNK = (None, True, -1, 0, 1e308, -1e308, 5e-324, 10**300, "x", "NaN", "inf", ""
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
-def test_whatever_is_at_any_place_of_it_a_record_is_one_or_is_refused(junk: Any) -> None:
-    text, now = spoiled(), measured(FULL, "n1")
+def test_any_value_at_any_key_gives_a_record_or_an_error(junk: Any) -> None:
+    text, now = spoiled(), calibrated_values(FULL, "n1")
     for place in places(json.loads(text)):
         document = json.loads(text)
         inner = document
@@ -98,19 +106,19 @@ def test_whatever_is_at_any_place_of_it_a_record_is_one_or_is_refused(junk: Any)
         except ConfigError as error:
             assert "n1.json" in str(error)
         else:
-            for change in changes(measured(found.found, found.name), now, 0.1):
+            for change in changes(calibrated_values(found.found, found.name), now, 0.1):
                 json.dumps(asdict(change), allow_nan=False)
 
 
 @pytest.mark.parametrize("at", range(0, len(spoiled()), 331))
-def test_a_record_that_was_cut_off_is_refused(at: int, tmp_path: Path) -> None:
+def test_a_truncated_record_is_rejected(at: int, tmp_path: Path) -> None:
     path = tmp_path / NAME.format(1)
     path.write_text(spoiled()[:at])
     with pytest.raises(ConfigError):
         read_record(path)
 
 
-def test_what_is_no_regular_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_other_than_regular_files_are_rejected_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -121,8 +129,8 @@ def test_what_is_no_regular_file_keeps_nobody_waiting(tmp_path: Path) -> None:
             read_record(tmp_path / name)
 
 
-def test_a_broken_file_is_passed_over_and_many_are_given_up(tmp_path: Path) -> None:
-    good = keep(tmp_path, BARE, "n1")
+def test_an_invalid_file_is_skipped_and_many_end_the_search(tmp_path: Path) -> None:
+    good = save_record(tmp_path, BARE, "n1")
     bad = [tmp_path / f"bad{i}" for i in range(20)]
     refused: list[ConfigError] = []
     assert [record.found for record in newest([bad[0], good, bad[1]], 1, refused.append)] == [BARE]

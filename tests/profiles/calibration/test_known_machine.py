@@ -1,4 +1,4 @@
-"""A simulated machine with known constants, and noise, is calibrated back to within 2 % of each of them."""
+"""A simulated machine with known constants and noise is calibrated to within 2 % of each of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pilotfish.profiles.calibration.choice import choose
-from pilotfish.profiles.calibration.curve import fit_curve
-from pilotfish.profiles.calibration.figures import figure
-from pilotfish.profiles.calibration.line import fit_power
-from pilotfish.profiles.calibration.mixes import Mix, Sharing, samples
-from pilotfish.profiles.calibration.piecewise import NAMES, Sample, fit_piecewise, speeds
-from pilotfish.profiles.calibration.sharing import OTHERS, kind
-from pilotfish.profiles.calibration.sleepers import company
-from pilotfish.profiles.calibration.unbound import fit_remote
-from pilotfish.profiles.calibration.waiting import Wait, fit_waiting, slowdown
-from pilotfish.simulate.engine import Outcome, Simulation
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.platform import (
+from pilotfish.profiles.calibration.bandwidth import fit_curve, fit_remote
+from pilotfish.profiles.calibration.cpu_sharing import OTHERS, sharing_of
+from pilotfish.profiles.calibration.fits import NAMES, Mix, Sample, Sharing, choose, fit_piecewise, samples, speeds
+from pilotfish.profiles.calibration.power_line import fit_power
+from pilotfish.profiles.calibration.statistics import figure
+from pilotfish.profiles.calibration.wakeup_wait import WaitSample, fit_waiting, job_mixes, slowdown
+from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,
     Contention,
@@ -29,9 +23,10 @@ from pilotfish.simulate.platform import (
     PiecewiseLinear,
     Power,
 )
-
-from .engine import measured_mixes
-from .engine import speeds as speeds_together
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.simulation import Outcome, Simulation
+from pilotfish.tests.profiles.calibration.known_engine import measured_mixes
+from pilotfish.tests.profiles.calibration.known_engine import speeds as speeds_together
 
 WITHIN = 0.02
 NOISE = 0.01
@@ -53,7 +48,7 @@ def simulated(kind: NodeType, *groups: tuple[int, float, float]) -> Outcome:
 
 @pytest.mark.parametrize("model", [Contention.MAX_MIN, Contention.EQUAL_SHARE])
 @pytest.mark.parametrize("contending", list(ContendingThreads))
-def test_the_bandwidth_of_the_models_that_share_it(model: Contention, contending: ContendingThreads) -> None:
+def test_bandwidth_of_the_sharing_models(model: Contention, contending: ContendingThreads) -> None:
     truth = NodeType("t", 16, 1e11, 76e9, contention=model, contending_threads=contending)
     rng, threads, seen = np.random.default_rng(3), [], []
     for n in (1, 2, 3, 4, 6, 8, 12, 16):
@@ -69,7 +64,7 @@ def test_the_bandwidth_of_the_models_that_share_it(model: Contention, contending
 
 
 def grid(truth: PiecewiseLinear, noise: float, seed: int, runs: int = 40) -> list[Sample]:
-    """Tasks beside one to three others, each mix run `runs` times on the simulated machine."""
+    """Tasks next to one to three others, each mix run `runs` times on the simulated machine."""
     machine = NodeType("t", 4, 1e11, 38.4e9, contention=Contention.PIECEWISE_LINEAR, piecewise=truth)
     rng, samples = np.random.default_rng(seed), []
     for others in (1, 2, 3):
@@ -91,7 +86,7 @@ def test_the_constants_of_the_piecewise_linear_model(weight: float) -> None:
         assert getattr(found.constants, name) == pytest.approx(getattr(truth, name), rel=WITHIN), name
 
 
-def test_more_noise_makes_wider_intervals_that_still_hold_the_truth() -> None:
+def test_more_noise_widens_intervals_that_still_contain_the_truth() -> None:
     calm, noisy = (fit_piecewise(grid(I5, noise, 2, runs=1)) for noise in (0.003, 0.01))
     assert calm is not None and noisy is not None
     for name in NAMES:
@@ -102,20 +97,20 @@ def test_more_noise_makes_wider_intervals_that_still_hold_the_truth() -> None:
         assert wide.low - room / 2 <= getattr(I5, name) <= wide.high + room / 2
 
 
-def test_our_formula_is_the_engines() -> None:
+def test_our_formula_equals_the_engine() -> None:
     truth = PiecewiseLinear(b=-2.5e-5, c=20000.0, da=2.0, db=2000.0, dc=30000.0, dd=4000.0)
     samples = grid(truth, 0.0, 0, runs=1)
     columns = (np.array([getattr(sample, key) for sample in samples], float) for key in ("rate", "total", "others"))
     assert speeds(truth, *columns) == pytest.approx([sample.speed for sample in samples], rel=1e-9)
 
 
-def test_a_machine_without_contention_gives_no_constants_to_rely_on() -> None:
+def test_without_contention_constants_are_not_trusted() -> None:
     calm = [Sample(rate, rate * (n + 1), n, 1.0) for n in (1, 2, 3) for rate in (1000.0, 2000.0, 4000.0)]
     found = fit_piecewise(calm)
     assert found is not None and not found.trusted
 
 
-def test_too_few_kinds_of_company_give_none() -> None:
+def test_too_few_numbers_of_others_give_no_fit() -> None:
     assert fit_piecewise([Sample(rate, 2 * rate, 1, 0.9) for rate in (1e3, 2e3, 3e3, 4e3, 5e3, 6e3, 7e3)]) is None
 
 
@@ -135,7 +130,7 @@ def test_power_by_cores() -> None:
     assert power.idle_uncore == pytest.approx(0.4, rel=WITHIN)
 
 
-def test_speeds_by_which_profiles_are_scaled() -> None:
+def test_speeds_for_scaling_profiles() -> None:
     rng, found = np.random.default_rng(6), []
     slow = NodeType("slow", 4, 1e11, 76e9, speed=5e8)
     fast = replace(slow, name="fast", speed=8.5e8)
@@ -152,14 +147,12 @@ def test_how_cores_are_shared(truth: CpuSharing) -> None:
     machine = NodeType("t", 1, 1e11, 76e9, cpu_sharing=truth)
     time = float(simulated(machine, (1, 1.0, 0.0), (OTHERS, 100.0, 0.0)).finish[0])
     noise = np.random.default_rng(1).normal(1.0, 0.05, 5)
-    assert kind(figure([1.0 / time * float(part) for part in noise])) is truth
+    assert sharing_of(figure([1.0 / time * float(part) for part in noise])) is truth
 
 
 @pytest.mark.parametrize("contention", list(Contention))
 @pytest.mark.parametrize("contending", list(ContendingThreads))
-def test_the_model_of_a_machine_and_its_bandwidth_are_found_in_mixes(
-    contention: Contention, contending: ContendingThreads
-) -> None:
+def test_model_and_bandwidth_are_found_from_mixes(contention: Contention, contending: ContendingThreads) -> None:
     constants = I5 if contention is Contention.PIECEWISE_LINEAR else None
     truth = NodeType("t", 4, 1e11, 38.4e9, contention=contention, contending_threads=contending, piecewise=constants)
     mixes = measured_mixes(truth, NOISE, 1, RATES)
@@ -175,22 +168,20 @@ def test_the_model_of_a_machine_and_its_bandwidth_are_found_in_mixes(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_is_no_better_does_not_take_the_defaults_place(seed: int) -> None:
+def test_a_model_that_is_not_better_does_not_replace_the_default(seed: int) -> None:
     truth = NodeType("t", 4, 1e11, 1e12, contention=Contention.EQUAL_SHARE)
     found = choose(measured_mixes(truth, 0.05, seed, RATES))
     assert found is not None and found.default
 
 
-def test_a_few_mixes_say_nothing_of_models() -> None:
+def test_too_few_mixes_choose_no_model() -> None:
     assert choose([Mix(2, (1.0, 1.0), (1.0, 1.0))] * 5) is None
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 @pytest.mark.parametrize("contending", list(ContendingThreads))
 @pytest.mark.parametrize("contention", [Contention.NONE, Contention.EQUAL_SHARE, Contention.MAX_MIN])
-def test_what_the_models_say_of_mixes_is_the_engines(
-    contention: Contention, contending: ContendingThreads, share: float
-) -> None:
+def test_model_speeds_equal_the_engine(contention: Contention, contending: ContendingThreads, share: float) -> None:
     truth = NodeType("t", 4, 1e11, 20e9, contention=contention, contending_threads=contending)
     tasks = (30000.0, 9000.0, 9000.0, 500.0) * round(1 / share)
     model = Sharing(contention, contending, 20e3)
@@ -199,27 +190,27 @@ def test_what_the_models_say_of_mixes_is_the_engines(
 
 
 @pytest.mark.parametrize("truth", [0.0, 0.2, 0.58, 1.5])
-def test_how_long_jobs_that_sleep_wait_for_a_core(truth: float) -> None:
+def test_waiting_of_sleeping_jobs(truth: float) -> None:
     rng = np.random.default_rng(1)
     waits = [
-        Wait(u, beside, slowdown(truth, u, beside) * rng.normal(1.0, NOISE / 4))
+        WaitSample(u, beside, slowdown(truth, u, beside) * rng.normal(1.0, NOISE / 4))
         for _ in range(20)
-        for u, beside in company()
+        for u, beside in job_mixes()
     ]
     found = fit_waiting(waits)
     assert found is not None and found.trusted
     assert found.strength.value == pytest.approx(truth, rel=WITHIN, abs=0.005)
 
 
-def test_slowdowns_that_no_strength_explains_give_none_to_rely_on() -> None:
-    found = fit_waiting([Wait(0.5, (1.0,), time) for time in (0.8, 3.0, 1.1, 0.7)])
+def test_unexplained_slowdowns_are_not_trusted() -> None:
+    found = fit_waiting([WaitSample(0.5, (1.0,), time) for time in (0.8, 3.0, 1.1, 0.7)])
     assert found is not None and not found.trusted
-    assert fit_waiting([Wait(0.5, (1.0,), 1.3)]) is None
+    assert fit_waiting([WaitSample(0.5, (1.0,), 1.3)]) is None
 
 
 @pytest.mark.parametrize("contention", [Contention.EQUAL_SHARE, Contention.MAX_MIN])
 @pytest.mark.parametrize("penalty", [1.0, 1.5, 3.0])
-def test_what_remote_memory_costs_under_contention(contention: Contention, penalty: float) -> None:
+def test_remote_memory_penalty_under_contention(contention: Contention, penalty: float) -> None:
     rng, seen = np.random.default_rng(4), dict[float, list[tuple[int, float]]]()
     for remote in (1.0, penalty):  # bound to their own memory, and not
         truth = NodeType("t", 16, 1e11, 76e9, contention=contention, remote_access_penalty=remote)
@@ -233,14 +224,14 @@ def test_what_remote_memory_costs_under_contention(contention: Contention, penal
     assert found is not None and found.penalty.value == pytest.approx(penalty, rel=WITHIN)
 
 
-def test_where_memory_is_not_saturated_remote_memory_cannot_be_told() -> None:
+def test_unsaturated_memory_gives_no_remote_penalty() -> None:
     rising = [(1, 1e9), (2, 2e9), (4, 4e9)]
     assert fit_remote(fit_curve([1, 2, 4], [1e9, 2e9, 4e9]), rising, rising) is None
 
 
-def test_a_share_between_the_two_is_neither() -> None:
-    assert kind(figure([0.37])) is None
+def test_a_share_between_both_kinds_is_unknown() -> None:
+    assert sharing_of(figure([0.37])) is None
 
 
-def test_power_at_one_number_of_cores_says_nothing() -> None:
+def test_power_at_one_number_of_cores_gives_no_fit() -> None:
     assert fit_power([0, 4, 4], [5.0, 30.0, 31.0]) is None

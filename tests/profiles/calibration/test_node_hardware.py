@@ -1,4 +1,4 @@
-"""What the kernel says of CPUs, sockets, memory nodes and caches."""
+"""CPUs, sockets, memory nodes and caches from the kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.calibration.machine import machine
+from pilotfish.profiles.calibration.node_hardware import read_hardware
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_threads_go_to_sockets_by_turns_and_to_second_hardware_threads_last(system: Path) -> None:
-    seen = machine(system)
+def test_threads_alternate_sockets_and_use_second_hardware_threads_last(system: Path) -> None:
+    seen = read_hardware(system)
     assert seen.cpus == (0, 2, 1, 3, 4, 6, 5, 7)
     assert seen.sockets == ((0, 1, 4, 5), (2, 3, 6, 7))
     assert seen.hardware_threads == 2
 
 
 def test_memory_nodes_caches_and_frequency(system: Path) -> None:
-    seen = machine(system)
+    seen = read_hardware(system)
     assert seen.memory_nodes == ((0, 1, 4, 5), (2, 3, 6, 7))  # one without CPUs is no place to compute
     assert seen.cache == 2 * 1024 * 1024
     assert seen.frequency == 3.4e9
@@ -52,18 +52,18 @@ def test_memory_nodes_caches_and_frequency(system: Path) -> None:
 
 def test_only_cpus_that_we_may_use_count(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 5})
-    seen = machine(system)
+    seen = read_hardware(system)
     assert (seen.cpus, seen.sockets, seen.memory_nodes) == ((1, 5), ((1, 5),), ((1, 5),))
 
 
-def test_memory_that_a_control_group_does_not_give_is_not_free(tmp_path: Path) -> None:
+def test_memory_above_the_control_group_limit_is_not_free(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
-    assert machine(cgroups=tmp_path).free == 600_000
+    assert read_hardware(cgroups=tmp_path).free == 600_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert machine(cgroups=tmp_path).free > 600_000
+    assert read_hardware(cgroups=tmp_path).free > 600_000
 
 
-def test_a_kernel_that_says_nothing_is_one_socket(tmp_path: Path) -> None:
-    seen = machine(tmp_path)
+def test_without_topology_there_is_one_socket(tmp_path: Path) -> None:
+    seen = read_hardware(tmp_path)
     assert len(seen.sockets) == 1 and seen.memory_nodes == () and seen.cache is None and seen.memory > 0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 import yaml
 
-from pilotfish.profiles.calibration.changes import changes, given, switched
-from pilotfish.profiles.calibration.file import power_text
-from pilotfish.profiles.calibration.switching import Answer, Commands, Patience, SwitchingError, measure
-from pilotfish.simulate.formats.cluster import parse_cluster
-from pilotfish.simulate.platform import NodeType
+from pilotfish.formats.cluster import parse_cluster
+from pilotfish.profiles.calibration.calibration_records import changes, switching_values, type_values
+from pilotfish.profiles.calibration.node_switching import Answer, Commands, SwitchingError, SwitchTiming, measure
+from pilotfish.profiles.calibration.report import power_text
+from pilotfish.simulate.model.cluster import NodeType
 
 COMMANDS = Commands("off", "on", "up", "down", "watts")
 #: Grid'5000 Taurus (Poquet's thesis): W, and s there and back.
@@ -35,7 +35,7 @@ class Done:
 
 @dataclass
 class Lab:
-    """A site with one node, whose clock goes on only when somebody waits."""
+    """A site with one node, whose clock advances only in `pause`."""
 
     time: float = 1000.0
     state: str = "idle"
@@ -83,7 +83,7 @@ class Lab:
         return self.state
 
 
-PATIENCE = Patience(limit_s=300.0, settle_s=10.0, every_s=0.1)
+PATIENCE = SwitchTiming(limit_s=300.0, settle_s=10.0, every_s=0.1)
 
 
 def test_times_and_powers_are_found_and_fit_a_cluster_file() -> None:
@@ -103,16 +103,18 @@ def test_times_and_powers_are_found_and_fit_a_cluster_file() -> None:
     assert {state for _, _, state in found.trace} == {"idle", "switch_off", "off", "switch_on"}
 
 
-def test_what_changed_since_is_told() -> None:
+def test_switching_changes_are_found() -> None:
     old = measure("n1", COMMANDS, Lab(), PATIENCE)
     slow = measure("n1", COMMANDS, Lab(come_s=200.0), PATIENCE)
-    assert [change.key for change in changes(switched(old), switched(slow), 0.1)] == ["power.switch_on.seconds"]
+    assert [change.key for change in changes(switching_values(old), switching_values(slow), 0.1)] == [
+        "power.switch_on.seconds"
+    ]
     power = old.power()
     assert power is not None
-    assert changes(given(NodeType("t", 1, 1.0, 1.0, power=power)), switched(old), 0.01) == ()
+    assert changes(type_values(NodeType("t", 1, 1.0, 1.0, power=power)), switching_values(old), 0.01) == ()
 
 
-def test_where_no_power_can_be_read_it_is_unknown_and_times_are_known() -> None:
+def test_without_power_readings_times_are_known() -> None:
     found = measure("n1", replace(COMMANDS, power=None, down=None), Lab(), PATIENCE)
     assert found.power() is None and found.idle is None and found.trace == ()
     assert found.switch_on.seconds.value == pytest.approx(COME_S, rel=WITHIN)
@@ -128,36 +130,36 @@ def test_where_no_power_can_be_read_it_is_unknown_and_times_are_known() -> None:
         (Lab(watts="-5"), "must print watts"),
     ],
 )
-def test_what_is_not_as_it_should_be_is_left_alone(lab: Lab, why: str) -> None:
+def test_an_unexpected_state_is_left_alone(lab: Lab, why: str) -> None:
     with pytest.raises(SwitchingError, match=why):
         measure("n1", COMMANDS, lab, PATIENCE)
     assert lab.launched == []
 
 
-def test_a_node_that_does_not_go_is_not_waited_for_for_ever() -> None:
+def test_waiting_for_switch_off_is_limited() -> None:
     lab = Lab(go_s=1e9)
     with pytest.raises(SwitchingError, match=r"after 300 s of `off` the node is not off"):
         measure("n1", COMMANDS, lab, PATIENCE)
     assert lab.time < 2000.0 and lab.stopped == ["off"]
 
 
-def test_a_node_that_does_not_come_back_is_told_in_so_many_words() -> None:
+def test_a_node_that_does_not_come_back_is_an_explicit_error() -> None:
     lab = Lab(come_s=1e9)
     with pytest.raises(SwitchingError, match=r"n1 DID NOT COME BACK, switch it on by hand: after 300 s of `on`"):
         measure("n1", COMMANDS, lab, PATIENCE)
     assert lab.time < 2000.0
 
 
-def test_a_command_that_switches_on_is_tried_again() -> None:
-    lab, told = Lab(failing=3), list[str]()
-    found = measure("n1", COMMANDS, lab, PATIENCE, tell=told.append)
+def test_a_failed_switch_on_is_tried_again() -> None:
+    lab, lines = Lab(failing=3), list[str]()
+    found = measure("n1", COMMANDS, lab, PATIENCE, progress=lines.append)
     assert lab.state == "idle" and lab.launched == ["off", "on", "on", "on", "on"]
-    assert any("BMC timeout" in line for line in told)
+    assert any("BMC timeout" in line for line in lines)
     assert found.switch_on.seconds.value > COME_S
 
 
 @pytest.mark.parametrize("state", ["going", "off", "coming"])
-def test_a_node_is_not_left_off_when_the_operator_gives_up(state: str) -> None:
+def test_an_interrupt_does_not_leave_the_node_off(state: str) -> None:
     lab = Lab(interrupt_in=state)
     with pytest.raises(KeyboardInterrupt):
         measure("n1", COMMANDS, lab, PATIENCE)
@@ -165,14 +167,14 @@ def test_a_node_is_not_left_off_when_the_operator_gives_up(state: str) -> None:
     assert lab.ask("up", 1.0).code == 0
 
 
-def test_one_look_that_fails_is_not_believed() -> None:
+def test_one_failed_check_is_not_enough() -> None:
     @dataclass
     class Flaky(Lab):
-        looks: int = 0
+        checks: int = 0
 
         def ask(self, command: str, limit_s: float) -> Answer:
-            self.looks += command == "up"
-            lost = command == "up" and self.looks % 3 == 2 and self._now_is() == "idle"
+            self.checks += command == "up"
+            lost = command == "up" and self.checks % 3 == 2 and self._now_is() == "idle"
             return Answer(1, "") if lost else super().ask(command, limit_s)
 
     found = measure("n1", replace(COMMANDS, down=None), Flaky(), PATIENCE)

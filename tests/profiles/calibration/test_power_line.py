@@ -1,4 +1,4 @@
-"""Energy counters as the kernel lays them out."""
+"""Energy counters of processor packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.calibration.watts import joules, read_counters
+from pilotfish.profiles.calibration.power_line import joules, package_energy
+from pilotfish.profiles.probes.power import Zone
 
 
 def zone(root: Path, name: str, label: str, energy: str, span: str = "262143328850") -> None:
@@ -21,21 +22,25 @@ def test_packages_are_read_and_nothing_else(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl:0:0", "core", "50")
     zone(tmp_path, "intel-rapl:2", "psys", "900")
     zone(tmp_path, "intel-rapl-mmio:0", "package-0", "100")
-    assert read_counters(tmp_path) == {"intel-rapl:0": (100, 262143328850), "intel-rapl:1": (200, 262143328850)}
+    zone(tmp_path, "intel-rapl:1:0", "dram", "70")
+    found = {zone.name: (energy, zone.range_j) for zone, energy in package_energy(tmp_path).items()}
+    assert found == {"package-0": (pytest.approx(1e-4), 262143.32885), "package-1": (pytest.approx(2e-4), 262143.32885)}
 
 
 @pytest.mark.parametrize("energy", ["", "many", "1.5"])
-def test_a_counter_that_makes_no_sense_is_none(tmp_path: Path, energy: str) -> None:
+def test_an_invalid_counter_is_ignored(tmp_path: Path, energy: str) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", energy)
-    assert read_counters(tmp_path) == {}
+    assert package_energy(tmp_path) == {}
 
 
-def test_where_there_are_none_there_are_none(tmp_path: Path) -> None:
-    assert read_counters(tmp_path / "nowhere") == {}
+def test_without_counters_the_result_is_empty(tmp_path: Path) -> None:
+    assert package_energy(tmp_path / "nowhere") == {}
 
 
 def test_energy_between_two_readings() -> None:
-    assert joules({"a": (1_000_000, 9_000_000)}, {"a": (3_500_000, 9_000_000)}) == 2.5
-    assert joules({"a": (8_000_000, 9_000_000)}, {"a": (500_000, 9_000_000)}) == 1.5  # it came round
-    assert joules({"a": (0, 9)}, {"b": (1, 9)}) is None
+    one, other = Zone(Path("a"), "package-0", 9.0), Zone(Path("b"), "package-1", 9.0)
+    assert joules({one: 1.0}, {one: 3.5}) == 2.5
+    assert joules({one: 8.0}, {one: 0.5}) == 1.5  # the counter wrapped
+    assert joules({one: 1.0, other: 1.0}, {one: 2.0, other: 3.0}) == 3.0
+    assert joules({one: 0.0}, {other: 1.0}) is None
     assert joules({}, {}) is None

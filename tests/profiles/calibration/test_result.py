@@ -1,4 +1,4 @@
-"""From a calibration to a node type, and to a file that is read back."""
+"""A calibration as a node type, and as a file that is read back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.calibration.figures import Constant
-from pilotfish.profiles.calibration.file import cluster_text
+from pilotfish.formats.cluster import read_cluster
+from pilotfish.profiles.calibration.report import cluster_text, rows
 from pilotfish.profiles.calibration.result import Calibration, node_type
-from pilotfish.profiles.calibration.words import rows
-from pilotfish.simulate.formats.cluster import read_cluster
-from pilotfish.simulate.platform import ContendingThreads, Contention, NodeType
-
-from .calibrations import BARE, FULL, GRID
+from pilotfish.profiles.calibration.statistics import Constant
+from pilotfish.simulate.model.cluster import ContendingThreads, Contention, NodeType
+from pilotfish.tests.profiles.calibration.calibrations import BARE, FULL, GRID
 
 
 @pytest.mark.parametrize("found", [BARE, FULL])
@@ -25,7 +23,7 @@ def test_the_file_is_read_back_as_the_node_type(found: Calibration, tmp_path: Pa
     assert (node.name, node.type, node.cpus) == ("fast", node_type(found, "fast"), found.cpus)
 
 
-def test_every_number_of_the_file_says_how_well_it_is_known() -> None:
+def test_every_number_of_the_file_has_its_accuracy() -> None:
     text = cluster_text(FULL, "fast")
     for words in ("Calibrated on 2026-03-01", "Some CPU", "R2 0.", "speed: 5e+08 steps/s (+- 0.2%, 20 runs)",
                   "remote access: 1.41 (+- 1.4%, 5 runs)", "under contention: 1.5 (1.45 to 1.55", "queueing: 0.58",
@@ -35,12 +33,12 @@ def test_every_number_of_the_file_says_how_well_it_is_known() -> None:
         assert words in text
 
 
-def test_a_hosts_name_cannot_leave_its_comment() -> None:
+def test_a_host_name_stays_in_its_comment() -> None:
     text = cluster_text(replace(BARE, model="x\nnode_types: {}\x1b[2J"), "fast")
     assert "\x1b" not in text and "\nnode_types: {}" not in text
 
 
-def test_what_was_not_measured_is_left_to_the_default() -> None:
+def test_unmeasured_values_keep_the_default() -> None:
     kind = node_type(BARE, "fast")
     plain = NodeType("fast", 4, 1.0, 1.0)
     assert kind.power is None and kind.contention is Contention.MAX_MIN
@@ -61,7 +59,7 @@ def test_a_model_that_is_not_clearly_better_is_not_named() -> None:
     assert (kind.contention, kind.piecewise) == (Contention.PIECEWISE_LINEAR, GRID.constants)
 
 
-def test_constants_that_are_not_determined_are_not_used() -> None:
+def test_undetermined_constants_are_not_used() -> None:
     assert FULL.waiting is not None and FULL.unbound is not None
     assert node_type(FULL, "fast").queueing == pytest.approx(0.58, abs=0.01)
     assert node_type(FULL, "fast").remote_access_penalty == 1.5
@@ -72,6 +70,6 @@ def test_constants_that_are_not_determined_are_not_used() -> None:
     assert node_type(doubtful, "fast").remote_access_penalty == 1.41
 
 
-def test_unknown_is_said() -> None:
+def test_unknown_values_are_labelled() -> None:
     said = {row.key.strip(): row.value for row in rows(BARE)}
     assert said["power"] == said["cpu_sharing"] == "unknown"

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from pilotfish.profiles.imports import jobstats
+from pilotfish.profiles.imports import jobstats_import
 from pilotfish.simulate.errors import ConfigError
 
 NODE = {"cpus": 24, "total_memory": 2**37, "used_memory": 8e9, "total_time": 1900.0, "gpu_utilization": {"0": 65.7}}
@@ -16,7 +16,7 @@ DATA = {"nodes": {"a": NODE, "b": NODE | {"used_memory": 7e9, "total_time": 1700
 
 
 def one(data):
-    (found,) = jobstats.parse(data if isinstance(data, str) else json.dumps(data), "x")
+    (found,) = jobstats_import.parse(data if isinstance(data, str) else json.dumps(data), "x")
     return found.run
 
 
@@ -36,8 +36,8 @@ def test_packed_as_in_slurms_admin_comment():
     ("data", "said"),
     [
         ("JS1:Short", "no base64"),
-        ("JS1:None", "it is no JSON"),
-        ("{", "it is no JSON"),
+        ("JS1:None", "not JSON"),
+        ("{", "not JSON"),
         ("[1]", "a list"),
         ({"nodes": {}}, "no key 'total_time'"),
         ({"nodes": {}, "total_time": 5}, "no nodes"),
@@ -50,14 +50,14 @@ def test_packed_as_in_slurms_admin_comment():
         ({"nodes": {"a": NODE | {"used_memory": "much"}}, "total_time": 5}, "used_memory: found 'much'"),
     ],
 )
-def test_what_is_malformed_is_said(data, said):
+def test_malformed_files_are_rejected(data, said):
     with pytest.raises(ConfigError) as error:
         one(data)
     assert said in str(error.value)
 
 
-def test_what_is_cut_or_endlessly_deep_is_said():
+def test_truncated_or_deeply_nested_files_are_rejected():
     with pytest.raises(ConfigError, match="cannot be unpacked"):
         one("JS1:" + base64.b64encode(gzip.compress(b"{}")[:-6]).decode())
-    with pytest.raises(ConfigError, match="it is no JSON"):
+    with pytest.raises(ConfigError, match="not JSON"):
         one("[" * 100_000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.profiles.imports import perf
+from pilotfish.profiles.imports import perf_import
 from pilotfish.simulate.errors import ConfigError
 
 #: perf 6: a unit for the duration, modifiers, a metric on a line of its own, a counter that the machine does not have.
@@ -27,7 +27,7 @@ CONTROLLERS = "".join(
 
 
 def one(text):
-    (found,) = perf.parse(text, "x")
+    (found,) = perf_import.parse(text, "x")
     return found
 
 
@@ -45,7 +45,7 @@ def test_memory_controllers_give_the_bandwidth_of_a_running_thread():
     assert "whole machine" in found.note
 
 
-def test_without_a_duration_the_cpus_utilised_tell():
+def test_without_a_duration_the_utilised_cpus_give_it():
     found = one("3801.50;msec;task-clock;1;100.00;1.900;CPUs utilized\n")
     assert found.run.wall_s == pytest.approx(3.8015 / 1.9) and found.ipc is None
 
@@ -61,21 +61,21 @@ def test_intervals_and_cpus_add_up():
     [
         ("# started on Tue Feb  3 04:05:06 2026\n", "task-clock was not counted"),
         ("<not counted>,msec,task-clock,0,100.00,,\n", "task-clock was not counted"),
-        ("100.0,msec,task-clock,1,100.00,,\n", "how long it took"),
+        ("100.0,msec,task-clock,1,100.00,,\n", "its duration is missing"),
         ("perf: command not found\n", "line 1: found 'perf: command"),
         (NEW[: NEW.index(",msec") + 5] + "\n", "line 3: 2 fields"),
         ("-5.0,msec,task-clock,1,100\n", "line 1: found '-5.0'"),
         ("100.0,msec,task-clock,1,100.00,many,CPUs utilized\n", "line 1: found 'many'"),
     ],
 )
-def test_what_is_malformed_names_the_line(text, said):
+def test_malformed_files_name_the_line(text, said):
     with pytest.raises(ConfigError) as error:
         one(text)
     assert said in str(error.value)
 
 
 @given(st.integers(0, len(NEW)), st.text(max_size=20))
-def test_a_file_cut_anywhere_is_a_run_or_one_clear_error(cut, more):
+def test_a_truncated_file_is_a_run_or_one_error(cut, more):
     try:
         assert one(NEW[:cut] + more).run.cpu_s > 0
     except ConfigError as error:
@@ -100,8 +100,8 @@ def test_traffic_that_changes_between_intervals_makes_phases():
     assert found.run.wall_s == pytest.approx(100.0, abs=0.01) and found.run.cpu_s == pytest.approx(100.0)
     assert [phase.share for phase in group.phases] == pytest.approx([0.6, 0.4], abs=0.02)
     assert [phase.bandwidth for phase in group.phases] == pytest.approx([500 * 2**20, 4000 * 2**20], rel=0.02)
-    (told,) = found.run.to_profile().groups
-    moved = sum(phase.share * phase.utilisation * phase.bandwidth for phase in told.phases)
+    (parts,) = found.run.to_profile().groups
+    moved = sum(phase.share * phase.utilisation * phase.bandwidth for phase in parts.phases)
     assert moved == pytest.approx(1900 * 2**20, rel=0.02)
 
 
@@ -126,11 +126,11 @@ def test_numbers_of_another_locale():
     assert len(series.run.groups[0].phases) == 2 and series.run.cpu_s == pytest.approx(100.0)
 
 
-def test_intervals_that_were_cut_off_are_read_as_far_as_they_go():
+def test_truncated_intervals_are_read_to_their_end():
     text = intervals(TWO)
     assert one(text[: text.index("70.000123")]).run.wall_s == pytest.approx(69.0, abs=0.01)
 
 
-def test_more_cpu_time_than_any_node_has_is_named():
+def test_impossible_cpu_time_is_rejected():
     with pytest.raises(ConfigError, match="CPU seconds in"):
         one(NEW.replace("3801.50,", "18446744073709551614,"))

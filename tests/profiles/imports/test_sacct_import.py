@@ -1,4 +1,4 @@
-"""Dumps of Slurm's accounting become profiles; what it did not gather stays unknown."""
+"""Dumps of Slurm's accounting become profiles; values that it lacks stay unknown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.profiles.imports import read, sacct
+from pilotfish.profiles.imports import read, sacct_import
 from pilotfish.profiles.imports.imported import profiles_of
 from pilotfish.simulate.errors import ConfigError
 
@@ -52,7 +52,7 @@ def test_runs_of_a_name_are_one_profile_by_their_medians(imported):
     assert profile.provenance.date == "2026-01-03T00:00:00" and profile.memory == 0.0
 
 
-def test_elapsed_as_a_clock_and_lines_that_end_in_a_bar(imported):
+def test_elapsed_as_clock_time_and_trailing_separators(imported):
     text = "JobID|State|Elapsed|TotalCPU|AllocCPUS|\n7|COMPLETED|1-00:00:10|1-00:00:00|1|\n"
     assert imported(text, date="2026-01-01")["dump"].groups[0].demand == 86400.0
 
@@ -72,7 +72,7 @@ def test_elapsed_as_a_clock_and_lines_that_end_in_a_bar(imported):
         (" \n\n", "empty"),
     ],
 )
-def test_what_is_malformed_names_file_and_line(imported, text, said):
+def test_malformed_lines_name_file_and_line(imported, text, said):
     with pytest.raises(ConfigError, match="dump") as error:
         imported(text)
     assert said in str(error.value)
@@ -87,13 +87,13 @@ def test_another_delimiter_is_found_by_the_header(imported, sign):
 @pytest.mark.parametrize(
     ("cell", "value"), [("|2M|", "9" * 400), ("|2M|", "9" * 18 + "P"), ("|06:20.500|", "9" * 400 + ":00")]
 )
-def test_numbers_that_no_job_has_are_named(imported, cell, value):
+def test_impossible_numbers_are_rejected(imported, cell, value):
     with pytest.raises(ConfigError, match=r"dump.*line \d.*allowed"):
         imported(DUMP.replace(cell, f"|{value}|", 1))
 
 
 def test_a_dump_of_many_jobs_is_read_in_one_pass():
-    runs = sacct.parse(HEAD + "".join(f"{i}|j{i % 5000}|COMPLETED||9|00:09|1|1||\n" for i in range(15000)), "x")
+    runs = sacct_import.parse(HEAD + "".join(f"{i}|j{i % 5000}|COMPLETED||9|00:09|1|1||\n" for i in range(15000)), "x")
     looked = []
 
     class Name(str):

@@ -1,4 +1,4 @@
-"""Scores in the store: kept over restarts, and counted by plans where the memory model does not see the pair."""
+"""Scores in the store: they survive restarts, and plans use them for pairs that the memory model does not cover."""
 
 import json
 from contextlib import closing
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.profiles.scored import MOST, added, with_scores
-from pilotfish.profiles.sensitivity import Level, Scores
+from pilotfish.cli.__main__ import main
+from pilotfish.profiles.interference.pair_factors import MOST, added, with_scores
+from pilotfish.profiles.interference.scores import Level, Scores
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.job import Profile, ThreadGroup
-from pilotfish.simulate.platform import Cluster, Contention, CoRun, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 KIND = NodeType("t", 2, 1e10, 1e12)
 
@@ -34,13 +34,13 @@ def unknown(name):
     return False
 
 
-def test_scored_programs_cost_each_other_what_the_scores_say():
+def test_scored_programs_slow_each_other_by_their_scores():
     found = with_scores(site(), [scores("a", 1.5), scores("b", 1.2)], unknown)
     assert pairs(found) == {("a", "a"): 1.5, ("a", "b"): 1.5, ("b", "a"): 1.2, ("b", "b"): 1.2}
     assert added(site(), found) == 4
 
 
-def test_what_a_file_gives_stays_and_nothing_is_counted_twice():
+def test_given_pairs_stay_and_nothing_is_counted_twice():
     given = replace(KIND, co_run_inflation=(CoRun("a", "b", 3.0),))
     both = [scores("a", 1.5), scores("b", 1.2)]
     assert pairs(with_scores(site(given), both, unknown))["a", "b"] == 3.0
@@ -74,7 +74,7 @@ def store(tmp_path, monkeypatch):
         yield opened
 
 
-def test_scores_are_kept_and_the_latest_of_a_processor_counts(store):
+def test_scores_are_stored_and_the_latest_of_a_processor_counts(store):
     store.put_scores(scores("a", 1.5, node_type="t"))
     store.put_scores(scores("a", 1.7, cpu_model="another"))
     store.put_scores(replace(scores("a", 1.6), date="2026-02-02T00:00:00Z"))
@@ -85,7 +85,7 @@ def test_scores_are_kept_and_the_latest_of_a_processor_counts(store):
         assert again.scores("b") == ()
 
 
-def test_scores_that_cannot_be_read_are_an_error_not_a_loss(store):
+def test_unreadable_scores_are_an_error(store):
     store.put_scores(scores("a", 1.5))
     with store._file.writing() as connection:
         connection.execute("UPDATE score SET document = '{}'")
@@ -93,7 +93,7 @@ def test_scores_that_cannot_be_read_are_an_error_not_a_loss(store):
         store.scores()
 
 
-def test_a_profile_whose_bandwidth_is_known_is_the_models_own_business(store):
+def test_known_bandwidths_leave_the_pair_to_the_model(store):
     for name in ("a", "b"):
         store.put_scores(scores(name, 1.5))
         store.put(Profile((ThreadGroup(1, 1.0, bandwidth=1e9),), name=name))
@@ -143,23 +143,23 @@ def test_a_plan_changes_because_of_scores(store, tmp_path, capsys):
     assert "4 pairs of programs slow each other by their relative scores" in err
 
 
-def test_the_daemon_counts_them_and_its_nodes_stay_the_same_object_meanwhile(store):
-    from pilotfish.daemon.memory import Memory
+def test_the_daemon_uses_scores_and_keeps_its_node_objects(store):
+    from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 
-    memory, cluster = Memory(store.path), site()
-    assert memory.company(cluster) is cluster
+    profiles, cluster = LearnedProfiles(store.path), site()
+    assert profiles.with_interference(cluster) is cluster
     store.put_scores(scores("a", 1.5))
-    found = memory.company(cluster)
+    found = profiles.with_interference(cluster)
     assert pairs(found) == {("a", "a"): 1.5}
     store.put(Profile((ThreadGroup(1, 1.0),), name="other"))  # the store has changed, the pairs have not
-    assert memory.company(cluster) is found
+    assert profiles.with_interference(cluster) is found
 
 
-def test_show_says_what_is_relative(store, capsys):
+def test_show_labels_relative_scores(store, capsys):
     store.put_scores(replace(scores("a", 1.5), pressure=0.25))
     assert main(["profile", "show", "a"]) == 0
     out = capsys.readouterr().out
-    assert "1.500x beside a whole streamer" in out and "0.25 of a streamer" in out and "3 x each" in out
+    assert "1.500x next to a whole streamer" in out and "0.25 of a streamer" in out and "3 x each" in out
     assert "relative" in out and all(len(line) <= 80 for line in out.splitlines())
     assert main(["profile", "show", "--json", "a"]) == 0
     assert json.loads(capsys.readouterr().out)["scores"][0]["source"] == "relative score"

@@ -1,4 +1,4 @@
-"""From scores to pairs: known values, laws, and files that are none of ours."""
+"""Factors of pairs from scores: known values, laws, and invalid files."""
 
 import json
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.profiles.pairs import co_run_inflation, factor, read_scores
-from pilotfish.profiles.sensitivity import Level, Scores
+from pilotfish.cli.__main__ import main
+from pilotfish.profiles.interference.scores import Level, Scores, co_run_inflation, factor, read_scores
 from pilotfish.simulate.errors import ConfigError
 
 
@@ -36,18 +35,18 @@ def files(tmp_path):
 
 
 @pytest.mark.parametrize(("pressure", "times"), [(0, 1), (0.25, 1.05), (0.5, 1.1), (0.75, 1.25), (1, 1.4), (None, 1.4)])
-def test_a_factor_lies_between_the_levels(pressure, times):
+def test_a_factor_is_interpolated_between_levels(pressure, times):
     assert factor(ALIGN.levels, pressure) == pytest.approx(times)
 
 
-def test_pairs_that_cost_nothing_are_left_out():
+def test_pairs_without_slowdown_are_omitted():
     assert co_run_inflation([ALIGN, STREAM, COUNT]) == {
         "align": {"align": 1.05, "stream": 1.4},
         "stream": {"align": 1.1, "stream": 1.6},
     }
 
 
-def test_scores_of_two_machines_or_twice_the_same_are_refused():
+def test_scores_of_two_machines_or_duplicates_are_rejected():
     with pytest.raises(ConfigError, match="scored on 'other'"):
         co_run_inflation([ALIGN, scores("x", 1.5, cpu="other")])
     with pytest.raises(ConfigError, match="'align' twice"):
@@ -58,7 +57,7 @@ def test_files_are_read_back(files):
     assert [read_scores(file) for file in files] == [ALIGN, STREAM, COUNT]
 
 
-def test_the_command_prints_what_a_node_type_takes(files, capfd):
+def test_the_command_prints_keys_of_a_node_type(files, capfd):
     assert main(["profile", "pairs", *map(str, files)]) == 0
     said = capfd.readouterr()
     assert "co_run_inflation:\n  align: {align: 1.05, stream: 1.4}\n  stream: {align: 1.1, stream: 1.6}\n" in said.out
@@ -81,7 +80,7 @@ def test_the_command_prints_what_a_node_type_takes(files, capfd):
         ("more", 1, "unknown key"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_line(files, capfd, key, value, word):
+def test_errors_in_a_file_are_one_line(files, capfd, key, value, word):
     data = json.loads(files[0].read_text())
     data[key] = value
     files[0].write_text(json.dumps(data))
@@ -90,7 +89,7 @@ def test_what_is_wrong_in_a_file_is_one_line(files, capfd, key, value, word):
     assert word in said and "align.json" in said and said.count("\n") == 1
 
 
-def test_levels_out_of_order_no_file_and_garbage(files, capfd, tmp_path):
+def test_unordered_levels_missing_files_and_garbage_are_rejected(files, capfd, tmp_path):
     data = json.loads(files[0].read_text())
     data["levels"].reverse()
     files[0].write_text(json.dumps(data))
@@ -100,7 +99,7 @@ def test_levels_out_of_order_no_file_and_garbage(files, capfd, tmp_path):
         said = capfd.readouterr().err
         assert "Traceback" not in said and said.count("\n") == 1
     assert main(["profile", "pairs", "--store", str(tmp_path / "none.sqlite")]) == 1
-    assert "no program is scored" in capfd.readouterr().err
+    assert "it has no scores" in capfd.readouterr().err
 
 
 @settings(max_examples=60, deadline=None)

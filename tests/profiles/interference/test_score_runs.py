@@ -1,4 +1,4 @@
-"""Running programs beside a real streamer, a small and quick one."""
+"""Running programs next to a real streamer, a small and quick one."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.profiles import corun
-from pilotfish.profiles.corun import CoRunError, Streamer, buffer_size, co_run
-from pilotfish.profiles.probes.tree import children
+from pilotfish.cli.__main__ import main
+from pilotfish.profiles.interference import score_runs
+from pilotfish.profiles.interference.score_runs import CoRunError, Streamer, buffer_size, co_run
+from pilotfish.profiles.probes.process_tree import children
 from pilotfish.profiles.store import ProfileStore
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -25,8 +25,8 @@ SIZE = 4 << 20
 def small_and_quick(monkeypatch, tmp_path):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(corun, "ALONE_S", 0.05)
-    monkeypatch.setattr(corun, "buffer_size", lambda: SIZE)
+    monkeypatch.setattr(score_runs, "ALONE_S", 0.05)
+    monkeypatch.setattr(score_runs, "buffer_size", lambda: SIZE)
 
 
 def on_core(pid):
@@ -46,9 +46,9 @@ def test_a_streamer_moves_and_keeps_its_pressure():
     assert pid not in children(os.getpid())
 
 
-def test_a_streamer_ends_with_whoever_started_it():
+def test_a_streamer_ends_with_its_parent():
     code = (
-        "import os\nfrom pilotfish.profiles.corun import Streamer\n"
+        "import os\nfrom pilotfish.profiles.interference.score_runs import Streamer\n"
         f"s = Streamer({CPUS[-1]}, 1.0, {SIZE})\ns.rate()\nprint(s._process.pid, flush=True)\nos._exit(0)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -58,7 +58,7 @@ def test_a_streamer_ends_with_whoever_started_it():
     assert not os.path.exists(f"/proc/{int(said.stdout)}")
 
 
-def test_a_streamer_that_has_gone_is_one_clear_error():
+def test_an_ended_streamer_is_one_error():
     with Streamer(CPUS[-1], 1.0, SIZE) as streamer:
         streamer._process.kill()
         streamer._process.wait()
@@ -68,12 +68,12 @@ def test_a_streamer_that_has_gone_is_one_clear_error():
 
 def test_buffers_are_larger_than_a_cache_and_much_smaller_than_memory(monkeypatch):
     monkeypatch.undo()
-    assert 1 << 20 <= buffer_size() <= corun.LARGEST
+    assert 1 << 20 <= buffer_size() <= score_runs.LARGEST
 
 
 def test_scores_of_a_program_that_only_computes():
     scores = co_run("burn", BURN, rounds=2)
-    assert [level.pressure for level in scores.levels] == list(corun.PRESSURES)
+    assert [level.pressure for level in scores.levels] == list(score_runs.PRESSURES)
     assert scores.rounds == 2
     assert scores.sensitivity == pytest.approx(1.0, abs=0.15)  # it ends by its own core time
     assert all(level.rate > 0 and level.slowed > 0 for level in scores.levels)
@@ -87,7 +87,7 @@ def test_a_program_that_fails_or_is_too_short_has_no_scores():
         co_run("x", ["/bin/true"], rounds=1)
 
 
-def test_the_command_prints_lines_for_a_node_type_and_keeps_the_scores(capfd, tmp_path):
+def test_the_command_prints_node_type_keys_and_stores_the_scores(capfd, tmp_path):
     assert main(["profile", "corun", "--name", "burn", "--rounds", "1", "--node-type", "here", "--", *BURN]) == 0
     said = capfd.readouterr()
     assert "relative score" in said.out and "\nco_run_inflation:\n  burn: {streamer: 1" in said.out
@@ -99,7 +99,7 @@ def test_the_command_prints_lines_for_a_node_type_and_keeps_the_scores(capfd, tm
 
 
 def test_the_command_in_json_leaves_stdout_alone(capfd):
-    loud = ["/bin/sh", "-c", f"echo loud; exec {sys.executable} -IS -c 'sum(range(4000000))'"]
+    loud = ["/bin/sh", "-c", f"echo loud; exec {sys.executable} -IS -c 'sum(range(20000000))'"]
     assert main(["profile", "corun", "--rounds", "1", "--json", "--", *loud]) == 0
     said = capfd.readouterr()
     found = json.loads(said.out)
@@ -121,7 +121,7 @@ def test_the_command_in_json_leaves_stdout_alone(capfd):
         (["--node-type", "", "true"], 64, "node-type"),
     ],
 )
-def test_what_goes_wrong_is_told(capfd, argv, code, word):
+def test_errors_are_reported(capfd, argv, code, word):
     assert main(["profile", "corun", *argv]) == code
     said = capfd.readouterr()
     assert word in said.err and "Traceback" not in said.err

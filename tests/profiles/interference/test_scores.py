@@ -1,22 +1,22 @@
-"""Scores from runs beside a streamer: known values and laws."""
+"""Scores from runs next to a streamer: known values and laws."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.sensitivity import STREAMER, Beside, Scores, levels, pressure_of
-from pilotfish.simulate.formats.cluster import parse_cluster
+from pilotfish.formats.cluster import parse_cluster
+from pilotfish.profiles.interference.scores import STREAMER, RunNextToStreamer, Scores, levels, pressure_of
 
 RUNS = [
-    Beside(1.0, 2.0, 2.6, 10e9, 8e9),
-    Beside(0.5, 2.0, 2.2, 10e9, 10e9),
-    Beside(1.0, 2.0, 2.4, 12e9, 10e9),
-    Beside(0.5, 2.5, 2.5, 12e9, 12e9),
-    Beside(1.0, 2.0, 9.0, 10e9, 5e9),  # one odd round
+    RunNextToStreamer(1.0, 2.0, 2.6, 10e9, 8e9),
+    RunNextToStreamer(0.5, 2.0, 2.2, 10e9, 10e9),
+    RunNextToStreamer(1.0, 2.0, 2.4, 12e9, 10e9),
+    RunNextToStreamer(0.5, 2.5, 2.5, 12e9, 12e9),
+    RunNextToStreamer(1.0, 2.0, 9.0, 10e9, 5e9),  # one odd round
 ]
 
 
-def test_levels_are_medians_against_the_same_round_by_rising_pressure():
+def test_levels_are_medians_by_rising_pressure():
     half, whole = levels(RUNS)
     assert (half.pressure, whole.pressure) == (0.5, 1.0)
     assert half.factor == pytest.approx(1.05)
@@ -34,8 +34,8 @@ def test_the_pairs_can_be_pasted_into_a_node_type():
     assert pairs == {("align", STREAMER): 1.3, (STREAMER, "align"): 1.25}
 
 
-def test_what_got_faster_by_chance_is_not_below_one():
-    scores = Scores("x", levels([Beside(1.0, 2.0, 1.9, 1e9, 1.1e9)]), 0.0, 1)
+def test_a_factor_below_one_is_raised_to_one():
+    scores = Scores("x", levels([RunNextToStreamer(1.0, 2.0, 1.9, 1e9, 1.1e9)]), 0.0, 1)
     assert scores.co_run_inflation == {"x": {STREAMER: 1.0}, STREAMER: {"x": 1.0}}
     assert scores.sensitivity == pytest.approx(0.95)
     assert scores.to_dict()["source"] == "relative score"
@@ -47,11 +47,11 @@ CALIBRATION = [(0.25, 1.1), (0.5, 1.2), (1.0, 1.6)]
 @pytest.mark.parametrize(
     ("slowed", "pressure"), [(0.9, 0.0), (1.0, 0.0), (1.05, 0.125), (1.2, 0.5), (1.4, 0.75), (1.6, 1.0), (1.7, None)]
 )
-def test_pressure_is_that_of_a_streamer_that_slows_as_much(slowed, pressure):
+def test_pressure_is_interpolated_from_the_calibration(slowed, pressure):
     assert pressure_of(slowed, CALIBRATION) == (None if pressure is None else pytest.approx(pressure))
 
 
-def test_where_streamers_do_not_slow_each_other_nothing_is_told():
+def test_without_slowdown_between_streamers_pressure_is_unknown():
     flat = [(0.25, 0.99), (0.5, 1.0), (1.0, 0.98)]
     assert pressure_of(1.1, flat) is None
     assert pressure_of(1.0, flat) == 0.0
@@ -59,7 +59,7 @@ def test_where_streamers_do_not_slow_each_other_nothing_is_told():
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.floats(0.9, 3.0), min_size=1, max_size=5), st.floats(0.5, 4), st.floats(0.5, 4))
-def test_who_slows_more_presses_more(times, one, other):
+def test_more_slowdown_is_more_pressure(times, one, other):
     calibration = [((i + 1) / len(times), value) for i, value in enumerate(times)]
     less, more = (pressure_of(slowed, calibration) for slowed in sorted((one, other)))
     assert more is None or (less is not None and 0 <= less <= more <= 1)

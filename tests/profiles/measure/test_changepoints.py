@@ -1,11 +1,11 @@
-"""Change points of made-up series, and the laws of the split."""
+"""Change points of generated series, and the laws of the split."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.changepoints import PENALTY, change_points
+from pilotfish.profiles.measure.phases import PENALTY, change_points
 
 
 def series(levels, lengths, noise, seed=0):
@@ -31,7 +31,7 @@ def test_a_change_in_either_column_counts():
     assert change_points(rows, noise=1e-3, least=3) == [40]
 
 
-def test_what_weighs_nothing_changes_nothing():
+def test_readings_without_weight_change_nothing():
     values = series([0.2, 0.8], [50, 50], 0.01)
     values[20:25] = 9.0
     weights = np.where(values > 5, 0.0, 1.0)
@@ -39,7 +39,7 @@ def test_what_weighs_nothing_changes_nothing():
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [0.0] * 50])
-def test_too_little_or_all_alike_is_one_piece(values):
+def test_short_or_constant_series_are_one_piece(values):
     assert change_points(values, noise=0.03, least=3) == []
 
 

@@ -1,4 +1,4 @@
-"""Measuring real processes: each program's need is known beforehand."""
+"""Measuring real processes with known resource use."""
 
 import os
 import signal
@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from pilotfish.profiles import watch
-from pilotfish.profiles.measure import CommandError, measure
-from pilotfish.profiles.probes.threads import PsutilTimes, Schedstat
+from pilotfish.profiles.measure import observer
+from pilotfish.profiles.measure.command import CommandError, measure
+from pilotfish.profiles.probes.cpu_time import PsutilTimes, Schedstat
 from pilotfish.simulate.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(Schedstat().available() is not None, reason="no /proc/PID/schedstat here")
@@ -35,7 +35,7 @@ def test_service_demand_of_a_known_program():
 
 
 def undisturbed(argv, is_good, attempts=4):
-    """The first measurement that is good, else the last: other work on this machine can only disturb."""
+    """Return the first good measurement, else the last: other work on this machine may disturb it."""
     for _ in range(attempts):
         found = measure(argv)[1]
         if is_good(found):
@@ -51,7 +51,7 @@ def test_utilisation_of_a_duty_cycle():
     assert 0 < found.groups[0].utilisation_std < 0.3
 
 
-def test_in_company_the_isolated_time_is_recovered():
+def test_isolated_time_is_recovered_next_to_other_load():
     cpu = min(os.sched_getaffinity(0))
     pin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
     hog = subprocess.Popen(python(pin + "burn(30)"), start_new_session=True)
@@ -63,7 +63,7 @@ def test_in_company_the_isolated_time_is_recovered():
     assert found.waiting > 0.4
     assert found.wall_s > 1.4 * found.isolated_s
     assert found.isolated_s == pytest.approx(0.8, rel=0.1)
-    assert "in company" in found.to_profile("x").provenance.note
+    assert "next to other load" in found.to_profile("x").provenance.note
 
 
 def test_threads_are_counted_and_none_of_their_time_is_lost():
@@ -78,15 +78,13 @@ def test_threads_are_counted_and_none_of_their_time_is_lost():
 
 
 def test_forked_children_are_threads_of_the_job():
-    _, found = measure(
-        python("import os\nif os.fork():\n    os.wait()\nelse:\n    burn(0.6)\n    os._exit(0)")
-    )
+    _, found = measure(python("import os\nif os.fork():\n    os.wait()\nelse:\n    burn(0.6)\n    os._exit(0)"))
     assert found.threads == 1
     assert found.cpu_s == pytest.approx(0.6, abs=0.05)
     assert sum(g.count * g.demand for g in found.groups) == pytest.approx(found.cpu_s, rel=0.01)
 
 
-def test_processes_one_after_another_are_one_thread():
+def test_successive_processes_are_one_thread():
     line = f"for i in 1 2 3 4 5; do {sys.executable} -IS -c 'sum(range(2000000))'; done"
     _, found = measure(["/bin/sh", "-c", line])
     assert found.threads == 1
@@ -105,16 +103,16 @@ def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
         os.kill(int(pid_file.read_text()), 0)
 
 
-def test_who_is_orphaned_before_anybody_looks_is_of_the_job(monkeypatch, tmp_path):
-    """Of the children that we have then, those are not the job's that were there before it began."""
-    real, pid_file = watch.Watch.__init__, tmp_path / "pid"
+def test_early_orphans_belong_to_the_job(monkeypatch, tmp_path):
+    """Children that we had before the job began are not the job's."""
+    real, pid_file = observer.JobObserver.__init__, tmp_path / "pid"
 
     def late(self, *arguments, **options):
         while not (pid_file.exists() and pid_file.read_text().strip()):
             time.sleep(0.01)
         real(self, *arguments, **options)
 
-    monkeypatch.setattr(watch.Watch, "__init__", late)
+    monkeypatch.setattr(observer.JobObserver, "__init__", late)
     with subprocess.Popen(["/bin/sleep", "60"]) as bystander:
         measure(["/bin/sh", "-c", f"( setsid sh -c 'echo $$ >{pid_file}; exec sleep 60' & ) ; sleep 1"])
         assert bystander.poll() is None
@@ -158,8 +156,7 @@ def test_environment_and_directory(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("argv", "code"),
-    [(["no-such-command-here"], 127), ([""], 127), ([], 127), (["/etc/passwd"], 126), (["/"], 126)],
+    ("argv", "code"), [(["no-such-command-here"], 127), ([""], 127), ([], 127), (["/etc/passwd"], 126), (["/"], 126)]
 )
 def test_commands_that_cannot_be_started(argv, code):
     with pytest.raises(CommandError) as caught:
@@ -183,8 +180,8 @@ def test_the_affinity_of_the_caller_stays():
     assert os.sched_getaffinity(0) == before
 
 
-def test_signals_are_handed_on():
-    code = "from pilotfish.profiles.measure import measure; print(measure(['/bin/sleep', '20'])[0])"
+def test_signals_are_forwarded():
+    code = "from pilotfish.profiles.measure.command import measure; print(measure(['/bin/sleep', '20'])[0])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and not _children(process.pid):
@@ -194,14 +191,12 @@ def test_signals_are_handed_on():
 
 
 def _children(pid):
-    found = subprocess.run(
-        ["ps", "-o", "comm=", "--ppid", str(pid)], capture_output=True, text=True, check=False
-    )
+    found = subprocess.run(["ps", "-o", "comm=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return "sleep" in found.stdout
 
 
 def test_psutil_where_there_is_no_schedstat(monkeypatch):
-    monkeypatch.setattr(watch, "thread_times", PsutilTimes)
+    monkeypatch.setattr(observer, "thread_times", PsutilTimes)
     _, found = measure(python("burn(0.4)"))
     assert found.method == "psutil"
     assert found.waiting is None

@@ -1,4 +1,4 @@
-"""From counters to a profile: which one is believed, what is the job's, and where each number comes from."""
+"""Counters of a run: the best source, the job's own counts, and the source of each number."""
 
 import json
 from dataclasses import replace
@@ -7,28 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.__main__ import main
-from pilotfish.daemon.render.profiles import show_run
-from pilotfish.profiles.counters import Counted, Counters, conclude
+from pilotfish.cli.__main__ import main
+from pilotfish.cli.output.profiles import show_run
 from pilotfish.profiles.estimate import estimate
-from pilotfish.profiles.measure import measure
+from pilotfish.profiles.measure.command import measure
+from pilotfish.profiles.measure.counters import Counters, HardwareCounts, conclude
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.probes.attached import Attached
+from pilotfish.profiles.probes.external_counter import ExternalCounter
 from pilotfish.profiles.probes.imc import Traffic
 from pilotfish.profiles.probes.likwid import LikwidCounts
 from pilotfish.profiles.probes.perf import PerfCounts
 from pilotfish.profiles.probes.resctrl import MonitoredTraffic
-from pilotfish.simulate.job import Profile, ThreadGroup
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 RUN = Measurement((ThreadGroup(2, 5.0),), wall_s=5.0, isolated_s=5.0, cpu_s=10.0, method="schedstat")
 PERF = PerfCounts(10.0, 30.0, 20.0, 50.0)
 
 
-def test_nothing_was_there():
-    assert conclude({}, 10.0, 5.0, alone=True) == Counted()
+def test_without_counters_nothing_is_known():
+    assert conclude({}, 10.0, 5.0, alone=True) == HardwareCounts()
 
 
-def test_the_one_that_knows_best_is_believed():
+def test_the_best_probe_is_used():
     all_of_them = {
         "perf": PERF,
         "perf-imc": Traffic(200.0),
@@ -48,30 +48,30 @@ def test_the_one_that_knows_best_is_believed():
     assert found.power_watts == 100.0 and "RAPL" in found.sources["power_watts"]
 
 
-def test_what_counts_the_node_says_nothing_of_a_job_in_company():
+def test_node_counts_are_ignored_if_other_processes_ran():
     node = {"perf-imc": Traffic(200.0), "likwid": LikwidCounts(300.0, 9.0, 3.0), "hwmon": 250.0}
     node["powercap"] = {"package-0": 1.0}
     found = conclude(node, 10.0, 5.0, alone=False)
     assert (found.ipc, found.bandwidth, found.power_watts) == (None, None, None)
-    assert found.notes == ("others ran too: what counts the whole node says nothing of this job",)
+    assert found.notes == ("other processes ran too: counts of the whole node are not this job's",)
     assert conclude(node | {"perf": PERF}, 10.0, 5.0, alone=False).bandwidth == 5.0
 
 
-def test_instructions_of_a_part_of_the_run_are_not_all():
+def test_partial_instructions_are_discarded():
     found = conclude({"perf": replace(PERF, cpu_s=4.0)}, 10.0, 5.0, alone=True)
     assert (found.ipc, found.instructions, found.bandwidth) == (1.5, None, 12.5)
-    assert found.notes == ("perf: saw 40% of the CPU time, too little for instructions",)
+    assert found.notes == ("perf: counted 40% of the CPU time, too little for instructions",)
 
 
-def test_what_left_the_kernel_out_says_so():
+def test_user_only_counts_are_labelled():
     assert conclude({"perf": replace(PERF, user_only=True)}, 10.0, 5.0, alone=True).sources["ipc"] == (
         "perf, outside the kernel"
     )
 
 
-def test_who_steps_back_says_so():
+def test_a_probe_that_stepped_back_leaves_a_note():
     found = conclude({"perf": PerfCounts(problem="stepped back: emon uses the counters")}, 10.0, 5.0, alone=True)
-    assert found == Counted(notes=("perf: stepped back: emon uses the counters",))
+    assert found == HardwareCounts(notes=("perf: stepped back: emon uses the counters",))
 
 
 NUMBER = st.none() | st.floats(0, 1e15)
@@ -81,7 +81,7 @@ NUMBER = st.none() | st.floats(0, 1e15)
 @given(
     st.builds(PerfCounts, NUMBER, NUMBER, NUMBER, NUMBER), st.builds(Traffic, NUMBER), st.booleans(), st.floats(0, 1e6)
 )
-def test_every_number_has_a_source_and_no_source_is_without(perf, traffic, alone, cpu_s):
+def test_numbers_and_sources_match(perf, traffic, alone, cpu_s):
     found = conclude({"perf": perf, "perf-imc": traffic}, cpu_s, 1.0, alone=alone)
     known = {name for name in ("instructions", "ipc", "bandwidth", "power_watts") if getattr(found, name) is not None}
     assert known == found.sources.keys()
@@ -91,25 +91,25 @@ def counted(ipc, source="perf", **more):
     return replace(RUN, ipc=ipc, sources={"ipc": source}, **more)
 
 
-def test_a_profile_says_what_counted_its_numbers():
+def test_a_profile_names_the_sources_of_its_numbers():
     profile = estimate("p", [counted(1.0), counted(3.0), counted(1.2)])
     assert profile.ipc == 1.2 and "; IPC by perf" in profile.provenance.note
 
 
-def test_runs_that_something_else_counted_are_not_mixed_in():
+def test_runs_of_different_sources_are_not_mixed():
     assert estimate("p", [counted(9.0, "LIKWID"), counted(9.0, "LIKWID"), counted(1.2)]).ipc == 1.2
     kept = estimate("p", [counted(1.2), RUN])
     assert kept.ipc == 1.2 and "IPC by perf" in kept.provenance.note
 
 
-def test_what_no_run_counted_stays_as_it_was_known():
+def test_uncounted_values_stay_as_known():
     known = Profile((ThreadGroup(2, 5.0, bandwidth=7.0),), ipc=0.5, instructions=8.0, power_watts=90.0)
     profile = estimate("p", [counted(1.2)], known)
     assert (profile.ipc, profile.instructions, profile.power_watts) == (1.2, 8.0, 90.0)
     assert profile.groups[0].bandwidth == 7.0
 
 
-def test_bandwidth_that_was_counted_is_not_called_given():
+def test_counted_bandwidth_is_not_called_given():
     run = replace(RUN, bandwidth=5.0, sources={"bandwidth": "resctrl"})
     profile = estimate("p", [run])
     assert profile.groups[0].bandwidth == 5.0
@@ -117,22 +117,22 @@ def test_bandwidth_that_was_counted_is_not_called_given():
     assert "bandwidth given by the user" in estimate("p", [replace(run, sources={})]).provenance.note
 
 
-def test_a_run_survives_being_written_down():
+def test_a_run_survives_json():
     run = counted(1.2, bandwidth=5.0, notes=("perf: no",))
     assert Measurement.from_dict(json.loads(json.dumps(run.to_dict()))) == run
     before = {key: value for key, value in RUN.to_dict().items() if key not in ("sources", "notes", "ipc")}
     assert Measurement.from_dict(before) == RUN
 
 
-def test_it_is_shown_with_its_sources(capsys):
+def test_a_run_is_shown_with_its_sources(capsys):
     show_run("p", counted(1.234, power_watts=80.0, notes=("perf: \x1b[1mno",)), None)
     out = capsys.readouterr().out
-    assert "IPC: 1.23 (perf)" in out and "power: 80.0 W (not told)" in out and "counters: perf: \\x1b[1mno" in out
+    assert "IPC: 1.23 (perf)" in out and "power: 80.0 W (source unknown)" in out and "counters: perf: \\x1b[1mno" in out
 
 
 @pytest.fixture
 def perf(tmp_path, monkeypatch):
-    """A program in perf's place that has counted a little more than any job here takes."""
+    """A substitute for perf with counts a little above those of any job here."""
     counts = "9.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
     tool = tmp_path / "perf"
     tool.write_text(f"#!/bin/sh\ncat\nprintf '{counts}' >&2\n".replace("\n900", "\\n900").replace("\n600", "\\n600"))
@@ -142,31 +142,32 @@ def perf(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_measured_command_is_counted_and_ends_as_it_ends(perf, monkeypatch):
-    monkeypatch.setattr("pilotfish.profiles.measure.Counters", lambda: Counters(perf))
+def test_a_counted_command_keeps_its_exit_code(perf, monkeypatch):
+    monkeypatch.setattr("pilotfish.profiles.measure.command.Counters", lambda: Counters(perf))
     code, run = measure(["/bin/sh", "-c", "sleep 0.2; exit 3"], counters=True)
     assert (code, run.ipc, run.sources["ipc"]) == (3, 1.5, "perf")
     assert measure(["/bin/true"])[1].ipc is None
 
 
-def test_where_watching_fails_nothing_goes_on_counting(perf, monkeypatch):
+def test_counting_ends_if_observing_fails(perf, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("we were wrong")
 
     attached = []
-    monkeypatch.setattr("pilotfish.profiles.watch.Watch.sample", fail)
-    monkeypatch.setattr("pilotfish.profiles.measure.Counters", lambda: Counters(perf))
+    monkeypatch.setattr("pilotfish.profiles.measure.observer.JobObserver.sample", fail)
+    monkeypatch.setattr("pilotfish.profiles.measure.command.Counters", lambda: Counters(perf))
     monkeypatch.setattr(
-        "pilotfish.profiles.probes.attached.Attached", lambda *args: attached.append(Attached(*args)) or attached[0]
+        "pilotfish.profiles.probes.external_counter.ExternalCounter",
+        lambda *args: attached.append(ExternalCounter(*args)) or attached[0],
     )
     with pytest.raises(RuntimeError):
         measure(["/bin/sleep", "30"], counters=True)
-    assert attached and attached[0].settled
+    assert attached and attached[0].ready
 
 
-def test_what_the_user_says_comes_before_what_was_counted(tmp_path, monkeypatch, capsys):
+def test_given_values_replace_counted_ones(tmp_path, monkeypatch, capsys):
     run = replace(RUN, bandwidth=5.0, ipc=1.5, sources={"bandwidth": "resctrl", "ipc": "perf"})
-    monkeypatch.setattr("pilotfish.profiles.measure.measure", lambda *_, **__: (0, run))
+    monkeypatch.setattr("pilotfish.profiles.measure.command.measure", lambda *_, **__: (0, run))
     options = ["--store", str(tmp_path / "store.sqlite"), "--name", "p", "--bandwidth", "2GB/s", "--json"]
     assert main(["profile", "run", *options, "--", "true"]) == 0
     found = json.loads(capsys.readouterr().out)

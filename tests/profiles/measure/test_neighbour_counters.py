@@ -1,4 +1,4 @@
-"""Counters beside jobs of others: one at a time as the allowance pays for them, and never waited for."""
+"""Counters of an adapter's jobs: one at a time within the budget, without waiting."""
 
 import os
 import shutil
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.alongside import Alongside
-from pilotfish.profiles.counters import there
-from pilotfish.profiles.probes.busy import counting
+from pilotfish.profiles.measure.counters import available_counters
+from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
+from pilotfish.profiles.probes.external_counter import counter_user
 
-#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+#: A process named perf looks like a user of the counters to other tests: run one such test at a time.
 pytestmark = pytest.mark.xdist_group("counters")
 
 COUNTS = r"9000.00,msec,task-clock,1,100.00,,\n900,,instructions,1,100.00,,\n600,,cycles,1,100.00,,\n"
@@ -22,14 +22,15 @@ LONG = 1e9
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with a PMU, and a program in perf's place that counts until its pipe is closed."""
+    """A machine with a PMU, and a substitute for perf that counts until its pipe is closed."""
     (tmp_path / "sys/bus/event_source/devices/cpu").mkdir(parents=True)
     (tmp_path / "proc").symlink_to("/proc")
     tool = tmp_path / "perf"
-    tool.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncat\nprintf \'{COUNTS}\' >&2\n')
+    tool.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path}/asked\ncat\nprintf '{COUNTS}' >&2\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("pilotfish.profiles.probes.busy.TOOLS", frozenset())  # whom other tests have count meanwhile
+    # Other tests may run counters at the same time.
+    monkeypatch.setattr("pilotfish.profiles.probes.external_counter.TOOLS", frozenset())
     return tmp_path
 
 
@@ -55,7 +56,7 @@ def clock():
 
 @pytest.fixture
 def alongside(machine, clock):
-    made = Alongside(root=machine, clock=clock)
+    made = NeighbourCounters(root=machine, clock=clock)
     yield made
     made.close()
 
@@ -69,50 +70,50 @@ def settled(alongside, key):
 
 
 def test_a_job_is_counted_until_it_has_ended(alongside, clock, job):
-    alongside.follow({"a": job}, alone=True)
+    alongside.update({"a": job}, alone=True)
     assert alongside.counts("a") and alongside.ended == []
     clock.now = 20.0
-    alongside.follow({}, alone=True)
+    alongside.update({}, alone=True)
     assert alongside.ended == ["a"]
     settled(alongside, "a")
-    found = alongside.take("a", 10.0)
+    found = alongside.collect("a", 10.0)
     assert (found.ipc, found.instructions) == (1.5, None) and not alongside.counts("a")
-    assert found.notes == ("perf: saw 90% of the CPU time, too little for instructions",)
+    assert found.notes == ("perf: counted 90% of the CPU time, too little for instructions",)
 
 
-def test_jobs_take_turns_as_the_allowance_pays_for_them(alongside, clock, job):
+def test_jobs_take_turns_within_the_budget(alongside, clock, job):
     running = {"a": job, "b": job}
-    alongside.follow(running, alone=False)
+    alongside.update(running, alone=False)
     for clock.now in (1.0, 2.0):
-        alongside.follow(running, alone=False)
+        alongside.update(running, alone=False)
         assert not alongside.counts("b")
     clock.now = LONG
-    alongside.follow(running, alone=False)
+    alongside.update(running, alone=False)
     assert alongside.counts("a") and alongside.counts("b")
 
 
 def test_one_that_ended_before_its_turn_is_not_counted(alongside, clock, job):
-    alongside.follow({"a": job, "b": job}, alone=False)
+    alongside.update({"a": job, "b": job}, alone=False)
     clock.now = LONG
-    alongside.follow({"a": job}, alone=True)
+    alongside.update({"a": job}, alone=True)
     assert not alongside.counts("b") and alongside.ended == []
 
 
-def test_of_next_to_nothing_no_rates_are_made(alongside, job):
-    alongside.follow({"a": job}, alone=True)
-    alongside.follow({}, alone=True)
-    found = alongside.take("a", 0.05)
+def test_a_job_that_is_too_short_has_no_rates(alongside, job):
+    alongside.update({"a": job}, alone=True)
+    alongside.update({}, alone=True)
+    found = alongside.collect("a", 0.05)
     assert found.ipc is None and found.notes == ("the job was too short to be counted",)
 
 
-def test_without_counters_nothing_is_begun(tmp_path, job):
-    alongside = Alongside((), tmp_path)
-    alongside.follow({"a": job}, alone=True)
+def test_without_counters_no_job_is_counted(tmp_path, job):
+    alongside = NeighbourCounters((), tmp_path)
+    alongside.update({"a": job}, alone=True)
     assert not alongside.counts("a") and alongside.names == []
 
 
-def test_a_counter_that_is_wanted_and_not_there_says_why(machine):
-    alongside = Alongside(["resctrl", "perf"], machine)
+def test_an_unavailable_counter_says_why(machine):
+    alongside = NeighbourCounters(["resctrl", "perf"], machine)
     assert alongside.names == ["perf"] and "no resctrl" in alongside.missing["resctrl"]
     assert "powercap" not in alongside.missing
 
@@ -121,13 +122,13 @@ def test_perf_and_likwid_are_not_used_at_once(machine):
     tool = machine / "likwid-perfctr"
     tool.write_text("#!/bin/sh\necho MEM\n")
     tool.chmod(0o755)
-    found, missing = there(machine)
-    assert "perf" in found and "likwid" not in found and "beside perf" in missing["likwid"]
-    assert there(machine, ["likwid"])[0] == ["likwid"]
+    found, missing = available_counters(machine)
+    assert "perf" in found and "likwid" not in found and "not used with perf" in missing["likwid"]
+    assert available_counters(machine, ["likwid"])[0] == ["likwid"]
 
 
-def test_counters_for_other_jobs_of_ours_are_not_others(tmp_path):
-    """A command of ours is; one that somebody else began is not."""
+def test_our_own_counting_commands_are_ignored(tmp_path):
+    """A command that we started is ignored; one of another process is not."""
     tool = shutil.copy("/bin/sleep", tmp_path / "perf")
     ours = subprocess.Popen([tool, "1000"])
     shell = subprocess.Popen(["/bin/sh", "-c", f"{tool} 1000 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
@@ -135,8 +136,8 @@ def test_counters_for_other_jobs_of_ours_are_not_others(tmp_path):
     try:
         while any(Path(f"/proc/{pid}/comm").read_text() != "perf\n" for pid in (ours.pid, theirs)):
             time.sleep(0.01)
-        assert counting([ours.pid]) is None
-        assert counting([theirs]) == f"perf (process {theirs}) uses the counters"
+        assert counter_user([ours.pid]) is None
+        assert counter_user([theirs]) == f"perf (process {theirs}) uses the counters"
     finally:
         ours.kill()
         os.kill(theirs, signal.SIGKILL)
@@ -144,12 +145,12 @@ def test_counters_for_other_jobs_of_ours_are_not_others(tmp_path):
         shell.communicate()
 
 
-def test_monitoring_groups_of_a_daemon_that_was_killed_are_removed(tmp_path):
+def test_monitoring_groups_of_a_killed_daemon_are_removed(tmp_path):
     groups = tmp_path / "sys/fs/resctrl/mon_groups"
     (groups / "pilotfish.999999999.4711.5").mkdir(parents=True)
     (groups / "theirs").mkdir()
     (tmp_path / "sys/fs/resctrl/info/L3_MON").mkdir(parents=True)
     (tmp_path / "sys/fs/resctrl/info/L3_MON/mon_features").write_text("mbm_total_bytes\n")
     (tmp_path / "proc").symlink_to("/proc")
-    assert Alongside(["resctrl"], tmp_path).names == ["resctrl"]
+    assert NeighbourCounters(["resctrl"], tmp_path).names == ["resctrl"]
     assert os.listdir(groups) == ["theirs"]

@@ -1,4 +1,4 @@
-"""Watching: what it may cost, and that a measurement survives being written down."""
+"""Observing a job: its cost, and a measurement that survives JSON."""
 
 import os
 import subprocess
@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles import watch
-from pilotfish.profiles.measure import measure
+from pilotfish.profiles.measure import observer
+from pilotfish.profiles.measure.command import measure
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.probes import tree
-from pilotfish.profiles.probes.memory import Memory
-from pilotfish.profiles.probes.threads import Schedstat
-from pilotfish.profiles.probes.tree import ProcessTree
+from pilotfish.profiles.probes import process_tree as tree
+from pilotfish.profiles.probes.cpu_time import Schedstat
+from pilotfish.profiles.probes.memory_io import Memory
+from pilotfish.profiles.probes.process_tree import ProcessTree
 
 pytestmark = pytest.mark.skipif(Schedstat().available() is not None, reason="no /proc/PID/schedstat here")
 
 
-def test_costly_looks_become_rarer(monkeypatch):
-    watched = watch.Watch(os.getpid(), interval_s=0.1)
+def test_expensive_samples_are_taken_less_often(monkeypatch):
+    watched = observer.JobObserver(os.getpid(), interval_s=0.1)
     assert watched.pause_s <= 0.1
     spent = iter(range(100, 10_000))
-    monkeypatch.setattr(watch.time, "thread_time", lambda: next(spent) * 2.0)
+    monkeypatch.setattr(observer.time, "thread_time", lambda: next(spent) * 2.0)
     watched.sample()
     first = watched.pause_s
     watched.sample()
     assert first > 300.0 and watched.pause_s > first + 300.0
 
 
-def test_a_job_that_somebody_else_started():
+def test_a_job_started_by_another_process():
     job = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], start_new_session=True)
     try:
-        watched = watch.Watch(job.pid, node_type="half")
+        watched = observer.JobObserver(job.pid, node_type="half")
         used = Path(f"/proc/{job.pid}/schedstat")
         while int(used.read_text().split()[0]) < 0.4e9:
             time.sleep(0.1)
@@ -50,10 +50,10 @@ def test_a_job_that_somebody_else_started():
     assert again == found
 
 
-def test_the_memory_of_a_job_that_was_not_seen_as_it_ran_is_unknown():
+def test_memory_of_a_job_without_samples_is_unknown():
     job = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
     try:
-        watched = watch.Watch(job.pid)
+        watched = observer.JobObserver(job.pid)
         watched.sample(last=True)
         assert watched.finish().memory_bytes is None
         assert watched.finish(most_resident=5e6).memory_bytes == 5e6
@@ -86,16 +86,16 @@ def test_the_tree_is_the_job_and_nothing_else():
         other.wait()
 
 
-def test_a_process_that_has_gone_is_no_error():
+def test_an_ended_process_is_no_error():
     job = subprocess.Popen(["/bin/true"], start_new_session=True)
     job.wait()
-    watched = watch.Watch(job.pid)
+    watched = observer.JobObserver(job.pid)
     watched.sample()
     assert watched.finish(wall_s=0.5).threads == 1
 
 
-def test_whom_the_kernel_has_numbered_but_not_yet_listed_is_found_at_the_next_look(monkeypatch):
-    """The number is given out some time before the process shows up in /proc: more than a look on a busy machine."""
+def test_a_process_listed_late_is_found_at_the_next_refresh(monkeypatch):
+    """The pid is assigned before the process appears in /proc, on a busy machine more than one refresh before."""
     listing, hidden = tree._listing, set()
     monkeypatch.setattr(tree, "_newest_pid", lambda: b"12345")
     monkeypatch.setattr(tree, "_listing", lambda path: [name for name in listing(path) if name not in hidden])
@@ -114,7 +114,7 @@ def test_whom_the_kernel_has_numbered_but_not_yet_listed_is_found_at_the_next_lo
             os.killpg(job.pid, 9)
 
 
-def test_time_of_children_for_whom_nobody_waited_is_counted():
+def test_time_of_unreaped_children_is_counted():
     """Their parent ignores SIGCHLD: wait4(2) knows nothing of them, their threads have been seen."""
     code = (
         "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"

@@ -1,12 +1,12 @@
-"""Workloads of users who repeat themselves, made up from a seed."""
+"""Generated workloads of users who repeat themselves."""
 
 import numpy as np
 
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
 
 
 def habitual(jobs=2000, users=20, seed=0, *, waits=True):
-    """Users have some programs each, with run times of their own; they ask for far more, in round values."""
+    """Return jobs of users with a few programs of typical run times, and far higher round limits."""
     draw = np.random.default_rng(seed)
     user, program = draw.integers(users, size=jobs), draw.integers(3, size=jobs)
     typical = np.exp(draw.normal(7, 1.5, (users, 3)))

@@ -1,15 +1,13 @@
-"""Predictors on traces: side by side over the same jobs, and what traces do not tell."""
+"""Predictors on traces, over the same jobs and with unknown values."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate
-from pilotfish.profiles.prediction.trace import traced
+from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate, traced
 from pilotfish.simulate.errors import ConfigError
-
-from .made_up import habitual
+from pilotfish.tests.profiles.prediction.generated_users import habitual
 
 
 def without(workload, *columns):
@@ -26,12 +24,12 @@ def test_history_beats_the_estimate_and_the_last_two_where_users_repeat_themselv
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
-def test_so_many_jobs_need_no_more_as_the_quantile_says(quantile):
+def test_the_share_of_covered_jobs_is_the_quantile(quantile):
     found = evaluate(traced(habitual(6000)), ["history"], quantile).scores["history"]
     assert 1 - found.underpredicted == pytest.approx(quantile, abs=0.06)
 
 
-def test_scores_are_what_their_names_say():
+def test_scores_match_their_definitions():
     trace = traced(habitual(300))
     found = evaluate(trace, ["estimate", "history"])
     errors = np.abs(trace.limits - trace.observed.values)
@@ -41,7 +39,7 @@ def test_scores_are_what_their_names_say():
     assert sum(found.scores["history"].kinds.values()) == pytest.approx(1)
 
 
-def test_memory_is_predicted_in_bytes_without_what_is_not_recorded():
+def test_memory_is_predicted_in_bytes_over_recorded_jobs():
     workload = habitual(500)
     workload.more["used_memory"][::7] = -1
     found = evaluate(traced(workload, "memory"), list(PREDICTORS))
@@ -52,7 +50,7 @@ def test_memory_is_predicted_in_bytes_without_what_is_not_recorded():
         traced(replace(workload, more={**workload.more, "used_memory": np.full(500, 1024.0)}), "memory")
 
 
-def test_who_has_nothing_to_go_by_is_named_and_the_others_are_judged():
+def test_silent_predictors_are_named_and_the_others_scored():
     found = evaluate(traced(without(habitual(500), "user", "requested_time")), list(PREDICTORS))
     assert found.silent == ["estimate", "last-two"]
     assert found.jobs > 400 and found.scores["history"].relative is None
@@ -67,7 +65,7 @@ def test_jobs_without_an_estimate_are_not_compared():
     assert (found.jobs, found.left_out) == (400, 100)
 
 
-def test_columns_in_which_all_jobs_are_alike_tell_nothing():
+def test_constant_columns_are_ignored():
     workload = habitual(200)
     same = {"executable": np.ones(200), "group": np.full(200, -1.0)}
     with_them = evaluate(traced(replace(workload, more={**workload.more, **same})), ["history"])
@@ -75,6 +73,6 @@ def test_columns_in_which_all_jobs_are_alike_tell_nothing():
     assert not any("executable" in kind for kind in with_them.scores["history"].kinds)
 
 
-def test_waits_that_are_not_known_are_counted():
+def test_unknown_waits_are_counted():
     assert traced(habitual(50, waits=False)).unknown_waits == 50
     assert traced(habitual(50)).unknown_waits == 0

@@ -1,4 +1,4 @@
-"""Laws of prediction: no peeking, never above the limit, and quantiles that are quantiles."""
+"""Laws of prediction: no use of later facts, never above the limit, and valid quantiles."""
 
 from dataclasses import replace
 
@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.profiles.prediction.baselines import Estimate, LastTwo
-from pilotfish.profiles.prediction.history import WEIGHTS, History
-from pilotfish.profiles.prediction.jobs import LIMIT, TRAITS, Asked
-from pilotfish.profiles.prediction.online import Observations, predict_all
+from pilotfish.profiles.prediction.evaluate import Observations, predict_all
+from pilotfish.profiles.prediction.predictors import LIMIT, TRAITS, Estimate, LastTwo, SubmittedJob
+from pilotfish.profiles.prediction.similar_jobs import WEIGHTS, History
 
 PREDICTORS = [Estimate, LastTwo, History]
 times = st.integers(0, 30).map(float)
@@ -19,7 +18,7 @@ few = st.integers(0, 2) | st.none()
 
 def job(user=1, limit=100.0, **traits):
     known = {"user": user, "size": 1, "walltime": limit, **traits}
-    return Asked(tuple(known.get(name) for name in TRAITS), limit)
+    return SubmittedJob(tuple(known.get(name) for name in TRAITS), limit)
 
 
 @st.composite
@@ -33,7 +32,7 @@ def traces(draw):
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @given(data=st.data())
-def test_what_is_not_known_yet_changes_nothing(predictor, data):
+def test_later_facts_change_no_prediction(predictor, data):
     observed = data.draw(traces())
     at = data.draw(st.integers(0, len(observed.jobs) - 1))
     now = observed.asked_at[at]
@@ -51,7 +50,7 @@ def test_what_is_not_known_yet_changes_nothing(predictor, data):
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @given(observed=traces())
-def test_never_above_the_limit_and_nothing_without_a_ground(predictor, observed):
+def test_predictions_keep_the_limit_and_have_a_reason(predictor, observed):
     for asked, made in zip(observed.jobs, predict_all(observed, predictor()), strict=True):
         if made is None:
             assert asked.limit is None
@@ -73,7 +72,7 @@ def test_a_higher_quantile_predicts_no_less(observed):
 
 
 @given(st.lists(times, min_size=1, max_size=WEIGHTS.latest), st.floats(0.01, 0.99))
-def test_a_bound_is_the_least_with_its_share_of_the_weight(values, wanted):
+def test_a_bound_is_the_least_value_with_its_share_of_weight(values, wanted):
     (found,) = WEIGHTS.quantiles(values, [wanted])
     weights = WEIGHTS.ageing ** np.arange(1, len(values) + 1)
     whole = weights.sum() + 1
@@ -82,14 +81,14 @@ def test_a_bound_is_the_least_with_its_share_of_the_weight(values, wanted):
 
 
 @given(st.floats(0.01, 0.99))
-def test_enough_jobs_are_those_whose_largest_bears_the_quantile(wanted):
+def test_enough_is_the_fewest_jobs_that_support_the_quantile(wanted):
     jobs = WEIGHTS.enough(wanted)
     weights = np.cumsum(WEIGHTS.ageing ** np.arange(1, WEIGHTS.latest + 1))
     assert jobs == WEIGHTS.latest or weights[jobs - 1] / (1 + weights[jobs - 1]) >= wanted
     assert jobs == 1 or weights[jobs - 2] / (1 + weights[jobs - 2]) < wanted
 
 
-def test_a_job_does_not_learn_from_itself_nor_from_one_that_ends_as_it_is_submitted():
+def test_only_jobs_that_ended_before_submission_count():
     jobs = [job(), job(), job()]
     zero = np.zeros(3)
     observed = Observations(jobs, np.array([0.0, 0.0, 5.0]), np.array([0.0, 5.0, 5.0]), zero)
@@ -97,7 +96,7 @@ def test_a_job_does_not_learn_from_itself_nor_from_one_that_ends_as_it_is_submit
     assert [one.jobs for one in made] == [0, 0, 1]
 
 
-def test_habits_that_change_are_followed():
+def test_changed_habits_are_followed():
     history = History(0.5)
     for value in [10.0] * 100 + [50.0] * (WEIGHTS.latest // 2):
         history.learn(job(), value)
@@ -116,7 +115,7 @@ def test_the_closest_kind_with_enough_jobs_answers_and_says_so():
     assert history.predict(job(user=2, limit=1000.0)).kind == "any job"
 
 
-def test_where_no_kind_has_enough_the_closest_with_any_answers():
+def test_without_enough_jobs_the_closest_kind_with_any_answers():
     history = History(0.9)
     history.learn(job(executable="a"), 10.0)
     history.learn(job(executable="b"), 90.0)
@@ -124,14 +123,14 @@ def test_where_no_kind_has_enough_the_closest_with_any_answers():
     assert (made.value, made.kind, made.jobs) == (10.0, "user, executable, size, walltime", 1)
 
 
-def test_strangers_are_predicted_a_share_of_their_limit():
+def test_unknown_users_get_a_share_of_their_limit():
     history = History(0.5)
     history.learn(job(user=1, limit=100.0), 20.0)
     assert history.predict(job(user=2, limit=1000.0, size=3)).value == pytest.approx(200.0)
     assert history.predict(job(user=2, limit=None)) is None
 
 
-def test_last_two_is_what_was_published():
+def test_last_two_is_as_published():
     last_two = LastTwo()
     last_two.learn(job(), 10.0)
     assert last_two.predict(job()).value == 100.0

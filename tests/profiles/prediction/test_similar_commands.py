@@ -1,4 +1,4 @@
-"""Commands that never ran, predicted from runs of the same program."""
+"""Profiles of commands that never ran, predicted from runs of the same program."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.prediction.history import WEIGHTS
-from pilotfish.profiles.prediction.relatives import chosen, predicted, program, shape
+from pilotfish.profiles.prediction.similar_commands import chosen, predicted, program, shape
+from pilotfish.profiles.prediction.similar_jobs import WEIGHTS
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
 
 COMMAND = Job("job", DEFAULT_PROFILE, command=("./align.sh", "-n", "8", "/data/one.fastq"))
 
@@ -34,7 +34,7 @@ def store(tmp_path):
     return ProfileStore(tmp_path / "profiles.sqlite")
 
 
-def test_numbers_do_not_count_but_threads_and_nodes_do():
+def test_shapes_ignore_numbers_except_threads_and_nodes():
     assert shape("cmd: align.sh -n 8 *.fastq") == shape("cmd: align.sh -n 12.5 *.fastq")
     assert shape("cmd: align.sh OMP_NUM_THREADS=4") != shape("cmd: align.sh OMP_NUM_THREADS=8")
     assert shape("cmd: align.sh on 2 nodes") != shape("cmd: align.sh on 3 nodes")
@@ -42,7 +42,7 @@ def test_numbers_do_not_count_but_threads_and_nodes_do():
     assert program("cmd:") is None
 
 
-def test_those_with_the_same_options_are_chosen_where_there_are_enough():
+def test_commands_with_the_same_options_are_preferred():
     alike = [f"cmd: a -n {n}" for n in range(3)]
     others = ["cmd: a --index", "cmd: a -n 3 on 2 nodes"]
     assert chosen("cmd: a -n 9", [*others, *alike]) == ("program and options", alike)
@@ -53,7 +53,7 @@ def test_those_with_the_same_options_are_chosen_where_there_are_enough():
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e6))
-def test_it_is_one_of_the_profiles_or_cut_to_the_walltime(demands, walltime):
+def test_the_prediction_is_one_profile_within_the_walltime(demands, walltime):
     profiles = [profile(demand) for demand in demands]
     free, limited = predicted("x", "program", profiles), predicted("x", "program", profiles, walltime)
     assert free.groups in [one.groups for one in profiles]
@@ -61,22 +61,22 @@ def test_it_is_one_of_the_profiles_or_cut_to_the_walltime(demands, walltime):
     assert limited.threads == free.threads
 
 
-def test_it_says_where_it_comes_from():
+def test_the_prediction_names_its_source():
     found = predicted("x", "program", [profile(1.0, 5e9), profile(3.0, 1e9), profile(2.0, 2e9)], memory=4e9)
     about = found.provenance
     assert (about.source, about.date, about.runs) == ("predicted", "2026-01-01", 6)
-    assert about.note == "from 3 commands of the same program; alone they took 2 to 6 s"
+    assert about.note == "from 3 commands of the same program; isolated run times 2 to 6 s"
     assert (found.name, found.memory) == ("x", 4e9)
     assert predicted("x", "program", [profile(1.0), profile(1.0, 3e9), profile(1.0)]).memory == 3e9
     assert predicted("x", "program", []) is None
 
 
-def test_other_kinds_of_nodes_than_the_last_one_tell_nothing():
+def test_only_profiles_of_the_latest_node_type_count():
     found = predicted("x", "program", [profile(1.0, measured_on="new"), profile(9.0, measured_on="old")])
     assert (found.groups[0].demand, found.measured_on) == (1.0, "new")
 
 
-def test_the_store_predicts_what_it_has_not_seen_and_keeps_to_what_it_has(store):
+def test_the_store_predicts_only_unknown_commands(store):
     assert store.expected(COMMAND) is None
     for number, demand in ((1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)):
         store.record_job(with_number(number), run(demand))
@@ -91,7 +91,7 @@ def test_the_store_predicts_what_it_has_not_seen_and_keeps_to_what_it_has(store)
     assert store.expected(replace(COMMAND, command=None)) is None
 
 
-def test_runs_that_failed_predict_nothing_and_new_ones_are_seen(store):
+def test_failed_runs_predict_nothing_and_new_runs_count(store):
     store.record_job(with_number(1), run(1.0, exit_code=1))
     assert store.expected(COMMAND) is None
     ProfileStore(store.path).record_job(with_number(2), run(7.0))

@@ -1,14 +1,13 @@
-"""Probes of files under a made-up /proc and /sys: cgroups, pressure, RAPL and a node's power meter."""
+"""File probes under a simulated /proc and /sys: cgroups, pressure, RAPL and a node's power meter."""
 
 import os
 
 import pytest
 
-from pilotfish.profiles.probes.cgroup import Cgroup, CgroupUse, flat, parse_membership, parse_v2
-from pilotfish.profiles.probes.hwmon import Hwmon
-from pilotfish.profiles.probes.powercap import Powercap, step, zones
-from pilotfish.profiles.probes.pressure import Pressure, parse_total
-from pilotfish.profiles.probes.tree import ProcessTree
+from pilotfish.profiles.probes.cgroup import Cgroup, CgroupUse, parse_flat_keyed, parse_membership, parse_v2
+from pilotfish.profiles.probes.node_load import Pressure, parse_total
+from pilotfish.profiles.probes.power import Hwmon, Powercap, step, zones
+from pilotfish.profiles.probes.process_tree import ProcessTree
 
 TREE = ProcessTree(77)
 
@@ -38,7 +37,7 @@ def version2(request, tmp_path):
     return tmp_path, tmp_path / where / "slurm/job_1"
 
 
-def test_a_group_of_version_2(version2):
+def test_cgroup_version_2(version2):
     root, group = version2
     probe = Cgroup(root)
     assert probe.available() is None
@@ -50,7 +49,7 @@ def test_a_group_of_version_2(version2):
     assert probe.stop() == CgroupUse(1.5, 0.0, 0.0, 0.0, 4096.0)
 
 
-def test_a_group_that_is_ours_too_says_nothing_of_the_job(version2):
+def test_a_shared_group_gives_no_use_of_the_job(version2):
     root, _ = version2
     put(root, {"proc/77/cgroup": "0::/ours"})
     probe = Cgroup(root)
@@ -59,7 +58,7 @@ def test_a_group_that_is_ours_too_says_nothing_of_the_job(version2):
 
 
 @pytest.mark.parametrize("mount", ["cpu,cpuacct", "separate"])
-def test_a_group_of_version_1(tmp_path, mount):
+def test_cgroup_version_1(tmp_path, mount):
     cpu, accounting = ("cpu", "cpuacct") if mount == "separate" else (mount, mount)
     put(
         tmp_path,
@@ -89,15 +88,15 @@ def test_a_group_of_version_1(tmp_path, mount):
     assert probe.stop() == CgroupUse(3.0, 2.0, 1.0, 0.5, 8192.0)
 
 
-def test_where_there_are_no_groups(tmp_path):
+def test_missing_cgroups_are_reported(tmp_path):
     assert "/proc/PID/cgroup" in Cgroup(tmp_path).available()
     put(tmp_path, {"proc/self/cgroup": "0::/gone"})
     assert "no cgroup with CPU accounting" in Cgroup(tmp_path).available()
 
 
-def test_broken_group_files_are_not_known():
+def test_malformed_cgroup_files_are_skipped():
     assert parse_v2("usage_usec") == parse_v2("usage_usec x") == parse_v2("usage_usec -1") == CgroupUse()
-    assert flat("a 1\nb 2 3\nc 1.5\n\nd ²") == {"a": 1.0}
+    assert parse_flat_keyed("a 1\nb 2 3\nc 1.5\n\nd ²") == {"a": 1.0}
     assert parse_membership("0::/a:b\n1:name=systemd:/x\n2:cpu:relative\nx:cpu:/") == {"": "/a:b", "name=systemd": "/x"}
 
 
@@ -120,13 +119,18 @@ def test_pressure_is_a_share_of_the_time(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "some", "some total=", "some total=x", "full total=5", "some avg10=1.0 total"])
-def test_broken_pressure_is_not_known(text):
+def test_malformed_pressure_is_unknown(text):
     assert parse_total(text) is None
 
 
 def rapl(root, zone, name, energy=0, most=262143328850):
-    put(root, {f"sys/class/powercap/{zone}/{part}": value for part, value in
-               (("name", name), ("energy_uj", energy), ("max_energy_range_uj", most))})
+    put(
+        root,
+        {
+            f"sys/class/powercap/{zone}/{part}": value
+            for part, value in (("name", name), ("energy_uj", energy), ("max_energy_range_uj", most))
+        },
+    )
 
 
 def test_packages_and_memory_are_added_and_nothing_counts_twice(tmp_path):
@@ -151,12 +155,12 @@ def test_packages_and_memory_are_added_and_nothing_counts_twice(tmp_path):
     assert found["package-1 dram"] == pytest.approx(7.0)
 
 
-def test_a_counter_comes_round():
+def test_a_counter_wraps():
     assert step(90.0, 10.0, 100.0) == 20.0
     assert step(10.0, 90.0, 100.0) == 80.0
 
 
-def test_rapl_that_is_not_there_or_may_not_be_read(tmp_path):
+def test_missing_or_unreadable_rapl_is_reported(tmp_path):
     assert "no RAPL" in Powercap(tmp_path).available()
     rapl(tmp_path, "intel-rapl:0", "package-0", "")
     assert "may not be read" in Powercap(tmp_path).available()
@@ -164,7 +168,7 @@ def test_rapl_that_is_not_there_or_may_not_be_read(tmp_path):
     assert zones(tmp_path / "sys/class/powercap") == []
 
 
-def test_the_nodes_own_meter(tmp_path):
+def test_the_node_meter(tmp_path):
     assert "no sensors" in Hwmon(tmp_path).available()
     put(tmp_path, {"sys/class/hwmon/hwmon0/name": "coretemp"})
     assert "among the sensors coretemp" in Hwmon(tmp_path).available()

@@ -1,6 +1,6 @@
-"""Traffic of memory controllers, of Intel, AMD and NVIDIA: which events are asked for, and what their counts are worth.
+"""Traffic of the memory controllers of Intel, AMD and NVIDIA: events, and bytes per count.
 
-What perf prints was put together from perf-stat(1), "CSV FORMAT", and the events' published units.
+The outputs of perf are composed from perf-stat(1), "CSV FORMAT", and the events' published units.
 """
 
 import pytest
@@ -18,7 +18,7 @@ S1,1,3000,,amd_umc_1/umc_cas_cmd.rd/,1000000,100.00,,
 S1,1,700,,amd_umc_1/umc_cas_cmd.wr/,1000000,100.00,,
 """
 GRACE = "10,,nvidia_scf_pmu_0/cmem_rd_data/,1,100.00,,\n640,,nvidia_scf_pmu_0/cmem_wr_total_bytes/,1,100.00,,\n"
-#: Eight events on the four counters of the fabric: each was counted for half of the time, and perf multiplied.
+#: Eight events on the four counters of the fabric: each was counted for half of the time and scaled by perf.
 ROME = "".join(f"{100 + i},,amd_df/{name}/,500,50.00,,\n" for i, name in enumerate(FABRIC))
 ICE_LAKE = "30.5,MiB,uncore_imc_0/cas_count_read/,9,100.00,,\n10,MiB,uncore_imc_0/cas_count_write/,9,100.00,,\n"
 
@@ -36,7 +36,7 @@ def devices(root, *names, **files):
     return events(root)
 
 
-def test_intel_of_whose_events_the_unit_is_known(tmp_path):
+def test_intel_events_with_a_known_unit(tmp_path):
     found = devices(
         tmp_path,
         **{
@@ -58,18 +58,18 @@ def test_amd_by_its_memory_controllers(tmp_path):
     ("processor", "known"),
     [("AMD EPYC 7742 64-Core Processor", True), ("AMD EPYC 9654 96-Core Processor", False), ("AMD Ryzen 7", False)],
 )
-def test_amd_by_its_fabric_on_servers_where_the_channels_are_published(tmp_path, processor, known):
+def test_amd_data_fabric_only_on_published_servers(tmp_path, processor, known):
     put(tmp_path, **{"proc/cpuinfo": f"processor\t: 0\nmodel name\t: {processor}\ncpu MHz\t: 2250.0\n"})
     assert (devices(tmp_path, "amd_df") == [f"amd_df/{name}/" for name in FABRIC]) == known
 
 
-def test_grace_by_its_fabric_where_the_kernel_names_the_events(tmp_path):
+def test_grace_fabric_events_named_by_the_kernel(tmp_path):
     files = {f"nvidia_scf_pmu_0/events/{name}": "event=0x1\n" for name in ("cmem_rd_data", "cmem_wr_total_bytes")}
     found = devices(tmp_path, "nvidia_scf_pmu_1", **files)
     assert found == ["nvidia_scf_pmu_0/cmem_rd_data/", "nvidia_scf_pmu_0/cmem_wr_total_bytes/"]
 
 
-def test_a_machine_without(tmp_path):
+def test_a_machine_without_controllers(tmp_path):
     assert events(tmp_path) == []
 
 
@@ -82,7 +82,7 @@ def test_a_machine_without(tmp_path):
         (ICE_LAKE, 40.5 * 2**20),
     ],
 )
-def test_what_the_counts_are_worth(text, moved):
+def test_bytes_of_the_counts(text, moved):
     assert conclude(text).moved_bytes == pytest.approx(moved)
 
 
@@ -100,12 +100,12 @@ def test_what_the_counts_are_worth(text, moved):
         (GRACE[: len(GRACE) // 2 + 8], "it counted only cmem_rd_data"),
     ],
 )
-def test_what_is_not_whole_is_not_known(text, says):
+def test_incomplete_counts_are_unknown(text, says):
     found = conclude(text)
     assert found.moved_bytes is None and says in found.problem
 
 
 @given(st.text(alphabet="0123456789,.<>/:%_ \nMiBamdufcstwr", max_size=300))
-def test_whatever_is_printed_is_traffic_or_a_problem(text):
+def test_any_output_is_traffic_or_a_problem(text):
     found = conclude(text)
     assert (found.moved_bytes is None) == bool(found.problem)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.probes.likwid import Likwid, conclude
-from pilotfish.profiles.probes.likwid_csv import parse
+from pilotfish.profiles.probes.likwid import Likwid, conclude, parse
 
 FIVE = """\
 STRUCT,Info,3,,
@@ -49,7 +48,7 @@ Memory data volume [GBytes],3.5,-
 """
 
 
-def test_the_newest():
+def test_the_newest_format():
     found = conclude(FIVE)
     assert (found.moved_bytes, found.ipc, found.problem) == (3.5e9, 2.0, "")
 
@@ -60,7 +59,7 @@ def test_sockets_and_regions_are_added_up():
     assert conclude(FOUR).ipc is None
 
 
-def test_the_oldest_and_what_is_no_number():
+def test_the_oldest_format_and_invalid_numbers():
     found = conclude(THREE)
     assert (found.moved_bytes, found.instructions, found.cycles) == (3.5e9, 4000, 4000)
 
@@ -79,20 +78,20 @@ def test_statistics_do_not_count_twice():
         (FIVE.partition("CAS_COUNT_WR")[0], "LIKWID's output was cut short"),
     ],
 )
-def test_what_says_nothing_of_memory_is_not_known(text, problem):
+def test_output_without_memory_volume_is_unknown(text, problem):
     found = conclude(text)
     assert found.moved_bytes is None and found.problem.startswith(problem)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(FIVE)), st.text(alphabet="TABLE,Event\n0123456789.-", max_size=30))
-def test_rubbish_never_raises(cut, rubbish):
+def test_garbage_never_raises(cut, rubbish):
     found = conclude(FIVE[:cut] + rubbish)
     assert (found.moved_bytes is None) == bool(found.problem)
 
 
-def test_the_command_runs_as_long_as_we_want_it_to(tmp_path, monkeypatch):
-    """A program in likwid-perfctr's place: it knows MEM, runs what it is told to, and then prints."""
+def test_the_command_counts_until_stop(tmp_path, monkeypatch):
+    """A substitute for likwid-perfctr: it has group MEM, runs its command, and then prints."""
     (tmp_path / "out.csv").write_text(FIVE)
     tool = tmp_path / "likwid-perfctr"
     tool.write_text(
@@ -104,7 +103,7 @@ def test_the_command_runs_as_long_as_we_want_it_to(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (tmp_path / "sys/devices/system/cpu").mkdir(parents=True)
     (tmp_path / "sys/devices/system/cpu/online").write_text("0-3,8\n")
-    from pilotfish.profiles.probes.tree import ProcessTree
+    from pilotfish.profiles.probes.process_tree import ProcessTree
 
     likwid, tree = Likwid(tmp_path), ProcessTree(1)
     assert likwid.available() is None
@@ -113,7 +112,7 @@ def test_the_command_runs_as_long_as_we_want_it_to(tmp_path, monkeypatch):
     assert (tmp_path / "asked").read_text() == "-O -g MEM -c 0-3,8 cat\n"
 
 
-def test_why_it_is_not_there(tmp_path, monkeypatch):
+def test_an_unavailable_probe_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "no likwid-perfctr command" in Likwid().available()
     (tmp_path / "likwid-perfctr").write_text("#!/bin/sh\necho 'ERROR: Unsupported processor' >&2; exit 1\n")

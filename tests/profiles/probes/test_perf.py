@@ -1,4 +1,4 @@
-"""The perf probe: when it may count, when it steps back, and that it goes with us."""
+"""The perf probe: when it counts, when it steps back, and how it ends."""
 
 import os
 import subprocess
@@ -7,14 +7,13 @@ import time
 
 import pytest
 
-from pilotfish.profiles.probes.attached import Attached, complaint
-from pilotfish.profiles.probes.busy import counting
 from pilotfish.profiles.probes.catalogue import Entry, examine
+from pilotfish.profiles.probes.external_counter import ExternalCounter, counter_user, first_message
 from pilotfish.profiles.probes.imc import MemoryControllers
 from pilotfish.profiles.probes.perf import Perf, refused
-from pilotfish.profiles.probes.tree import ProcessTree
+from pilotfish.profiles.probes.process_tree import ProcessTree
 
-#: A tool called perf is seen by all who look whether somebody counts: one such test at a time.
+#: A process named perf looks like a user of the counters to other tests: run one such test at a time.
 pytestmark = pytest.mark.xdist_group("counters")
 
 COUNTS = """\
@@ -28,7 +27,7 @@ COUNTS = """\
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with a PMU, and a program in perf's place that prints when what it runs has ended."""
+    """A machine with a PMU, and a substitute for perf that prints when its command has ended."""
     (tmp_path / "sys/bus/event_source/devices/cpu").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/perf_event_paranoid").write_text("2\n")
@@ -69,7 +68,7 @@ def test_it_counts_the_tree(machine):
         ("", "nonsense", "-p 77 --"),
     ],
 )
-def test_a_job_with_a_control_group_of_its_own_is_counted_by_that(machine, ours, theirs, asked):
+def test_a_job_with_its_own_control_group_is_counted_by_it(machine, ours, theirs, asked):
     (machine / "proc/sys/kernel/perf_event_paranoid").write_text("0\n")
     for pid, text in (("self", ours), ("77", theirs)):
         (machine / f"proc/{pid}").mkdir(exist_ok=True)
@@ -80,7 +79,7 @@ def test_a_job_with_a_control_group_of_its_own_is_counted_by_that(machine, ours,
     assert asked in (machine / "asked").read_text()
 
 
-def test_the_node_may_not_be_counted_so_that_the_group_cannot_be(machine):
+def test_without_node_permission_processes_are_counted(machine):
     for pid, text in (("self", "0::/us\n"), ("77", "0::/us/job-1\n")):
         (machine / f"proc/{pid}").mkdir()
         (machine / f"proc/{pid}/cgroup").write_text(text)
@@ -90,7 +89,7 @@ def test_the_node_may_not_be_counted_so_that_the_group_cannot_be(machine):
     assert "-p 77 --" in (machine / "asked").read_text()
 
 
-def test_it_steps_back_when_the_job_begins_to_count(machine):
+def test_perf_steps_back_when_the_job_uses_counters(machine):
     probe, tree = Perf(machine), ProcessTree(77)
     probe.start(tree, 0.0)
     process(machine, 78, "python3", "anon_inode:[perf_event]")
@@ -100,9 +99,9 @@ def test_it_steps_back_when_the_job_begins_to_count(machine):
     assert probe.stop().problem == "stepped back: python3 (process 78) uses the counters"
 
 
-def test_who_counts(machine):
+def test_other_users_of_the_counters_are_found(machine):
     process(machine, 50, "sleep", "/dev/null")
-    assert counting(root=machine) is None
+    assert counter_user(root=machine) is None
     process(machine, 51, "likwid-perfctr")
     probe = Perf(machine)
     probe.start(ProcessTree(77), 0.0)
@@ -110,11 +109,11 @@ def test_who_counts(machine):
     assert probe.stop().problem == "stepped back: likwid-perfctr (process 51) uses the counters"
     assert not (machine / "asked").exists()
     assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == probe.stop().problem
-    assert counting([50], machine) is None
-    assert counting([4711], machine) is None
+    assert counter_user([50], machine) is None
+    assert counter_user([4711], machine) is None
 
 
-def test_who_may_count(machine):
+def test_permission_to_count(machine):
     setting, status = machine / "proc/sys/kernel/perf_event_paranoid", machine / "proc/self/status"
     assert refused(2, machine) is None
     assert "perf_event_paranoid is 2" in refused(0, machine)
@@ -126,33 +125,33 @@ def test_who_may_count(machine):
         assert (Perf(machine).available() is None) == allowed
 
 
-def test_its_cost_is_measured_with_that_of_the_command(machine):
+def test_the_cost_includes_the_command(machine):
     found = examine(Entry("perf", "job", "counts", lambda: Perf(machine)))
     assert found.missing is None and found.begin_s > 0
     (machine / "counts").write_text("Error:\nno such event\n")
     assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == "it did not count: no such event"
 
 
-def test_why_it_is_not_there(machine, monkeypatch):
+def test_an_unavailable_probe_says_why(machine, monkeypatch):
     (machine / "sys/bus/event_source/devices/cpu").rmdir()
     assert "no counters of its cores" in Perf(machine).available()
-    assert "no counters of its memory controllers" in MemoryControllers(machine).available()
+    assert "no memory controller counters" in MemoryControllers(machine).available()
     monkeypatch.setenv("PATH", str(machine))
     assert "no perf command" in Perf(machine).available()
     assert "no perf command" in MemoryControllers(machine).available()
 
 
-def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
-    monkeypatch.setattr("pilotfish.profiles.probes.attached.PATIENCE_S", 0.1)
-    assert Attached(["/bin/sh", "-c", "echo counts; exec sleep 30"], ProcessTree(1)).finish() == "counts\n"
+def test_a_hanging_command_is_killed(monkeypatch, tmp_path):
+    monkeypatch.setattr("pilotfish.profiles.probes.external_counter.PATIENCE_S", 0.1)
+    assert ExternalCounter(["/bin/sh", "-c", "echo counts; exec sleep 30"], ProcessTree(1)).finish() == "counts\n"
 
 
-def test_it_ends_with_us_whatever_becomes_of_us(tmp_path):
-    """Killed, we close no pipe ourselves: the kernel does."""
+def test_the_command_ends_when_we_are_killed(tmp_path):
+    """The kernel closes the pipe of a killed process."""
     program = (
-        "import os, signal\nfrom pilotfish.profiles.probes.attached import Attached\n"
-        "from pilotfish.profiles.probes.tree import ProcessTree\n"
-        f"Attached(['/bin/sh', '-c', '\"$@\"; touch {tmp_path}/ended', 'sh'], ProcessTree(1))\n"
+        "import os, signal\nfrom pilotfish.profiles.probes.external_counter import ExternalCounter\n"
+        "from pilotfish.profiles.probes.process_tree import ProcessTree\n"
+        f"ExternalCounter(['/bin/sh', '-c', '\"$@\"; touch {tmp_path}/ended', 'sh'], ProcessTree(1))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
@@ -163,9 +162,9 @@ def test_it_ends_with_us_whatever_becomes_of_us(tmp_path):
     assert (tmp_path / "ended").exists()
 
 
-def test_it_is_not_taken_for_the_jobs(tmp_path):
+def test_the_command_is_not_part_of_the_job(tmp_path):
     tree = ProcessTree(os.getpid() + 10**6, reaper=os.getpid())
-    attached = Attached(["/usr/bin/env"], tree)
+    attached = ExternalCounter(["/usr/bin/env"], tree)
     tree.refresh()
     assert attached._process.pid not in tree.threads
     attached.finish()
@@ -175,5 +174,5 @@ def test_it_is_not_taken_for_the_jobs(tmp_path):
     ("printed", "says"),
     [("", "it printed nothing"), ("\n----\nError:\n  no access \n", "no access"), ("x" * 500, "x" * 120)],
 )
-def test_why_a_command_did_not_count(printed, says):
-    assert complaint(printed) == says
+def test_the_first_message_is_found(printed, says):
+    assert first_message(printed) == says

@@ -1,12 +1,11 @@
-"""The CSV of `perf stat` over the generations: by the shape of a line, and never a number that is none."""
+"""The CSV of `perf stat` over the generations, by the shape of a line."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.probes.imc import conclude as traffic
-from pilotfish.profiles.probes.perf import conclude
-from pilotfish.profiles.probes.perf_stat import Count, parse
+from pilotfish.profiles.probes.perf import Count, conclude, parse
 
 # Linux 2.6.32 to 3.13: value, event.
 OLDEST = """
@@ -49,7 +48,7 @@ GROUP = """\
 NO_PMU = "0.84,msec,task-clock,837814,100.00,0.552,CPUs utilized\n<not supported>,,instructions,0,100.00,,\n"
 
 
-def test_the_oldest_has_neither_units_nor_shares():
+def test_the_oldest_format_has_no_units_or_shares():
     found = parse(OLDEST)
     assert found["instructions"] == Count(6e6)
     assert found["LLC-load-misses"] == Count(None, None, "not counted")
@@ -62,7 +61,7 @@ def test_units_become_seconds_and_bytes():
     assert parse("3,MiB,uncore_imc/data_reads/,9,100.00,,")["data_reads"].value == 3 * 2**20
 
 
-def test_the_control_group_stands_behind_the_event():
+def test_the_control_group_follows_the_event():
     found = parse(GROUP)
     assert found["task-clock"] == Count(pytest.approx(2.0005), 1.0)
     assert found["instructions"] == Count(9000.0, 1.0) and found["cycles"] == Count(6000.0, 0.6)
@@ -70,32 +69,32 @@ def test_the_control_group_stands_behind_the_event():
     assert parse("5,,cycles,pilotfish-0/job-1\n")["cycles"] == Count(5.0)
 
 
-def test_both_kinds_of_cores_are_added_up():
+def test_hybrid_cores_are_added_up():
     found = parse(HYBRID)
     assert found["instructions"] == Count(4000.0, 1.0)
     assert found["cycles"] == Count(2000.0, 0.6, user_only=True)
 
 
-def test_what_stands_in_front_is_skipped():
+def test_prefixes_are_skipped():
     assert parse(SOCKETS)["cas_count_read"].value == 1500 * 2**20
     assert parse(ONE_CPU)["cycles"] == Count(42.0, 1.0)
     assert parse(REPEATED)["cycles"] == Count(120.0, 1.0)
 
 
-def test_events_that_are_spelt_out_keep_their_commas():
+def test_spelled_out_events_keep_their_commas():
     assert parse(SPELT_OUT) == {"event=0x3c,umask=0x1": Count(77.0, 1.0), "r01c2": Count(88.0, 1.0)}
 
 
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "Error:\nno access\n", "1234", "1234,,", ",,cycles", "0,84,msec,task-clock", "1,5,MiB,cycles"]
 )
-def test_what_is_no_count_is_none(text):
+def test_other_lines_are_not_counts(text):
     assert "cycles" not in parse(text) and parse(text).get("task-clock", Count(None)).value is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(SKYLAKE)), st.text(max_size=20))
-def test_a_cut_or_broken_file_never_raises_and_loses_only_its_end(cut, rubbish):
+def test_a_truncated_file_never_raises_and_loses_only_its_end(cut, rubbish):
     whole = {line for line in SKYLAKE[:cut].splitlines(keepends=True) if line.endswith("\n")}
     found = parse(SKYLAKE[:cut] + rubbish)
     complete = [event for event in parse("".join(whole)) if event in parse(SKYLAKE)]
@@ -115,12 +114,12 @@ def test_without_a_pmu_nothing_is_known():
     assert found.problem == "instructions is not supported"
 
 
-def test_shared_counters_are_left_to_the_others():
+def test_shared_counters_are_unknown():
     found = conclude(SKYLAKE.replace("6000000000,,cycles:u,2000400000,100.00", "6000000000,,cycles:u,1200240000,60.00"))
-    assert found.ipc is None and found.problem == "stepped back: the counters were others' for 40% of the time"
+    assert found.ipc is None and found.problem == "stepped back: the counters were shared for 40% of the time"
 
 
-def test_perf_that_may_not_count_says_why():
+def test_perf_without_permission_says_why():
     said = "Error:\nAccess to performance monitoring and observability operations is limited.\n"
     assert conclude(said).problem.startswith("it did not count: Access to performance monitoring")
 
@@ -132,7 +131,7 @@ BOTH = "".join(
 )
 
 
-def test_memory_controllers_of_a_server_and_of_a_client():
+def test_memory_controllers_of_servers_and_clients():
     assert traffic(BOTH).moved_bytes == 80 * 2**20
     client = "5.5,MiB,uncore_imc/data_reads/,9,100.00,,\n2.5,MiB,uncore_imc/data_writes/,9,100.00,,\n"
     assert traffic(client).moved_bytes == 8 * 2**20
@@ -147,6 +146,6 @@ def test_memory_controllers_of_a_server_and_of_a_client():
         ("", "it did not count: it printed nothing"),
     ],
 )
-def test_traffic_that_is_not_whole_is_not_known(text, problem):
+def test_incomplete_traffic_is_unknown(text, problem):
     found = traffic(text)
     assert found.moved_bytes is None and problem in found.problem

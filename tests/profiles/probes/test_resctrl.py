@@ -1,4 +1,4 @@
-"""Bandwidth monitoring by resctrl, on a made-up tree whose folders fill as the kernel fills them."""
+"""Bandwidth monitoring by resctrl, on a simulated tree whose folders fill like the kernel's."""
 
 import errno
 import os
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.profiles.counters import Counters
+from pilotfish.profiles.measure.counters import Counters
+from pilotfish.profiles.probes.process_tree import ProcessTree
 from pilotfish.profiles.probes.resctrl import (
     MonitoredTraffic,
     Resctrl,
@@ -16,7 +17,6 @@ from pilotfish.profiles.probes.resctrl import (
     read_group,
     stale_groups,
 )
-from pilotfish.profiles.probes.tree import ProcessTree
 
 STAT = "77 (a job) S 1 77 " + "0 " * 16 + "4711 0 0"
 
@@ -65,7 +65,7 @@ def groups(root):
     return sorted((root / "sys/fs/resctrl").glob("**/mon_groups/*"))
 
 
-def test_a_job_in_a_group_of_our_own(root):
+def test_a_job_gets_a_monitoring_group(root):
     probe = Resctrl(root)
     assert probe.available() is None
     probe.start(ProcessTree(77), 0.0)
@@ -89,26 +89,26 @@ def test_a_job_in_a_control_group_is_monitored_there(root):
     assert groups(root) == []
 
 
-def test_who_monitors_already_is_left_alone(root):
+def test_a_monitored_job_is_left_alone(root):
     (root / "proc/77/cpu_resctrl_groups").write_text("res:batch\nmon:theirs\n")
     probe = Resctrl(root)
     probe.start(ProcessTree(77), 0.0)
     probe.sample(1.0)
-    assert probe.stop().problem == "stepped back: the job is in the monitoring group theirs already"
+    assert probe.stop().problem == "stepped back: the job is already in the monitoring group theirs"
     assert groups(root) == []
 
 
-def test_where_no_group_is_left(root, monkeypatch):
+def test_no_free_group_is_reported(root, monkeypatch):
     def full(path, *rest):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     monkeypatch.setattr(os, "mkdir", full)
     probe = Resctrl(root)
     probe.start(ProcessTree(77), 0.0)
-    assert probe.stop().problem.startswith("stepped back: no monitoring group to be had")
+    assert probe.stop().problem.startswith("stepped back: no monitoring group is available")
 
 
-def test_what_a_crash_left_is_removed_and_nothing_else(root):
+def test_only_stale_groups_are_removed(root):
     folder = root / "sys/fs/resctrl"
     alive, reused, dead = (
         folder / "mon_groups" / name for name in ("pilotfish.77.4711.5", "pilotfish.77.12.5", "pilotfish.99.4711.5")
@@ -123,7 +123,7 @@ def test_what_a_crash_left_is_removed_and_nothing_else(root):
     assert groups(root) == sorted([alive, foreign])
 
 
-def test_counters_that_are_unavailable_are_not_zero(root):
+def test_unavailable_counters_are_not_zero(root):
     probe = Resctrl(root)
     probe.start(ProcessTree(77), 0.0)
     (group,) = groups(root)
@@ -134,7 +134,7 @@ def test_counters_that_are_unavailable_are_not_zero(root):
     assert found.moved_bytes is None and "unavailable" in found.problem
 
 
-def test_one_cache_that_does_not_tell_makes_the_sum_unknown(tmp_path):
+def test_one_unreadable_cache_makes_the_sum_unknown(tmp_path):
     fill(tmp_path, 5, 5)
     (tmp_path / "mon_data/mon_L3_01/mbm_total_bytes").write_text("Unavailable\n")
     assert read_group(tmp_path) == {"mbm_local_bytes": 10.0, "llc_occupancy": 20.0}
@@ -155,7 +155,7 @@ def test_membership(text, expected):
     assert membership(text) == expected
 
 
-def test_why_it_is_not_there(tmp_path):
+def test_an_unavailable_probe_says_why(tmp_path):
     assert "no resctrl" in Resctrl(tmp_path).available()
     (tmp_path / "sys/fs/resctrl").mkdir(parents=True)
     assert "not mounted" in Resctrl(tmp_path).available()
@@ -163,7 +163,7 @@ def test_why_it_is_not_there(tmp_path):
     assert "only nothing" in Resctrl(tmp_path).available()
 
 
-def test_its_course_is_what_phases_are_told_from(root):
+def test_traffic_history_gives_phases(root):
     counters = Counters(root, ["resctrl"])
     counters.start(ProcessTree(77), 0.0)
     (group,) = groups(root)
@@ -176,7 +176,7 @@ def test_its_course_is_what_phases_are_told_from(root):
     assert Counters(root, []).traffic is None
 
 
-def test_without_counters_to_be_had_there_is_no_course(root):
+def test_without_counters_there_is_no_traffic_history(root):
     counters = Counters(root, ["resctrl"])
     (root / "proc/77/cpu_resctrl_groups").write_text("res:batch\nmon:theirs\n")
     counters.start(ProcessTree(77), 0.0)

@@ -1,4 +1,4 @@
-"""The books of resource managers as a probe: there, or missing for a reason that names the setting."""
+"""Accounting of resource managers as a probe: available, or missing for a reason that names the setting."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pilotfish.profiles.probes import accounting
-from pilotfish.profiles.probes.catalogue import FEW_LOOKS, Entry, examine
+from pilotfish.profiles.probes import rjms_accounting
+from pilotfish.profiles.probes.catalogue import FEW_SAMPLES, Entry, examine
 
 #: as Slurm 22.05 prints it
 CONFIG = """Configuration data as of 2026-11-22T05:15:12
@@ -22,7 +22,7 @@ JobAcctGatherParams     = (null)
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """sacct and oarstat are on the PATH; what they do is told by the test."""
+    """sacct and oarstat are on the PATH; the test defines what they do."""
     for name in ("sacct", "oarstat"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
@@ -41,14 +41,14 @@ class Slurm:
 
 
 def examined(slurm: Slurm):
-    return examine(Entry("slurm", "job", "CPU time", lambda: accounting.slurm(slurm), FEW_LOOKS))
+    return examine(Entry("slurm", "job", "CPU time", lambda: rjms_accounting.slurm(slurm), FEW_SAMPLES))
 
 
-def test_books_that_are_kept_are_there_and_cost_little(commands) -> None:
+def test_working_accounting_is_available(commands) -> None:
     slurm = Slurm()
     found = examined(slurm)
     assert found.missing is None and found.look_s is not None
-    assert slurm.asked == ["scontrol", *["sacct"] * FEW_LOOKS]
+    assert slurm.asked == ["scontrol", *["sacct"] * FEW_SAMPLES]
 
 
 @pytest.mark.parametrize(
@@ -56,33 +56,33 @@ def test_books_that_are_kept_are_there_and_cost_little(commands) -> None:
     [
         (Slurm(CONFIG.replace("slurmdbd", "none")), "no accounting: AccountingStorageType=accounting_storage/none"),
         (Slurm(CONFIG.replace("accounting_storage/slurmdbd", "(null)")), "AccountingStorageType=(null)"),
-        (Slurm(CONFIG.replace("gather/linux", "gather/none")), "of its jobs: JobAcctGatherType=jobacct_gather/none"),
+        (Slurm(CONFIG.replace("gather/linux", "gather/none")), "resource usage: JobAcctGatherType=jobacct_gather/none"),
         (Slurm(CONFIG.replace("JobAcctGatherType ", "X ")), "JobAcctGatherType=(null)"),
-        (Slurm("", "Unable to contact slurm controller"), "does not tell its settings: Unable to contact"),
+        (Slurm("", "Unable to contact slurm controller"), "does not show its settings: Unable to contact"),
         (Slurm(sacct="Connection refused"), "Connection refused"),
         (Slurm(""), "AccountingStorageType=(null)"),
     ],
 )
-def test_why_they_are_missing(commands, slurm: Slurm, why: str) -> None:
+def test_missing_accounting_says_why(commands, slurm: Slurm, why: str) -> None:
     found = examined(slurm)
     assert found.missing is not None and why in found.missing and found.look_s is None
 
 
 def test_without_the_commands(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert accounting.slurm().available() == "there is no sacct command (Slurm)"
-    assert accounting.oar().available() == "there is no oarstat command (OAR)"
+    assert rjms_accounting.slurm().available() == "there is no sacct command (Slurm)"
+    assert rjms_accounting.oar().available() == "there is no oarstat command (OAR)"
 
 
-def test_oars_are_listed_and_not_read(commands) -> None:
-    assert accounting.oar().available() == "pilotfish does not read OAR's accounting yet"
+def test_oar_accounting_is_listed_but_not_read(commands) -> None:
+    assert rjms_accounting.oar().available() == "pilotfish does not read OAR's accounting yet"
 
 
-def test_a_command_that_is_not_there_fails_or_hangs_is_a_reason(monkeypatch) -> None:
-    assert accounting.ask(["sh", "-c", "echo done"]) == ("done\n", "")
+def test_a_missing_failing_or_hanging_command_is_a_reason(monkeypatch) -> None:
+    assert rjms_accounting.ask(["sh", "-c", "echo done"]) == ("done\n", "")
     complaining = "echo sacct: error: looking >&2; echo sacct: fatal: No such place. >&2; exit 3"
-    assert accounting.ask(["sh", "-c", complaining])[1] == "No such place."
-    assert accounting.ask(["false"])[1] == "false fails and says nothing"
-    assert "No such file" in accounting.ask(["/nowhere/sacct"])[1]
-    monkeypatch.setattr(accounting, "PATIENCE_S", 0.05)
-    assert "timed out" in accounting.ask(["sleep", "30"])[1]
+    assert rjms_accounting.ask(["sh", "-c", complaining])[1] == "No such place."
+    assert rjms_accounting.ask(["false"])[1] == "false fails without a message"
+    assert "No such file" in rjms_accounting.ask(["/nowhere/sacct"])[1]
+    monkeypatch.setattr(rjms_accounting, "PATIENCE_S", 0.05)
+    assert "timed out" in rjms_accounting.ask(["sleep", "30"])[1]

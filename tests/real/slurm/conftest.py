@@ -18,12 +18,13 @@ pytest.register_assert_rewrite("slurm_cluster", "slurm_daemon", "slurm_lua", "sl
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 
-import slurm_cluster  # noqa: E402
-import slurm_lua  # noqa: E402
-import slurm_site  # noqa: E402
-from slurm_cluster import SlurmCluster  # noqa: E402
-from slurm_lua import LuaSlurm  # noqa: E402
-from slurm_site import SlurmSite  # noqa: E402
+import guardian
+import slurm_cluster
+import slurm_lua
+import slurm_site
+from slurm_cluster import SlurmCluster
+from slurm_lua import LuaSlurm
+from slurm_site import SlurmSite
 
 Cluster = TypeVar("Cluster", bound=SlurmCluster)
 
@@ -70,7 +71,7 @@ def site(whole_site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slu
 def _whole(make: Callable[[Path], Cluster], why_not: str) -> Iterator[Cluster]:
     if why_not:
         pytest.skip(f"SKIPPED, no real Slurm: {why_not}")
-    with tempfile.TemporaryDirectory(prefix="pilotfish-slurm-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="slurm-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder:
         cluster = make(Path(folder) / "slurm")
         try:
             cluster.up()

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import guardian
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "scancel", "sdiag")
 PATIENCE_S = 60.0
 GOOD = {"idle", "mix", "alloc", "comp"}
@@ -60,7 +62,7 @@ DefMemPerCPU=128
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory} Feature=virt State=UNKNOWN
 PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
 PartitionName=half Nodes=n[1-{half}] MaxTime=1-0 DefaultTime=10 State=UP OverSubscribe=NO
-{partitions}"""  # noqa: E501
+{partitions}"""
 
 
 def missing() -> str:
@@ -150,7 +152,7 @@ class SlurmCluster:
         """Start the slurmd of a node."""
         if not self.pid(f"slurmd.{name}"):
             (self.path / "spool" / name).mkdir(parents=True, exist_ok=True)
-            self._start("slurmd", "-N", name)
+            self._start(*guardian.HOLD, "slurmd", "-N", name)
 
     def signal(self, who: str, number: signal.Signals) -> None:
         """Send a signal to `munged`, `slurmctld` or `slurmd.n1`; a fatal one is waited for."""

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from real_world import Served
 
-from pilotfish.daemon import wire
+from pilotfish.daemon import ipc
 
 
 class SlurmDaemon(Served):
@@ -31,4 +31,4 @@ class SlurmDaemon(Served):
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""
-        return dict(wire.ask(f"ipc://{self.socket}", "explain", job=f"slurm/{job}"))
+        return dict(ipc.ask(f"ipc://{self.socket}", "explain", job=f"slurm/{job}"))

@@ -28,7 +28,7 @@ class LuaSlurm(SlurmCluster):
         self.served = path / "shared" / "pilotfish.sock"
 
     def install(self, *changes: tuple[str, str]) -> None:
-        """Put the script in place, with some of its text changed, such that the controller reads it anew."""
+        """Put the script in place, with some of its text changed, such that the controller reads it again."""
         text = SCRIPT.read_text()
         ours = [("PARTITIONS = {}", "PARTITIONS = {half = true}"), ("/run/pilotfish/pilotfish.sock", str(self.served))]
         for old, new in (*ours, *changes):

@@ -8,6 +8,7 @@ users, `backup` is the operator.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import guardian
 import slurm_cluster
 from slurm_cluster import SlurmCluster, free_ports
 
@@ -83,7 +85,7 @@ while [ -d {path}/power ]; do
   done
   for mark in {path}/power/on.*; do
     [ -e "$mark" ] || continue
-    node=${{mark##*.}}; rm -f "$mark"; (sleep 1; slurmd -b -N "$node") </dev/null >/dev/null 2>&1 &
+    node=${{mark##*.}}; rm -f "$mark"; (sleep 1; {hold} slurmd -b -N "$node") </dev/null >/dev/null 2>&1 &
   done
   sleep 0.2
 done
@@ -224,7 +226,7 @@ class SlurmSite(SlurmCluster):
 
     def _start_power(self) -> None:
         if not self.pid("powerd"):
-            self._spawn("powerd", "sh", "-c", POWER_LOOP.format(path=self.path))
+            self._spawn("powerd", "sh", "-c", POWER_LOOP.format(path=self.path, hold=shlex.join(guardian.HOLD)))
 
     def _lay_out(self) -> None:
         for name in ("mysql", "rest", "power", "etc", "run", "log"):

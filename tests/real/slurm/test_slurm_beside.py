@@ -24,9 +24,7 @@ def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
         yield made
 
 
-def test_what_is_handed_over_is_placed_and_runs_once_where_it_was_planned(
-    slurm: SlurmCluster, daemon: SlurmDaemon
-) -> None:
+def test_jobs_that_are_handed_over_run_once_where_they_were_planned(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     trail, draw = slurm.shared() / "trail", random.Random(3)
     daemon.start()
     jobs: list[int] = []
@@ -49,7 +47,7 @@ def test_what_is_handed_over_is_placed_and_runs_once_where_it_was_planned(
     assert daemon.stop(signal.SIGTERM) == 0
 
 
-def test_what_was_not_handed_over_is_left_as_it_is(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_other_jobs_are_never_changed(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     daemon.start()
     later = slurm.submit("true", "--begin=now+600", "--comment=pilotfish")  # its user's own begin time
     longer = slurm.submit("true", "--begin=now+900", "--comment=pilotfish:hold=60")  # longer than was set for us
@@ -66,7 +64,7 @@ def test_what_was_not_handed_over_is_left_as_it_is(slurm: SlurmCluster, daemon: 
     assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
 
 
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_a_dry_run_logs_its_decisions_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     daemon.start("--dry-run", "--show-commands")
     job = hand_over(slurm, "true")
     eventually(lambda: "scontrol" in daemon.out.read_text(), "a decision")
@@ -78,7 +76,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(slurm: SlurmCluster,
     assert shown["JobState"] == "PENDING" and "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
 
 
-def test_the_reaper_takes_back_a_pin_to_a_node_that_went_away(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_the_reaper_removes_a_pin_to_a_node_that_failed(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     """The node is drained between the decision and the start, and the daemon is dead: no pin outlives it."""
     job = hand_over(slurm, "sleep 0.2")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
@@ -99,7 +97,7 @@ def test_the_reaper_takes_back_a_pin_to_a_node_that_went_away(slurm: SlurmCluste
     assert pilotfish(*argv).stdout == ""
 
 
-def test_the_daemon_takes_back_its_own_pins_too(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_the_daemon_removes_its_own_pins_too(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     slurm.run("scontrol", "update", "NodeName=n[1,3-4]", "State=DRAIN", "Reason=test")
     job = hand_over(slurm, "sleep 0.2", "--exclude=n2")
     now = int(time.time()) - 60
@@ -114,24 +112,22 @@ def test_the_daemon_takes_back_its_own_pins_too(slurm: SlurmCluster, daemon: Slu
 
 
 @pytest.mark.parametrize("who", ["slurmctld", "munged"])
-def test_what_is_away_is_said_once_and_forgotten_when_it_is_back(
-    slurm: SlurmCluster, daemon: SlurmDaemon, who: str
-) -> None:
+def test_an_outage_is_logged_once_and_so_is_its_end(slurm: SlurmCluster, daemon: SlurmDaemon, who: str) -> None:
     daemon.start()
     first = hand_over(slurm, "sleep 1")
     eventually(lambda: slurm.jobs()[first][0] == "RUNNING", "the first job to run")
     slurm.signal(who, signal.SIGTERM)
-    eventually(lambda: "the cluster cannot be seen" in daemon.log.read_text(), "a word about it")
+    eventually(lambda: "the cluster cannot be reached" in daemon.log.read_text(), "a word about it")
     slurm.start_munge()
     slurm.start_controller()
     second = hand_over(slurm, "true")
     eventually(lambda: all_ended(slurm, [first, second]), "the end of all jobs")
     said = daemon.log.read_text()
-    assert said.count("the cluster cannot be seen") == 1 and said.count("the cluster can be seen again") == 1
+    assert said.count("the cluster cannot be reached") == 1 and said.count("the cluster can be reached again") == 1
     assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_users_cancel_and_nodes_go_away_in_the_middle(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_users_cancel_and_nodes_fail_during_a_workload(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     daemon.start()
     jobs = [hand_over(slurm, f"sleep {60 if number == 9 else 1}", "--cpus-per-task=4") for number in range(10)]
     eventually(lambda: any(state == "RUNNING" for state, _ in slurm.jobs().values()), "a job to run")
@@ -144,7 +140,7 @@ def test_users_cancel_and_nodes_go_away_in_the_middle(slurm: SlurmCluster, daemo
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_a_controller_that_is_frozen_takes_nothing_twice(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_a_frozen_controller_runs_no_job_twice(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     trail = slurm.shared() / "frozen"
     daemon.start()
     jobs = [hand_over(slurm, f"echo {number} >> {trail}; sleep 0.5") for number in range(6)]

@@ -92,7 +92,7 @@ def states(daemon: SlurmDaemon, *keys: str) -> dict[str, str]:
     return {key: str(answer.get("job", {}).get("state", "")) for key, answer in told.items()}
 
 
-def test_ends_that_nobody_saw_are_found_once_accounting_answers(
+def test_missed_ends_are_found_once_accounting_answers(
     forgetful: SlurmSite, daemon: SlurmDaemon, tmp_path: Path
 ) -> None:
     """The daemon is killed before it hears of its last submission; while it is dead all jobs end, and the controller
@@ -173,7 +173,7 @@ def test_a_frozen_controller_is_left_alone_and_all_jobs_run_once(site: SlurmSite
     eventually(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the end of all jobs")
     assert sorted(map(int, trail.read_text().split())) == list(range(20))
     said = daemon.log.read_text()
-    assert said.count("the cluster cannot be seen") == 1 and said.count("the cluster can be seen again") == 1
+    assert said.count("the cluster cannot be reached") == 1 and said.count("the cluster can be reached again") == 1
     assert "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
 
 

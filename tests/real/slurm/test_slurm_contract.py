@@ -14,17 +14,17 @@ from slurm_cluster import SlurmCluster
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.runner import Commands
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 KIND = NodeType("t", 4, 4 * 2.0**30, 1e10)
 CLUSTER = Cluster("pilot", tuple(Node(f"n{number}", KIND) for number in range(1, 5)))
 
 
-class Since(ByCommands):
+class Since(CommandTransport):
     """Slurm without the jobs of earlier tests, which it remembers."""
 
     first = 0
@@ -37,7 +37,7 @@ class SlurmWorld:
     """See World in adapter_contract."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.transport = path, Since(Commands())
+        self.path, self.transport = path, Since(CommandRunner())
         self.transport.first = max((job.id + 1 for job in self.transport.jobs()), default=0)
         self.adapter = self._make()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def findings(printed: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(("user", "rights", "code"), [("root", "note", 0), (OPERATOR, "ok", 0), ("news", "problem", 1)])
-def test_whoever_asks_learns_what_they_may_do(site: SlurmSite, user: str, rights: str, code: int) -> None:
+def test_each_user_learns_their_rights(site: SlurmSite, user: str, rights: str, code: int) -> None:
     before = site.jobs()
     done = as_user(site, user, "doctor", "--adapter", "slurm", "--json")
     assert (done.returncode, done.stderr) == (code, "")
@@ -52,15 +53,15 @@ def test_whoever_asks_learns_what_they_may_do(site: SlurmSite, user: str, rights
     assert site.jobs()[job][0] == "CANCELLED"
 
 
-def test_it_fits_a_terminal_and_reads_without_colour(site: SlurmSite) -> None:
+def test_the_output_fits_a_terminal_without_colour(site: SlurmSite) -> None:
     done = as_user(site, "news", "doctor", "--adapter", "slurm")
     lines = done.stdout.splitlines()
     assert all(len(line) <= 80 for line in lines if "$ " not in line) and "\x1b" not in done.stdout
-    assert "problem  rights      news is no operator: Slurm refuses it every job but its own" in lines
+    assert "problem  rights      news is no operator: Slurm lets it change only its own jobs" in lines
     assert lines[-1].startswith("1 problem")
 
 
-def test_what_it_says_to_run_mends_what_it_found(site: SlurmSite) -> None:
+def test_the_printed_command_fixes_the_finding(site: SlurmSite) -> None:
     done = as_user(site, "root", "doctor", "--adapter", "slurm", "--user", "irc", "--json")
     (mend,) = (each["mend"] for each in json.loads(done.stdout)["findings"] if each["topic"] == "rights")
     (command,) = mend
@@ -73,11 +74,26 @@ def test_what_it_says_to_run_mends_what_it_found(site: SlurmSite) -> None:
         site.run("sacctmgr", "-i", "delete", "user", "name=irc")
 
 
+def test_an_account_without_a_unix_user_is_a_problem(site: SlurmSite) -> None:
+    """slurmctld looks up the user's id when the account is added, and shows 2**32 - 2 if there is none."""
+    site.run("sacctmgr", "-i", "add", "user", "nosuchuser", "account=research", "AdminLevel=Operator")
+    try:
+        for user, uid in (("nosuchuser", 2**32 - 2), (OPERATOR, pwd.getpwnam(OPERATOR).pw_uid)):
+            assert f"UserName={user}({uid})" in site.run(
+                "scontrol", "show", "assoc_mgr", f"users={user}", "flags=users"
+            )
+        done = as_user(site, "root", "doctor", "--adapter", "slurm", "--user", "nosuchuser", "--json")
+        (mend,) = (each["mend"] for each in json.loads(done.stdout)["findings"] if each["topic"] == "rights")
+        assert done.returncode == 1 and mend[0] == "useradd --system nosuchuser" and mend[-1].startswith("sacctmgr add")
+    finally:
+        site.run("sacctmgr", "-i", "delete", "user", "name=nosuchuser")
+
+
 @pytest.mark.parametrize(
     ("who", "topic", "level"),
     [("slurmdbd", "accounting", "warning"), ("munged", "munge", "problem"), ("slurmctld", "controller", "problem")],
 )
-def test_what_is_away_is_said(site: SlurmSite, who: str, topic: str, level: str) -> None:
+def test_a_service_that_is_down_is_reported(site: SlurmSite, who: str, topic: str, level: str) -> None:
     site.signal(who, signal.SIGKILL)
     done = as_user(site, OPERATOR, "doctor", "--adapter", "slurm", "--json")
     site.up()
@@ -134,14 +150,12 @@ def test_slurmrestd_and_its_token(site: SlurmSite, daemon: SlurmDaemon, tmp_path
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ((), "--adapter"),
-        (("--adapter", "local"), "nothing to examine"),
         (("--adapter", "slrum"), "did you mean"),
         (("--adapter", "slurm", "--try", "--user", "news"), "run it as news"),
         (("--config", "/no/such/file.yaml"), "/no/such/file.yaml"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(argv: tuple[str, ...], words: str) -> None:
+def test_invalid_arguments_are_one_line(argv: tuple[str, ...], words: str) -> None:
     done = pilotfish("doctor", *argv)
     assert done.returncode in (1, 64) and words in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -150,6 +164,7 @@ def test_what_cannot_be_meant_is_one_line(argv: tuple[str, ...], words: str) -> 
 @pytest.mark.xdist_group("slurm 1")
 def test_a_job_submit_plugin_without_a_daemon_is_a_problem(lua: LuaSlurm, tmp_path: Path) -> None:
     with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
+
         def said() -> tuple[str, str]:
             done = pilotfish("doctor", "--config", daemon.config, "--json")
             (found,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "job_submit")

@@ -92,7 +92,7 @@ def test_a_service_that_was_stopped(slurm: SlurmCluster, daemon: Watched, who: s
     work = Work.of(slurm, f"stopped-{who}")
     in_the_middle(work)
     slurm.signal(who, signal.SIGTERM)
-    eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+    eventually(lambda: "the cluster cannot be reached" in daemon.said(), "a word about it")
     kinds = ("unreachable", "timeout")
     errors = sum(daemon.metric(f'pilotfish_adapter_errors_total{{kind="{kind}"}}') for kind in kinds)
     time.sleep(3.0)
@@ -101,8 +101,8 @@ def test_a_service_that_was_stopped(slurm: SlurmCluster, daemon: Watched, who: s
     work.add("true")
     work.wait()
     work.each_ran_once()
-    eventually(lambda: "the cluster can be seen again" in daemon.said(), "a word about its return")
-    assert errors > 0 and daemon.said().count("cannot be seen") == daemon.said().count("can be seen again") == 1
+    eventually(lambda: "the cluster can be reached again" in daemon.said(), "a word about its return")
+    assert errors > 0 and daemon.said().count("cannot be reached") == daemon.said().count("can be reached again") == 1
     went_on(daemon)
 
 
@@ -116,28 +116,28 @@ def test_a_controller_that_was_killed_and_recovers_its_state(slurm: SlurmCluster
     begun, state = time.time(), slurm.path / "controller" / "job_state"
     eventually(lambda: state.stat().st_mtime > begun, "the state to be written")
     slurm.signal("slurmctld", signal.SIGKILL)
-    eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+    eventually(lambda: "the cluster cannot be reached" in daemon.said(), "a word about it")
     slurm.start_controller()
     work.wait()
     work.each_ran_once()
-    assert daemon.said().count("cannot be seen") == daemon.said().count("can be seen again") == 1
+    assert daemon.said().count("cannot be reached") == daemon.said().count("can be reached again") == 1
     went_on(daemon)
 
 
 @plain
-def test_a_controller_that_is_frozen_for_longer_than_anybody_waits(slurm: SlurmCluster, daemon: Watched) -> None:
+def test_a_controller_that_is_frozen_beyond_every_time_limit(slurm: SlurmCluster, daemon: Watched) -> None:
     """Changes that were given up are carried out all the same when it thaws; nothing is started twice for that."""
     work = Work.of(slurm, "frozen")
     in_the_middle(work, count=10)
     slurm.signal("slurmctld", signal.SIGSTOP)
     try:
-        eventually(lambda: "the cluster cannot be seen" in daemon.said(), "a word about it")
+        eventually(lambda: "the cluster cannot be reached" in daemon.said(), "a word about it")
     finally:
         slurm.signal("slurmctld", signal.SIGCONT)
     work.wait()
     work.each_ran_once()
-    eventually(lambda: "the cluster can be seen again" in daemon.said(), "a word about its return")
-    assert daemon.said().count("cannot be seen") == 1
+    eventually(lambda: "the cluster can be reached again" in daemon.said(), "a word about its return")
+    assert daemon.said().count("cannot be reached") == 1
     went_on(daemon)
 
 
@@ -174,7 +174,7 @@ def test_a_node_that_dies_and_a_node_that_is_drained(slurm: SlurmCluster, daemon
 
 
 @plain
-def test_users_cancel_what_waits_what_runs_and_what_was_just_pinned(slurm: SlurmCluster, daemon: Watched) -> None:
+def test_users_cancel_waiting_running_and_pinned_jobs(slurm: SlurmCluster, daemon: Watched) -> None:
     work = Work.of(slurm, "cancelled")
     in_the_middle(work, count=20, seconds=2.0)
     waits, runs = eventually(lambda: _one_of_each(slurm, work), "one that waits beside one that runs")
@@ -214,7 +214,7 @@ def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster,
         assert max(runs[0].began - work.submitted[job] for job, runs in work.runs().items()) < 1800.0
         assert len({line[:13] for line in daemon.said().splitlines()}) > 2, "its clock was not stepped"
         assert re.search(r"3(599|60\d) s ahead of the controller's", daemon.said())
-        assert not re.search(r"cannot be seen|Traceback", daemon.said()), daemon.said()
+        assert not re.search(r"cannot be reached|Traceback", daemon.said()), daemon.said()
         assert daemon.stop(signal.SIGTERM) == 0
 
 
@@ -252,7 +252,7 @@ def test_a_full_disk_stops_placing_and_nothing_else(slurm: SlurmCluster, tmp_pat
 
 
 @whole
-def test_accounting_is_away_in_the_middle(site: SlurmSite, tmp_path: Path) -> None:
+def test_accounting_is_down_during_a_workload(site: SlurmSite, tmp_path: Path) -> None:
     """Slurm keeps what it has to tell slurmdbd; jobs are placed, run and end as ever."""
     with closing(Watched(tmp_path, site)) as daemon:
         daemon.start()
@@ -264,7 +264,7 @@ def test_accounting_is_away_in_the_middle(site: SlurmSite, tmp_path: Path) -> No
         work.wait()
         site.start_accounting()
         work.each_ran_once()
-        assert "cannot be seen" not in daemon.said()
+        assert "cannot be reached" not in daemon.said()
         went_on(daemon)
 
 

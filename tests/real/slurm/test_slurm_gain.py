@@ -1,6 +1,6 @@
 """The same jobs under plain Slurm and with pilotfish beside it, in turns, and what the simulation says of them.
 
-One turn of `tests.benchmarks.slurm_gain`, with the cores that do not depend on how busy this machine is. What is
+One turn of `benchmarks.slurm_gain`, with the cores that do not depend on how busy this machine is. What is
 measured is reported; that all of it ran, and no core was used twice, is asserted.
 """
 
@@ -14,8 +14,8 @@ import pytest
 from slurm_cluster import SlurmCluster, missing
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.benchmarks.slurm_beside import a_slurm
-from tests.benchmarks.slurm_gain import CORES, SECONDS, compare, lines_of
+from benchmarks.slurm_gain import CORES, SECONDS, compare, lines_of
+from benchmarks.slurm_overhead import a_slurm
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 

@@ -72,7 +72,7 @@ def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
         yield made
 
 
-def test_twenty_kills_in_one_workload_delay_no_job_and_double_none(
+def test_twenty_kills_in_one_workload_delay_and_duplicate_no_job(
     slurm: SlurmCluster, daemon: SlurmDaemon, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     draw, work, requeued = random.Random(7), Work.of(slurm, "kills"), set[int]()

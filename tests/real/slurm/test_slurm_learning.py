@@ -16,7 +16,7 @@ from slurm_site import SlurmSite
 from slurm_work import hand_over
 
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import Profile
+from pilotfish.simulate.model.job import Profile
 
 pytestmark = pytest.mark.xdist_group("site 1")
 #: takes so many seconds of CPU, however busy the machine is
@@ -67,14 +67,14 @@ def state(daemon: SlurmDaemon, key: str) -> str:
     return str((daemon.ask("explain", job=key) or {}).get("job", {}).get("state", ""))
 
 
-def foretold(daemon: SlurmDaemon, key: str) -> float:
-    """The run time that was foretold at the start of a job, seconds."""
+def forecast_of(daemon: SlurmDaemon, key: str) -> float:
+    """Return the run time that was forecast at the start of a job, seconds."""
     told = daemon.ask("explain", job=key) or {}
     (*_, chosen) = [record for record in told["story"] if record["kind"] == "chosen"]
     return float(chosen["data"]["run_time"])
 
 
-def test_a_job_that_burns_is_learned_from_the_books_and_then_foretold(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def test_a_busy_job_is_learned_from_accounting_and_then_forecast(site: SlurmSite, daemon: SlurmDaemon) -> None:
     run(site, daemon, 3.0)
     profile = learned(daemon, "cmd: burn.py 3.0")
     (group,) = profile.groups
@@ -84,12 +84,12 @@ def test_a_job_that_burns_is_learned_from_the_books_and_then_foretold(site: Slur
     assert (about.source, about.runs, profile.measured_on) == ("measured", 1, "t") and about.date and about.interval
     assert about.note.startswith("measured by slurm accounting")
     assert (group.bandwidth, profile.ipc, profile.power_watts) == (0.0, None, None), "the books do not tell"
-    assert foretold(daemon, run(site, daemon, 3.0)) == pytest.approx(group.isolated_time)
+    assert forecast_of(daemon, run(site, daemon, 3.0)) == pytest.approx(group.isolated_time)
     assert learned(daemon, "cmd: burn.py 3.0", runs=2).groups[0].demand < 4.0
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_jobs_of_users_are_known_by_their_names_once_two_were_alike(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def test_users_jobs_are_learned_by_name_after_two_similar_runs(site: SlurmSite, daemon: SlurmDaemon) -> None:
     """The first are planned with what their users asked for, ten minutes."""
     line, options = f"exec python3 {site.shared()}/burn.py 2", ("--job-name=burning", "--acctg-freq=task=1")
     name = f"job: burning of research/{site.uid('games')}, 1 core"
@@ -97,7 +97,7 @@ def test_jobs_of_users_are_known_by_their_names_once_two_were_alike(site: SlurmS
     for number in range(3):
         job = hand_over(site, line, *options)
         eventually(lambda key=f"slurm/{job}": state(daemon, key) == "completed", "the end of a job")
-        foreseen.append(foretold(daemon, f"slurm/{job}"))
+        foreseen.append(forecast_of(daemon, f"slurm/{job}"))
         profile = learned(daemon, name, runs=number + 1)
         assert 2.0 <= profile.groups[0].demand < 3.0
     assert foreseen[:2] == [600.0, 600.0] and foreseen[2] < 60.0

@@ -71,9 +71,7 @@ def some_options(draw: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_start_that_is_proposed_is_one_that_slurm_makes(
-    site: SlurmSite, daemon: SlurmDaemon, maintenance: str, seed: int
-) -> None:
+def test_slurm_makes_every_proposed_start(site: SlurmSite, daemon: SlurmDaemon, maintenance: str, seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(6):
         words = [f"--time={draw.choice((1, 5))}", f"--partition={draw.choice(('main', 'shared'))}", "--nice=-500000"]
@@ -136,7 +134,7 @@ def test_a_planned_start_is_not_delayed(site: SlurmSite, daemon: SlurmDaemon) ->
     assert all(seconds(site.show(job)["StartTime"]) >= begun for job in long)
 
 
-def test_a_reservation_that_is_to_come_keeps_its_nodes(site: SlurmSite, daemon: SlurmDaemon, maintenance: str) -> None:
+def test_a_future_reservation_keeps_its_nodes(site: SlurmSite, daemon: SlurmDaemon, maintenance: str) -> None:
     daemon.start()
     long = [hand_over(site, "sleep 60", "--time=10", "-c2") for _ in range(4)]
     short = hand_over(site, "true", "--time=1", "-c4")
@@ -159,7 +157,7 @@ def test_jobs_of_one_user_together_stay_within_their_limit(site: SlurmSite, daem
     assert most == 2 and not [reason for reason in reasons if reason.startswith("QOS")], reasons
 
 
-def test_a_wide_job_is_let_go_and_slurm_brings_its_nodes_together(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def test_a_wide_job_is_let_go_and_slurm_reserves_its_nodes(site: SlurmSite, daemon: SlurmDaemon) -> None:
     neighbour = site.submit("sleep 40", "--time=2", "-c4", "--nodelist=n1")
     site.until(lambda: site.jobs()[neighbour][0] == "RUNNING", "the neighbour")
     daemon.start()
@@ -168,17 +166,17 @@ def test_a_wide_job_is_let_go_and_slurm_brings_its_nodes_together(site: SlurmSit
     assert site.jobs()[neighbour][0] == "RUNNING" and site.show(wide)["ReqNodeList"] == "(null)"
     eventually(lambda: site.jobs()[wide][0] == "COMPLETED", "the end of the wide one")
     told = [record["text"] for record in daemon.story(wide)["story"]]
-    assert any("let go" in text and f"{site.nodes} nodes" in text for text in told), told
+    assert any("release" in text and f"{site.nodes} nodes" in text for text in told), told
 
 
-def test_what_only_slurm_understands_is_let_go_at_once(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def test_a_request_that_only_slurm_understands_is_let_go_at_once(site: SlurmSite, daemon: SlurmDaemon) -> None:
     daemon.start()
     job = hand_over(site, "true", "--nodes=2", "--contiguous")
     eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the end of the job")
     assert "contiguous nodes" in daemon.story(job)["story"][0]["text"]
 
 
-def test_nobody_is_kept_longer_than_the_site_allows(site: SlurmSite, tmp_path: Path) -> None:
+def test_no_job_is_kept_longer_than_the_site_allows(site: SlurmSite, tmp_path: Path) -> None:
     neighbours = [site.submit("sleep 60", "-c4", f"--nodelist=n{number + 1}") for number in range(site.nodes)]
     site.until(lambda: {site.jobs()[job][0] for job in neighbours} == {"RUNNING"}, "the neighbours")
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus, max_defer_s=4)) as daemon:

@@ -176,7 +176,7 @@ def test_with_a_daemon_it_is_placed_as_soon_as_it_can_start(user: User, site: Sl
     assert len(marked) == len(DAG)
 
 
-def test_a_workflow_of_the_daemons_own_account_is_a_users_too(make_user: Any, site: SlurmSite, tmp_path: Path) -> None:
+def test_the_daemons_account_submits_workflows_as_any_user(make_user: Any, site: SlurmSite, tmp_path: Path) -> None:
     """Whose key is in the comment does not make it a job that the daemon has submitted: the job's name would say so."""
     user = make_user("root", grace_seconds=900)
     user.write(SMALL)
@@ -189,7 +189,7 @@ def test_a_workflow_of_the_daemons_own_account_is_a_users_too(make_user: Any, si
         assert daemon.stop(signal.SIGTERM) == 0 and "Traceback" not in daemon.log.read_text()
 
 
-def test_a_plan_foretells_and_no_hold_starts_at_once(user: User, site: SlurmSite) -> None:
+def test_a_submission_shows_a_forecast_and_no_hold_starts_at_once(user: User, site: SlurmSite) -> None:
     nodes = [{"names": f"n[1-{site.nodes}]", "type": "t"}]
     kind = {"cores": site.cpus, "memory": "4GiB", "memory_bandwidth": "10GB/s"}
     lab = {"schema": "pilotfish/cluster/v1", "name": "lab", "node_types": {"t": kind}, "nodes": nodes}
@@ -202,7 +202,7 @@ def test_a_plan_foretells_and_no_hold_starts_at_once(user: User, site: SlurmSite
     assert all(job["forecast_run_time"] for job in user.shown()["jobs"])
 
 
-def test_what_waits_for_a_failure_is_cancelled_and_the_wait_says_it(user: User) -> None:
+def test_dependents_of_a_failure_are_cancelled_and_wait_reports_it(user: User) -> None:
     user.write(DAG, merge="echo merge >> trail; exit 3")
     done = user("submit", "dag.yaml", "--wait")
     assert done.returncode == 1
@@ -223,7 +223,7 @@ def test_a_submission_that_is_killed_is_completed_by_the_next(user: User, site: 
         assert killed.returncode == -signal.SIGKILL
         said = user("submit", "dag.yaml")
         assert said.returncode == 1 and "was not finished" in said.stderr
-        assert "was not submitted to its end" in user("status").stderr
+        assert "the submission of" in user("status").stderr
         workflow = user.submit("--key", f"k{call}")
         assert user.submit("--key", f"k{call}") == workflow
         assert keys(site, workflow) == {f"{workflow}/{name}": 1 for name in SMALL}
@@ -249,7 +249,7 @@ def test_a_refusal_in_the_middle_leaves_nothing_behind(user: User, site: SlurmSi
     done = user("submit", "dag.yaml", "--key", "k")
     assert (done.returncode, done.stdout) == (1, "")
     (said,) = [line for line in done.stderr.splitlines() if "warning" not in line]
-    assert "QOSMaxSubmitJobPerUserLimit" in said and "taken back: 5 jobs, of which none had begun" in said
+    assert "QOSMaxSubmitJobPerUserLimit" in said and "taken back: 5 jobs; none had begun" in said
     assert not site.run("squeue", "--noheader", "--user=games") and not user.trail()
     assert user.shown()["state"] == "cancelled"
     user.set(submit_options=["--partition=nowhere"])
@@ -261,7 +261,7 @@ def test_a_refusal_in_the_middle_leaves_nothing_behind(user: User, site: SlurmSi
     assert in_order(user.trail(), DAG)
 
 
-def test_with_a_daemon_nothing_begins_before_all_is_there(user: User, site: SlurmSite, tmp_path: Path) -> None:
+def test_with_a_daemon_no_job_begins_before_all_are_submitted(user: User, site: SlurmSite, tmp_path: Path) -> None:
     user.set(submit_options=["--qos=capped"], grace_seconds=600)
     user.write(DAG)
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus)) as daemon:
@@ -270,7 +270,7 @@ def test_with_a_daemon_nothing_begins_before_all_is_there(user: User, site: Slur
         assert done.returncode == 1 and "none had begun" in done.stderr and not user.trail()
 
 
-def test_a_frozen_controller_doubles_nothing(user: User, site: SlurmSite) -> None:
+def test_a_frozen_controller_duplicates_no_job(user: User, site: SlurmSite) -> None:
     user.set(timeout_seconds=2.0, patience_seconds=60.0, grace_seconds=20)
     user.write(SMALL)
     path = user.shim(2, before=f"touch {user.home}/here; while [ ! -e {user.home}/go ]; do sleep 0.1; done")
@@ -288,7 +288,7 @@ def test_a_frozen_controller_doubles_nothing(user: User, site: SlurmSite) -> Non
     assert keys(site, out.strip()) == {f"{out.strip()}/{name}": 1 for name in SMALL}
 
 
-def test_what_is_not_known_is_said_and_found_again(user: User, site: SlurmSite) -> None:
+def test_unknown_jobs_are_reported_and_found_again(user: User, site: SlurmSite) -> None:
     user.set(timeout_seconds=1.0, patience_seconds=1.0, grace_seconds=60)
     user.write(SMALL)
     path = user.shim(3, before=f"touch {user.home}/here; while [ ! -e {user.home}/go ]; do sleep 0.1; done")
@@ -339,7 +339,7 @@ def test_without_its_record_a_workflow_is_found_by_its_jobs(user: User, site: Sl
     assert user.shown()["state"] == "cancelled"
 
 
-def test_accounting_tells_what_the_queue_has_forgotten(user: User, site: SlurmSite) -> None:
+def test_accounting_shows_what_the_queue_has_dropped(user: User, site: SlurmSite) -> None:
     user.write(SMALL, c="exit 7")
     with configured(site, "MinJobAge=2"):
         workflow = user.submit()

@@ -13,12 +13,12 @@ from real_world import eventually
 from slurm_daemon import SlurmDaemon
 from slurm_lua import PLUGIN, LuaSlurm
 
-from pilotfish.adapters.slurm.handover import Selection, Standing, hold_seconds, standing
+from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.runner import Commands
 from pilotfish.adapters.slurm.submission import profile_in
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 HOLD_S, SPREAD_S = 600, 120
@@ -46,11 +46,11 @@ LEFT = {
 
 
 def seen(job: int) -> SlurmJob:
-    return ByCommands(Commands()).jobs([job])[0]
+    return CommandTransport(CommandRunner()).jobs([job])[0]
 
 
 @pytest.mark.parametrize(("options", "comment"), HELD.values(), ids=HELD)
-def test_what_is_handed_over_waits_for_pilotfish_and_no_longer(
+def test_jobs_that_are_handed_over_wait_for_their_hold_and_no_longer(
     lua: LuaSlurm, options: list[str], comment: str
 ) -> None:
     job = seen(lua.submit("true", *options))
@@ -59,13 +59,13 @@ def test_what_is_handed_over_waits_for_pilotfish_and_no_longer(
     assert job.comment == comment.replace("hold=H", f"hold={hold}")
     assert job.submit is not None and job.begin is not None and abs(job.begin - job.submit - hold) <= 2.0
     selection = Selection(frozenset({"half"}))
-    assert standing(job, selection, job.submit) == (Standing.HELD, "")
-    assert standing(job, selection, job.begin) == (Standing.FREE, "")
+    assert ownership_of(job, selection, job.submit) == (Ownership.HELD, "")
+    assert ownership_of(job, selection, job.begin) == (Ownership.FREE, "")
     assert profile_in(job.comment) == ("a/1" if "profile" in comment else "")
 
 
 @pytest.mark.parametrize("options", LEFT.values(), ids=LEFT)
-def test_everything_else_stays_as_its_user_wrote_it(lua: LuaSlurm, options: tuple[str, ...]) -> None:
+def test_other_jobs_stay_as_their_users_wrote_them(lua: LuaSlurm, options: tuple[str, ...]) -> None:
     asked_at = time.time()
     job = seen(lua.submit("true", *options))
     given = next((word.split("=", 1)[1] for word in options if word.startswith("--comment=")), "")
@@ -75,7 +75,7 @@ def test_everything_else_stays_as_its_user_wrote_it(lua: LuaSlurm, options: tupl
     lua.run("scancel", str(job.id))
 
 
-def test_jobs_that_wait_for_others_or_are_not_batch_jobs_stay_too(lua: LuaSlurm) -> None:
+def test_jobs_with_dependencies_and_interactive_jobs_stay_too(lua: LuaSlurm) -> None:
     first = lua.submit("sleep 30")
     after = seen(lua.submit("true", "--partition=half", f"--dependency=afterok:{first}"))
     assert (after.comment, after.begin) == ("", None)
@@ -89,12 +89,12 @@ def test_jobs_that_wait_for_others_or_are_not_batch_jobs_stay_too(lua: LuaSlurm)
 
 def test_holds_do_not_end_in_one_moment(lua: LuaSlurm) -> None:
     jobs = [lua.submit("true", "--comment=pilotfish") for _ in range(20)]
-    holds = sorted(hold_seconds(job.comment) or 0 for job in ByCommands(Commands()).jobs(jobs))
+    holds = sorted(hold_seconds(job.comment) or 0 for job in CommandTransport(CommandRunner()).jobs(jobs))
     gaps = [later - earlier for earlier, later in pairwise(holds)]
     assert len(set(holds)) == 20 and max(gaps) <= 3 * SPREAD_S / 20
 
 
-def test_a_daemon_takes_them_and_while_there_is_none_nothing_is_held(lua: LuaSlurm, tmp_path: Path) -> None:
+def test_a_daemon_places_them_and_without_one_no_job_is_held(lua: LuaSlurm, tmp_path: Path) -> None:
     with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
         daemon.start()
         jobs = [lua.submit("sleep 0.3", "--comment=pilotfish", "--cpus-per-task=4") for _ in range(4)]
@@ -105,14 +105,14 @@ def test_a_daemon_takes_them_and_while_there_is_none_nothing_is_held(lua: LuaSlu
     assert seen(lua.submit("true", "--comment=pilotfish")).comment == "pilotfish"
 
 
-def test_an_error_in_it_refuses_nobody(lua: LuaSlurm) -> None:
+def test_an_error_in_the_script_refuses_no_job(lua: LuaSlurm) -> None:
     lua.install(("local hold = math.floor(", "local hold = math.no_such_thing("))
     job = seen(lua.submit("true", "--comment=pilotfish"))
     assert job.comment == "pilotfish"
     assert "pilotfish: " in (lua.path / "log" / "slurmctld.log").read_text().rpartition("no_such_thing")[0][-300:]
 
 
-def test_it_is_undone_as_it_says(lua: LuaSlurm) -> None:
+def test_the_script_is_removed_as_documented(lua: LuaSlurm) -> None:
     text = lua.config.read_text()
     try:
         lua.config.write_text(text.replace(PLUGIN, ""))

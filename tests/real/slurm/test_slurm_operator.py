@@ -74,13 +74,13 @@ def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: 
     assert site.jobs()[job][1] != "n2"
 
 
-def test_who_has_no_rights_is_told_once_and_harms_nothing(site: SlurmSite, start: Start) -> None:
+def test_missing_rights_are_logged_once_and_change_nothing(site: SlurmSite, start: Start) -> None:
     daemon, before = start("news"), _refusals(site, "news")
     jobs = [hand_over(site, "true") for _ in range(8)]
     eventually(lambda: "must be an operator" in daemon.log.read_text(), "a refusal")
     time.sleep(4.0)
     said = daemon.log.read_text()
-    assert said.count("change only jobs of their own") == 1, said
+    assert said.count("change only its own jobs") == 1, said
     assert _refusals(site, "news") - before <= 1, "it is asked for again once in a minute"
     for job in jobs:
         shown = site.show(job)

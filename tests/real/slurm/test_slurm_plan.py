@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("site 2")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
 
 
-def test_what_is_printed_is_what_slurm_then_does(site: SlurmSite) -> None:
+def test_slurm_then_does_what_was_printed(site: SlurmSite) -> None:
     jobs = [site.submit("sleep 2", *HOLD, "--cpus-per-task=3") for _ in range(3)]
     later = site.submit("true", "--begin=now+600", "--comment=pilotfish")
     before = site.show(jobs[0])
@@ -55,11 +55,11 @@ def test_the_same_by_a_configuration_and_for_programs(site: SlurmSite, tmp_path:
     assert not (tmp_path / "state").exists() and not (tmp_path / "profiles.sqlite").exists()
 
 
-def test_an_empty_queue_and_a_controller_that_is_away_are_said(
+def test_an_empty_queue_and_a_controller_that_is_down_are_reported(
     site: SlurmSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done = pilotfish("plan", "--adapter", "slurm")
-    assert done.returncode == 0 and "No job waits that was handed over" in done.stdout
+    assert done.returncode == 0 and "No waiting job is handed over" in done.stdout
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
     done = pilotfish("plan", "--adapter", "slurm")
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("pilotfish: error: sinfo")

@@ -30,7 +30,7 @@ def states(site: SlurmSite) -> dict[str, str]:
     return dict(line.split() for line in lines)
 
 
-def test_idle_nodes_sleep_and_wake_for_a_job(site: SlurmSite, daemon: SlurmDaemon) -> None:
+def test_idle_nodes_power_down_and_wake_for_a_job(site: SlurmSite, daemon: SlurmDaemon) -> None:
     site.run("scontrol", "update", "NodeName=n[3-8]", "State=DRAIN", "Reason=test")
     daemon.start()
     eventually(lambda: states(site)["n1"] == states(site)["n2"] == "idle~", "both idle nodes to sleep")

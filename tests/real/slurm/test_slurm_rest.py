@@ -22,27 +22,27 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Service
 from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.fallback import Preferred
-from pilotfish.adapters.slurm.handover import Selection
+from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
 from pilotfish.adapters.slurm.rest.errors import NotDone
-from pilotfish.adapters.slurm.rest.transport import ByRest, by_rest
-from pilotfish.adapters.slurm.runner import Commands
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.plan import Release, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.slurm.rest.transport import RestTransport, rest_transport
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.failover import FailoverTransport
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Release, Start
+from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("site 1")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
-LOST, BACK = "slurmrestd does not serve", "slurmrestd serves again"
+LOST, BACK = "slurmrestd is not usable", "slurmrestd is usable again"
 
 
 @pytest.fixture(params=["tcp", "unix"])
-def rest(site: SlurmSite, request: pytest.FixtureRequest) -> Iterator[ByRest]:
+def rest(site: SlurmSite, request: pytest.FixtureRequest) -> Iterator[RestTransport]:
     url = site.rest_url if request.param == "tcp" else f"unix:{site.rest_socket}"
-    with closing(by_rest(url, OPERATOR)) as way:
+    with closing(rest_transport(url, OPERATOR)) as way:
         yield way
 
 
@@ -86,23 +86,23 @@ def comparable(job: SlurmJob) -> dict[str, Any]:
     return fields | ({"cpus": 0, "threads": 0, "memory": 0.0} if job.state.ended and not job.placed else {})
 
 
-def test_rest_tells_of_every_job_and_node_what_the_commands_tell(
-    site: SlurmSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rest_and_commands_agree_on_every_job_and_node(site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed(site)
     try:
         for version in (37, 38):
             monkeypatch.setattr(versions, "READABLE", range(36, version + 1))
             for url in (site.rest_url, f"unix:{site.rest_socket}"):
-                with closing(by_rest(url, OPERATOR)) as way:
+                with closing(rest_transport(url, OPERATOR)) as way:
                     assert way.version.number == version
-                    compare(Preferred(way, ByCommands(Commands())), ByCommands(Commands()))
+                    compare(
+                        FailoverTransport(way, CommandTransport(CommandRunner())), CommandTransport(CommandRunner())
+                    )
     finally:
         site.run("scontrol", "update", "NodeName=n7", "State=POWER_UP")
         site.until(lambda: short_state(site, "n7") in ("idle", "mix", "alloc"), "n7 to wake")
 
 
-def compare(rest: Preferred, commands: ByCommands) -> None:
+def compare(rest: FailoverTransport, commands: CommandTransport) -> None:
     """Job by job, field by field, node by node."""
     for _ in range(30):  # until nothing changes in between
         before, told, after = commands.jobs(), rest.jobs(), commands.jobs()
@@ -126,7 +126,7 @@ def compare(rest: Preferred, commands: ByCommands) -> None:
     assert rest.jobs([999999]) == [] and rest.jobs([999999, told[0].id])[0].id == told[0].id
 
 
-def test_an_unchanged_queue_is_kept_and_every_change_is_seen_at_once(site: SlurmSite, rest: ByRest) -> None:
+def test_an_unchanged_queue_is_kept_and_every_change_is_seen_at_once(site: SlurmSite, rest: RestTransport) -> None:
     site.submit("true", "--hold")
     for number in range(20):
         rest.jobs()
@@ -137,7 +137,7 @@ def test_an_unchanged_queue_is_kept_and_every_change_is_seen_at_once(site: Slurm
         assert {each.id: each.state for each in rest.jobs()}[job] is JobState.CANCELLED
 
 
-def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: ByRest) -> None:
+def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: RestTransport) -> None:
     job = site.submit("sleep 2", "--begin=now+600")
     rest.update(job, {"ReqNodeList": "n[5-6]"})
     assert site.show(job)["ReqNodeList"] == "n[5-6]"
@@ -147,28 +147,28 @@ def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: ByR
     site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
 
 
-def test_what_22_05_cannot_write_is_not_half_written_and_a_command_writes_it(site: SlurmSite, rest: ByRest) -> None:
+def test_a_field_that_22_05_cannot_write_is_written_by_a_command(site: SlurmSite, rest: RestTransport) -> None:
     job = site.submit("sleep 2", "--begin=now+600")
     pin = {"ReqNodeList": "n5", "StartTime": "now", "AdminComment": "pilotfish:pin=9"}
     with pytest.raises(NotDone, match="cannot write admin_comment"):
         rest.update(job, pin)
     shown = site.show(job)
     assert shown["ReqNodeList"] == "(null)" and shown["JobState"] == "PENDING" and "AdminComment" not in shown
-    Preferred(rest, ByCommands(Commands())).update(job, pin)
+    FailoverTransport(rest, CommandTransport(CommandRunner())).update(job, pin)
     site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
     assert site.show(job)["AdminComment"] == "pilotfish:pin=9"
 
 
-def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
+def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTransport) -> None:
     """Marked in Comment, which REST writes: nodes, start and mark in one request; and so they are taken back."""
-    run, told, kind = Commands(), list[Sequence[str]](), NodeType("t", 4, 4 * 2.0**30, 1e10)
+    run, told, kind = CommandRunner(), list[Sequence[str]](), NodeType("t", 4, 4 * 2.0**30, 1e10)
 
     def as_operator(argv: Sequence[str]) -> str:
         told.append(argv)
         return run(["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *argv])
 
     cluster = Cluster("pilot", tuple(Node(f"n{number}", kind) for number in range(1, site.nodes + 1)))
-    adapter = SlurmAdapter(cluster, Preferred(rest, ByCommands(as_operator)), Selection())
+    adapter = SlurmAdapter(cluster, FailoverTransport(rest, CommandTransport(as_operator)), Selection())
     jobs = [site.submit("sleep 30", *HOLD) for _ in range(3)]
     for _ in range(10):  # what changes rarely is read one thing at a time
         adapter.snapshot()
@@ -193,19 +193,19 @@ def test_an_operators_pins_go_over_rest(site: SlurmSite, rest: ByRest) -> None:
     adapter.close()
 
 
-def test_the_doctor_looks_at_rest_too(site: SlurmSite, tmp_path: Path) -> None:
+def test_the_doctor_checks_rest(site: SlurmSite, tmp_path: Path) -> None:
     site.submit("true", "--hold")
     service = Service("live")
     found = examine(None, OPERATOR, service, rest_url=site.rest_url, rest_user="")
     told = [(finding.level, finding.says) for finding in found if finding.topic == "rest"]
-    assert [level for level, _ in told] == ["ok", "ok", "note"] and "v0.0.38 tells of" in told[1][1]
+    assert [level for level, _ in told] == ["ok", "ok", "note"] and "v0.0.38 shows" in told[1][1]
     (lost,) = [
         each for each in examine(None, OPERATOR, service, rest_url=f"unix:{tmp_path}/none") if each.topic == "rest"
     ]
-    assert lost.level == "warning" and "nobody listens at unix:" in lost.says
+    assert lost.level == "warning" and "no server listens at unix:" in lost.says
 
 
-def test_slurms_refusals_come_through(site: SlurmSite, rest: ByRest) -> None:
+def test_slurms_refusals_are_reported(site: SlurmSite, rest: RestTransport) -> None:
     job = site.submit("true", "--begin=now+600")
     for number, fields, kind, words in (
         (job, {"ReqNodeList": "n99"}, "refused", "Invalid node name"),
@@ -214,14 +214,14 @@ def test_slurms_refusals_come_through(site: SlurmSite, rest: ByRest) -> None:
         with pytest.raises(AdapterError) as caught:
             rest.update(number, fields)
         assert caught.value.kind == kind and not caught.value.transient and words in caught.value.stderr_tail
-    with closing(by_rest(site.rest_url, "games")) as users, pytest.raises(AdapterError) as caught:
+    with closing(rest_transport(site.rest_url, "games")) as users, pytest.raises(AdapterError) as caught:
         users.update(site.submit("true", "--begin=now+600", user="news"), {"StartTime": "now"})
     assert not caught.value.transient
 
 
-def test_a_controller_that_is_away_is_not_an_empty_queue(site: SlurmSite) -> None:
+def test_a_controller_that_is_down_is_not_an_empty_queue(site: SlurmSite) -> None:
     site.submit("true", "--hold")
-    with closing(by_rest(f"unix:{site.rest_socket}", OPERATOR)) as rest:
+    with closing(rest_transport(f"unix:{site.rest_socket}", OPERATOR)) as rest:
         assert rest.jobs()
         site.signal("slurmctld", signal.SIGKILL)
         with pytest.raises(AdapterError) as caught:
@@ -270,7 +270,9 @@ def daemon_over(site: SlurmSite, folder: Path, url: str, user: str = "", **optio
     return SlurmDaemon(folder, site.nodes, site.cpus, user, **options)
 
 
-def test_slurmrestd_is_killed_and_comes_back_in_the_middle(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
+def test_slurmrestd_is_killed_and_restarted_during_a_workload(
+    site: SlurmSite, workload: Workload, tmp_path: Path
+) -> None:
     with closing(daemon_over(site, tmp_path, f"unix:{site.rest_socket}")) as daemon:
         daemon.start()
         workload.add(4)
@@ -285,10 +287,10 @@ def test_slurmrestd_is_killed_and_comes_back_in_the_middle(site: SlurmSite, work
         eventually(workload.ran_once, "all jobs")
         said = daemon.log.read_text()
         assert (said.count(LOST), said.count(BACK), said.count("Traceback")) == (1, 1, 0)
-        assert "cannot be seen" not in said and daemon.stop(signal.SIGTERM) == 0
+        assert "cannot be reached" not in said and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_answers_are_broken_on_the_way_in_the_middle(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
+def test_answers_are_corrupted_during_a_workload(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
     """As the operator, whose pins go over REST: answers of changes are lost as well."""
     if not may_run(OPERATOR):
         pytest.skip(f"SKIPPED, the user {OPERATOR} may not read the folder in which pilotfish is installed")
@@ -305,7 +307,7 @@ def test_answers_are_broken_on_the_way_in_the_middle(site: SlurmSite, workload: 
             eventually(lambda n=number: daemon.log.read_text().count(BACK) == n, "a word about its return")
         said = daemon.log.read_text()
         assert (said.count(LOST), said.count(BACK)) == (len(MODES), len(MODES))
-        assert "cannot be seen" not in said and "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
+        assert "cannot be reached" not in said and "Traceback" not in said and daemon.stop(signal.SIGTERM) == 0
 
 
 def test_tokens_are_renewed_before_they_expire(site: SlurmSite, workload: Workload, tmp_path: Path) -> None:
@@ -320,7 +322,7 @@ def test_tokens_are_renewed_before_they_expire(site: SlurmSite, workload: Worklo
         assert LOST not in said and "slurmrestd at" in said and "eyJ" not in said
 
 
-def test_a_token_that_nobody_renews_loses_rest_and_nothing_else(
+def test_a_token_that_is_not_renewed_loses_rest_and_nothing_else(
     site: SlurmSite, workload: Workload, tmp_path: Path
 ) -> None:
     path = tmp_path / "token"
@@ -344,7 +346,7 @@ def test_a_token_that_nobody_renews_loses_rest_and_nothing_else(
         eventually(workload.ran_once, "all jobs")
         said = daemon.log.read_text()
         assert (said.count(LOST), said.count(BACK)) == (1, 1) and "the token expired" in said
-        assert "eyJ" not in said and "cannot be seen" not in said
+        assert "eyJ" not in said and "cannot be reached" not in said
 
 
 def test_a_dry_run_over_rest_shows_the_commands(site: SlurmSite, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_every_service_of_the_site_answers(site: SlurmSite) -> None:
     assert answer.json()["jobs"][0]["user_id"] == site.uid("games")
 
 
-def test_a_service_that_was_ended_comes_back(site: SlurmSite) -> None:
+def test_a_service_that_was_ended_is_started_again(site: SlurmSite) -> None:
     site.signal("slurmrestd", signal.SIGKILL)
     site.signal("slurmdbd", signal.SIGKILL)
     site.up()

@@ -1,6 +1,6 @@
 """Sixty mixed jobs on eight shared nodes: each runs once, where it was planned; forecasts stand beside what came.
 
-All eight "nodes" are this machine with its few CPUs: jobs that sleep are foretold exactly, those that compute take each
+All eight "nodes" are this machine with its few CPUs: jobs that sleep are forecast exactly, those that compute take each
 other's time across nodes, of which a simulation of eight machines can know nothing. So errors are reported by kind, and
 not asserted.
 """
@@ -22,7 +22,7 @@ from slurm_site import SlurmSite
 from slurm_work import Work
 
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.job import Profile, ThreadGroup
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 pytestmark = pytest.mark.xdist_group("site 2")
 SPIN = "timeout {seconds} sh -c 'while :; do :; done'; true"
@@ -73,7 +73,7 @@ def _whole(daemon: SlurmDaemon, job: int) -> dict[str, Any] | None:
 
 
 def _errors(kind: str, jobs: list[dict[str, Any]]) -> str:
-    """How far run times were from what was foretold at the start; Slurm tells both ends in whole seconds."""
+    """Report how far run times were from the forecasts at the start; Slurm gives both in whole seconds."""
     errors = [job["finish_time"] - job["start_time"] - job["forecast_run_time"] for job in jobs]
     shares = [abs(error) / max(job["forecast_run_time"], 1.0) for error, job in zip(errors, jobs, strict=True)]
     return (

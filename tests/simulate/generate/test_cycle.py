@@ -1,4 +1,4 @@
-"""The daily cycle: its weights, and time counted both ways."""
+"""The daily cycle: its weights, and both ways of counting time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.generate.cycle import DAY_S, Cycle, gamma_cdf
-from pilotfish.simulate.generate.lublin import BATCH, INTERACTIVE, UNTYPED
+from pilotfish.simulate.generate.models import BATCH, DAY_S, INTERACTIVE, UNTYPED, Cycle, gamma_cdf
 
 CYCLES = [kind.cycle for kind in (BATCH, INTERACTIVE, UNTYPED)]
 
@@ -31,7 +30,7 @@ def test_a_day_is_busiest_in_the_early_afternoon_and_quiet_before_dawn(cycle: Cy
     assert abs(int(cycle.weights.argmax()) + 1 - mode) <= 0.5
 
 
-def test_the_cycle_begins_anew_in_the_eleventh_half_hour() -> None:
+def test_the_cycle_restarts_in_the_eleventh_half_hour() -> None:
     first = gamma_cdf(11.5 / 3.9631, 8.1737) - gamma_cdf(10.5 / 3.9631, 8.1737)
     last = gamma_cdf(58.5 / 3.9631, 8.1737) - gamma_cdf(57.5 / 3.9631, 8.1737)
     weights = UNTYPED.cycle.weights

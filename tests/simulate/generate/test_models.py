@@ -1,6 +1,6 @@
 """The model of Lublin and Feitelson: drawn workloads against its definitions.
 
-Rule: shares are compared with the probabilities that the definitions give, within a few of their standard errors.
+Rule: shares are compared with the defined probabilities, within a few standard errors.
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.formats.swf_write import dump_swf
-from pilotfish.simulate.generate.cycle import gamma_cdf
-from pilotfish.simulate.generate.lublin import BATCH, INTERACTIVE, KINDS, LONGEST, LONGEST_GAP, UNTYPED, Kind, lublin
-from pilotfish.simulate.generate.walltimes import Walltimes
-from pilotfish.simulate.workload import Workload
+from pilotfish.formats.swf import dump_swf
+from pilotfish.simulate.generate.models import (
+    BATCH,
+    INTERACTIVE,
+    KINDS,
+    LONGEST,
+    LONGEST_GAP,
+    UNTYPED,
+    Kind,
+    Walltimes,
+    gamma_cdf,
+    lublin,
+)
+from pilotfish.simulate.model.workload import Workload
 
 COUNT = 100_000
 NAMED = {"batch": BATCH, "interactive": INTERACTIVE, "untyped": UNTYPED}
@@ -25,17 +34,17 @@ NAMED = {"batch": BATCH, "interactive": INTERACTIVE, "untyped": UNTYPED}
 
 @pytest.fixture(scope="module", params=NAMED)
 def drawn(request: pytest.FixtureRequest) -> tuple[Kind, Workload]:
-    """A kind, and many jobs of it, for the 128 processors of the published constants."""
+    """Return a kind, and many of its jobs, for the 128 processors of the published constants."""
     return NAMED[request.param], lublin(COUNT, 128, kind=request.param, walltimes=Walltimes("exact"), seed=5)
 
 
 def assert_share(found: float, expected: float, count: int = COUNT) -> None:
-    """Within five standard errors."""
+    """Assert a share within five standard errors."""
     assert abs(found - expected) <= 5.0 * math.sqrt(expected * (1.0 - expected) / count) + 1e-9
 
 
 def stages(kind: Kind, begin: float, end: float) -> float:
-    """Probability of a log2 size in [begin, end], two-stage uniform, on 128 processors."""
+    """Return the probability of a log2 size in [begin, end], two-stage uniform, on 128 processors."""
     low, middle, high = kind.low, 7.0 - kind.middle, 7.0 - kind.high
 
     def within(first: float, last: float) -> float:
@@ -114,7 +123,7 @@ def test_batch_and_interactive_jobs_come_in_their_queues() -> None:
     assert np.median(jobs.run_time[batch]) > 20.0 * np.median(jobs.run_time[~batch])
 
 
-def test_it_looks_like_the_archives_own_sample() -> None:
+def test_statistics_agree_with_the_archives_own_sample() -> None:
     """10,000 jobs for 256 processors, as their program wrote them: what was measured of that file."""
     jobs = lublin(10_000, 256, kind="untyped", seed=3)
     powers = (jobs.size & (jobs.size - 1) == 0) & (jobs.size > 1)
@@ -138,7 +147,7 @@ OPTIONS = {
 
 @given(st.fixed_dictionaries(OPTIONS))
 @settings(deadline=None)
-def test_whatever_is_asked_for_the_jobs_are_jobs(options: dict[str, object]) -> None:
+def test_jobs_are_valid_for_all_options(options: dict[str, object]) -> None:
     jobs = lublin(**options)  # type: ignore[arg-type]
     machine, load = options["machine"], options["load"]
     assert len(jobs) == options["jobs"] and jobs.id.tolist() == list(range(1, len(jobs) + 1))

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.swf import dump_swf
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.formats.swf_write import dump_swf
+from pilotfish.simulate.generate.models import Walltimes
 from pilotfish.simulate.generate.thesis import BOUNDS, thesis
-from pilotfish.simulate.generate.walltimes import Walltimes
 
 COUNT = 50_000
 
 
 def normal(value: float) -> float:
-    """The distribution function of the standard normal distribution."""
+    """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-value / math.sqrt(2.0))
 
 
@@ -32,7 +32,7 @@ def test_arrivals_are_weibull() -> None:
         assert abs(float(share) - float(expected)) < 0.01
 
 
-def test_sizes_are_powers_of_two_by_a_lognormal_that_is_cut_off() -> None:
+def test_sizes_are_powers_of_two_from_a_truncated_lognormal() -> None:
     sizes = thesis(COUNT, 32, seed=2).size
     below = [normal((math.log(k) - 0.25) / 0.5) for k in range(1, 7)]
     for power in range(6):
@@ -42,8 +42,8 @@ def test_sizes_are_powers_of_two_by_a_lognormal_that_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("size", [(-1e-17, 0.0), (-1e-17, 1e-18), (0.0, 1e-300)])
-def test_sizes_that_hardly_vary_end(size: tuple[float, float]) -> None:
-    """The next machine number is the border: drawing again until it fits would never end."""
+def test_drawing_ends_if_sizes_hardly_vary(size: tuple[float, float]) -> None:
+    """The next machine number is the limit: drawing again until it fits would never end."""
     assert thesis(10, 1, size=size).size.tolist() == [1] * 10
 
 
@@ -55,7 +55,7 @@ def test_run_times_are_lognormal() -> None:
 
 @st.composite
 def options(draw: st.DrawFn) -> dict[str, object]:
-    """What `thesis` takes."""
+    """Draw arguments of `thesis`."""
     pairs = {name: tuple(draw(st.floats(*bounds)) for bounds in both) for name, both in BOUNDS.items()}
     return {
         **pairs,
@@ -69,7 +69,7 @@ def options(draw: st.DrawFn) -> dict[str, object]:
 
 @given(options())
 @settings(deadline=None)
-def test_whatever_is_asked_for_the_jobs_are_jobs(asked: dict[str, object]) -> None:
+def test_jobs_are_valid_for_all_options(asked: dict[str, object]) -> None:
     try:
         jobs = thesis(**asked)  # type: ignore[arg-type]
     except ConfigError as error:
@@ -94,7 +94,7 @@ def test_whatever_is_asked_for_the_jobs_are_jobs(asked: dict[str, object]) -> No
         ({"run_time": (13.0, 1.0)}, "run_time"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(wrong: dict[str, object], key: str) -> None:
+def test_impossible_parameters_are_refused(wrong: dict[str, object], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         thesis(**wrong)  # type: ignore[arg-type]
     assert caught.value.key == key

@@ -1,4 +1,4 @@
-"""Walltimes that users would have asked for."""
+"""Walltimes that users would have requested."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.generate.draws import generator
-from pilotfish.simulate.generate.walltimes import LEAST_USE, USUAL, Walltimes, parse_walltimes, rounded
+from pilotfish.simulate.generate.models import LEAST_USE, USUAL, Walltimes, generator, parse_walltimes, rounded
 
 RUN = np.floor(np.exp(np.linspace(0.0, 12.0, 50_000)))
 
 
-def test_exact_is_the_run_time_and_a_second_at_least() -> None:
+def test_exact_is_the_run_time_and_at_least_a_second() -> None:
     assert Walltimes("exact").of(np.array([0.0, 1.0, 7.0]), generator(0)).tolist() == [1.0, 1.0, 7.0]
 
 
@@ -29,7 +28,7 @@ def test_round_values_hold_the_run_time_and_are_what_people_type() -> None:
     assert np.all(walltime >= RUN) and np.all(walltime >= 300.0)
     assert np.all(np.isin(walltime, USUAL) | (walltime % 86400.0 == 0.0))
     use = (RUN / walltime)[RUN > 86400.0 * 1.5]
-    assert use.min() > LEAST_USE * 0.7 and 0.4 < use.mean() < 0.6  # even, but for what rounding up takes
+    assert use.min() > LEAST_USE * 0.7 and 0.4 < use.mean() < 0.6  # uniform, except for rounding up
 
 
 @given(st.floats(0.0, 1e7))
@@ -43,7 +42,7 @@ def test_rounding_goes_up_to_the_next(time: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["exact", "round", "factor:1.0:5.0", "factor:0.1:0.1"])
-def test_what_is_parsed_is_printed_alike(text: str) -> None:
+def test_parsing_and_printing_agree(text: str) -> None:
     assert str(parse_walltimes(text)) == text
 
 
@@ -51,6 +50,6 @@ def test_what_is_parsed_is_printed_alike(text: str) -> None:
     "text", ["", "exactly", "exact:1", "factor", "factor:1", "factor:2:1", "factor:0:1", "factor:nan:2", "factor:1:inf",
              "factor:a:b", "round:1:2", "factor:1:2:3"]
 )  # fmt: skip
-def test_what_is_no_walltime_is_refused(text: str) -> None:
+def test_an_invalid_walltime_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="exact, factor:A:B"):
         parse_walltimes(text)

@@ -1,4 +1,4 @@
-"""Workflows of STREAM jobs: what is published of them holds, and the same seed is the same workflow."""
+"""Workflows of STREAM jobs: their published properties hold, and the same seed gives the same workflow."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.formats.workflow_write import dump_workflow
-from pilotfish.simulate.generate import published
-from pilotfish.simulate.generate.stream import SHAPES, stream, stream_profiles
+from pilotfish.formats.workflow import dump_workflow
+from pilotfish.simulate.generate import published_workflows
+from pilotfish.simulate.generate.workflows import SHAPES, stream, stream_profiles
 
-ALL = (*SHAPES, *published.SHAPES)
+ALL = (*SHAPES, *published_workflows.SHAPES)
 
 
-def test_the_36_jobs_are_within_what_is_published() -> None:
+def test_the_36_jobs_are_in_the_published_ranges() -> None:
     profiles = stream_profiles()
     assert len(set(profiles)) == len(profiles) == 36
     for profile in profiles:
@@ -39,8 +39,8 @@ def test_every_shape_is_a_graph_without_cycles(shape: str, jobs: int, seed: int)
     assert stream(jobs, shape=shape, seed=seed) == flow
 
 
-@pytest.mark.parametrize("shape", published.SHAPES)
-def test_tasks_of_a_category_are_alike_and_about_as_many_as_wanted(shape: str) -> None:
+@pytest.mark.parametrize("shape", published_workflows.SHAPES)
+def test_tasks_of_a_category_are_equal_and_about_as_many_as_requested(shape: str) -> None:
     flow = stream(500, shape=shape, seed=1)
     assert 0.9 * 500 <= len(flow.jobs) <= 500
     kinds: dict[str, set[object]] = {}
@@ -49,7 +49,7 @@ def test_tasks_of_a_category_are_alike_and_about_as_many_as_wanted(shape: str) -
     assert len(kinds) >= 4 and all(len(profiles) == 1 for profiles in kinds.values())
 
 
-def test_layers_and_diamonds_look_like_that() -> None:
+def test_the_shapes_of_layers_and_diamonds() -> None:
     places = {job.id: i for i, job in enumerate(stream(80, shape="layered").jobs)}
     for job in stream(80, shape="layered").jobs:
         assert all(places[before] // 10 == places[job.id] // 10 - 1 for before in job.after)

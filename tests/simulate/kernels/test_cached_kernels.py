@@ -1,4 +1,4 @@
-"""Kernels that were compiled before run in a process that compiles nothing: all that they call is there."""
+"""Cached kernels run in a process without numba: they contain everything that they call."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from pilotfish.simulate.batch.contended import KERNEL
-from pilotfish.simulate.batch.replay import kernel_of
-from pilotfish.simulate.batch.spec import parse
 from pilotfish.simulate.kernels import load
+from pilotfish.simulate.replay.contended import KERNEL
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.replay.replay import kernel_of
 
 RUN = """
 import sys
 import numpy as np
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.model.workload import Workload
 
 times = np.arange(40.0)
 jobs = Workload("w", np.arange(40), times // 3, times % 7, times % 5, np.arange(40) % 9 + 1)
@@ -28,16 +28,25 @@ print(int(np.isfinite(done.start_time).sum()))
 
 
 @pytest.mark.parametrize(
-    "text", ["easy", "easy:order=unicep", "strict:order=wfp3", "conservative", "conservative:allocation=contiguous",
-     "easy+opportunistic+energybud:budget=70%+inertial", "easy+reducepc+proportional", "easy+powercap:cap=60%"]
+    "text",
+    [
+        "easy",
+        "easy:order=unicep",
+        "strict:order=wfp3",
+        "conservative",
+        "conservative:allocation=contiguous",
+        "easy+opportunistic+energybud:budget=70%+inertial",
+        "easy+reducepc+proportional",
+        "easy+powercap:cap=60%",
+    ],
 )
-def test_a_kernel_needs_nothing_of_its_compiler(text: str) -> None:
+def test_queue_kernels_run_without_numba(text: str) -> None:
     load(kernel_of(parse(text)))
     done = subprocess.run([sys.executable, "-c", RUN, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
 
 
-def test_nor_does_a_rich_one() -> None:
+def test_the_kernel_with_dependencies_runs_without_numba() -> None:
     load(str(kernel_of(parse("easy"), rich=True)))
     code = RUN.replace("parse(sys.argv[1])", 'parse("easy"), decision_time=0.5')
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -47,17 +56,17 @@ def test_nor_does_a_rich_one() -> None:
 NETWORKED = """
 import sys
 import numpy as np
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.network import Link, Network, Place, Way
-from pilotfish.simulate.phases import Even, Laying
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.model.network import Link, Network, Place, NetworkRoute
+from pilotfish.simulate.model.programs import Even, ProgramBuilder
+from pilotfish.simulate.model.workload import Workload
 
-laying, size = Laying(), np.arange(40) % 9 + 1
+laying, size = ProgramBuilder(), np.arange(40) % 9 + 1
 more = {"program": np.array([laying.add(Even(i, i), q) for i, q in enumerate(size.tolist())])}
 times = np.arange(40.0)
 jobs = Workload("w", np.arange(40), times // 3, times * np.nan, times + 1, size, more, programs=laying.programs())
-network = Network(np.ones(9), np.zeros(9, np.int64), [Place("all", 5.0)], [Link("l", 9.0)], [Way((0,), 0.1)])
+network = Network(np.ones(9), np.zeros(9, np.int64), [Place("all", 5.0)], [Link("l", 9.0)], [NetworkRoute((0,), 0.1)])
 done = replay(jobs, 9, parse(sys.argv[1]), network=lambda: network)
 assert "numba" not in sys.modules
 print(int(np.isfinite(done.start_time).sum()))
@@ -65,7 +74,7 @@ print(int(np.isfinite(done.start_time).sum()))
 
 
 @pytest.mark.parametrize("text", ["easy", "conservative", "easy+opportunistic"])
-def test_nor_does_one_on_a_network(text: str) -> None:
+def test_network_kernels_run_without_numba(text: str) -> None:
     load(str(kernel_of(parse(text), networked=True)))
     done = subprocess.run([sys.executable, "-c", NETWORKED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
@@ -74,10 +83,10 @@ def test_nor_does_one_on_a_network(text: str) -> None:
 CONTENDED = """
 import sys
 import numpy as np
-from pilotfish.simulate.batch.contended import replay_contended
-from pilotfish.simulate.batch.spec import parse
-from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear
+from pilotfish.simulate.model.workload import Workload
 
 times = np.arange(40.0)
 jobs = Workload(
@@ -96,7 +105,7 @@ print(int(np.isfinite(done.start_time).sum()))
 
 
 @pytest.mark.parametrize("text", ["pairs", "pairs:job=random,resource=random", "nodes:rule=random"])
-def test_nor_does_that_of_contention(text: str) -> None:
+def test_the_contention_kernel_runs_without_numba(text: str) -> None:
     load(KERNEL)
     done = subprocess.run([sys.executable, "-c", CONTENDED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr

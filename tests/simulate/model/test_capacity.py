@@ -1,4 +1,4 @@
-"""The rule of what fits: memory and threads, to the last byte and thread."""
+"""The capacity rule: memory and threads, to the last byte and thread."""
 
 import math
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.fits import Occupancy, memory_need, never_fits
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.platform import Cluster, Node, NodeType
+from pilotfish.simulate.model.capacity import Occupancy, memory_need, never_fits
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.simulation import Simulation
 
 
 def cluster(oversubscription=1.0):
@@ -28,7 +28,7 @@ def test_the_larger_memory_counts():
     assert memory_need(job(memory=7.0, profile_memory=5.0)) == 7.0
 
 
-def test_residents_take_what_they_take():
+def test_resident_jobs_use_capacity():
     taken = Occupancy(cluster())
     taken.place(job(1, 60.0), ["s1", "b1", "not-here"])
     assert (taken.threads, taken.memory) == ([1, 0, 1], [60.0, 0.0, 60.0])
@@ -38,13 +38,13 @@ def test_residents_take_what_they_take():
     assert "no node 'x'" in taken.obstacle(job(), "x")
 
 
-def test_oversubscription_moves_the_thread_limit():
+def test_oversubscription_sets_the_thread_limit():
     assert Occupancy(cluster(1.5)).obstacle(job(3), "s1") is None
     assert Occupancy(cluster(1.5)).obstacle(job(4), "s1") is not None
     assert Occupancy(cluster(math.inf)).obstacle(job(10_000), "s1") is None
 
 
-def test_a_job_that_never_fits_says_how_many_nodes_would_do():
+def test_a_job_that_never_fits_has_a_reason():
     assert never_fits(job(8), cluster()) is None
     assert never_fits(job(1, nodes=3), cluster()) is None
     assert "needs 2 nodes and 1 of 3 usable ones fit" in never_fits(job(8, nodes=2), cluster())

@@ -1,4 +1,4 @@
-"""Who waits for whom, where jobs are left out, sorted and joined."""
+"""Dependencies of workloads after leaving out, sorting and joining jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.dependencies import Dependencies, side_by_side
-from pilotfish.simulate.workload import LOST, Workload, joined
+from pilotfish.simulate.model.workload import LOST, Dependencies, Workload, concatenate_dependencies, joined
 
 PAIRS = st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda pair: pair[0] != pair[1]))
 
@@ -20,13 +19,13 @@ def of(pairs: Any) -> Dependencies:
 
 
 def named(given: Dependencies | None, names: list[Any]) -> set[tuple[Any, Any]]:
-    """Its pairs, by the names of rows."""
+    """Return pairs by the names of rows."""
     assert given is not None
     return {(names[a], names[b]) for a, b in zip(given.before.tolist(), given.after.tolist(), strict=True)}
 
 
 @given(PAIRS, st.sets(st.integers(0, 8)), st.booleans(), st.randoms())
-def test_pairs_of_jobs_that_stay_stay(pairs: set[Any], kept: set[int], mask: bool, draw: Any) -> None:
+def test_dependencies_between_kept_jobs_are_kept(pairs: set[Any], kept: set[int], mask: bool, draw: Any) -> None:
     order = sorted(kept)
     if not mask:
         draw.shuffle(order)
@@ -43,14 +42,14 @@ def made(name: str, times: list[float], pairs: Any) -> Workload:
                     dependencies=None if pairs is None else of(pairs))  # fmt: skip
 
 
-def test_workloads_keep_their_own_when_they_are_joined() -> None:
+def test_joined_workloads_keep_their_dependencies() -> None:
     whole = joined([made("a", [1.0, 5.0], [(1, 0)]), made("b", [0.0, 2.0], None), made("c", [0.0, 0.0], [(0, 1)])])
     assert whole.more["name"].tolist() == ["b0", "c0", "c1", "a0", "b1", "a1"]
     assert named(whole.dependencies, whole.more["name"].tolist()) == {("a1", "a0"), ("c0", "c1")}
-    assert side_by_side([(None, 3), (None, 2)]) is None
+    assert concatenate_dependencies([(None, 3), (None, 2)]) is None
 
 
-def test_who_waits_for_who_is_left_out_waits_no_more_and_is_counted() -> None:
+def test_dependencies_on_jobs_left_out_are_dropped_and_counted() -> None:
     left = made("a", [0.0, 1.0, 2.0], [(0, 1), (0, 2), (1, 2)]).take(np.array([False, True, True]), "odd ones")
     assert left.left_out == {"odd ones": 1, LOST: 2}
     assert named(left.dependencies, left.more["name"].tolist()) == {("a1", "a2")}

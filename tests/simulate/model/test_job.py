@@ -1,17 +1,17 @@
-"""The DAG: edges run from what comes first, and each way to be wrong has its own sentence."""
+"""The graph of a workflow: edges from predecessors, and one sentence for each error."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from instances import flow, make_job, workflows
 
 from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.job import Job, Workflow
+from pilotfish.simulate.model.job import Job, Workflow
+from tests.support.instances import flow, make_job, workflows
 
 
 def chain(*edges: str) -> Workflow:
-    """Jobs from strings like "c<a,b": c waits for a and b."""
+    """Return jobs from strings like "c<a,b": c waits for a and b."""
     jobs = []
     for edge in edges:
         name, _, before = edge.partition("<")
@@ -19,7 +19,7 @@ def chain(*edges: str) -> Workflow:
     return Workflow("lab", tuple(jobs), source="flow.yaml")
 
 
-def test_edges_run_from_what_comes_first() -> None:
+def test_edges_run_from_predecessors() -> None:
     dag = chain("a", "b<a", "c<a,b").dag
     assert set(dag.edges) == {("a", "b"), ("a", "c"), ("b", "c")}
     assert list(dag.nodes) == ["a", "b", "c"]
@@ -35,13 +35,16 @@ def test_a_job_may_wait_for_one_that_comes_later_in_the_file() -> None:
         (chain("a<b", "b<a"), "flow.yaml: jobs wait for each other in a cycle: "),
         (chain("x", "a<x,c", "b<a", "c<b", "y<c"), "cycle: "),
         (chain("a<a"), "cycle: a -> a$"),
-        (chain("load", "b<laod"), "job 'b' waits for 'laod', which is not a job here; did you mean 'load'\\?"),
-        (chain("a", "b<zebra"), "job 'b' waits for 'zebra', which is not a job here$"),
+        (
+            chain("load", "b<laod"),
+            "job 'b' waits for 'laod', which is not a job of this workflow; did you mean 'load'\\?",
+        ),
+        (chain("a", "b<zebra"), "job 'b' waits for 'zebra', which is not a job of this workflow$"),
         (chain("a", "b", "a"), "flow.yaml: job 'a' is defined twice"),
         (Workflow("lab", ()), "lab: jobs: the workflow has no jobs"),
     ],
 )
-def test_what_is_wrong_is_named(workflow: Workflow, message: str) -> None:
+def test_errors_name_the_job(workflow: Workflow, message: str) -> None:
     with pytest.raises(InvalidJobError, match=message):
         _ = workflow.dag
 
@@ -60,6 +63,6 @@ def test_waiting_twice_for_the_same_job_is_waiting_once() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(workflows())
-def test_it_is_built_once_and_holds_every_edge(workflow: Workflow) -> None:
+def test_the_graph_is_built_once_and_holds_every_edge(workflow: Workflow) -> None:
     assert workflow.dag is workflow.dag
     assert workflow.dag.number_of_edges() == sum(len(set(job.after)) for job in workflow.jobs)

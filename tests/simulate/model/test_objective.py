@@ -1,4 +1,4 @@
-"""Objectives: what is read, what is refused, what is minimised."""
+"""Objectives: parsing, errors and values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.objective import KINDS, Objective
+from pilotfish.simulate.model.objective import KINDS, Objective
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_are_read(kind: str) -> None:
+def test_every_kind_is_parsed(kind: str) -> None:
     assert Objective.parse(kind) == Objective(kind)
     assert Objective.parse(kind).needs_energy == (kind != "makespan")
 
@@ -22,7 +22,7 @@ def test_a_mix_has_a_weight(weight: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "time", "Makespan", "energy:1", "makespan:0.5", ":", "mix :1", " mix"])
-def test_what_is_no_objective_is_refused(text: str) -> None:
+def test_an_unknown_objective_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"is not an objective.*allowed: makespan, energy, edp, mix"):
         Objective.parse(text)
 
@@ -46,7 +46,7 @@ def test_energy_of_unknown_power_does_not_spoil_the_makespan() -> None:
 
 
 @given(st.floats(0.0, 1.0).map(lambda w: round(w, 3)))
-def test_what_is_written_is_read_back(weight: float) -> None:
+def test_a_written_objective_reads_back(weight: float) -> None:
     for objective in (Objective("mix", weight), Objective("edp")):
         assert Objective.parse(str(objective)).kind == objective.kind
     assert Objective.parse(str(Objective("mix", weight))).weight == pytest.approx(weight)

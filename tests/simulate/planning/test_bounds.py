@@ -1,4 +1,4 @@
-"""The lower bound lies below every plan, from the beginning and from the middle, and is sharp where it should be."""
+"""The lower bound lies below every plan, from the beginning and from the middle, and is tight where it should be."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
-from pilotfish.simulate.bounds import bottom_levels, lower_bound, topological
-from pilotfish.simulate.engine import Simulation, Underway
-from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.platform import Contention
+from pilotfish.simulate.model.cluster import Contention
+from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.bounds import bottom_levels, lower_bound, topological
+from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from tests.support.instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
 
 @settings(max_examples=200, deadline=None)
@@ -54,31 +54,31 @@ def test_bytes_are_a_bound_where_the_model_limits_them() -> None:
         assert lower_bound(Simulation(jobs, make_cluster(1, contention=contention, **fields))) == pytest.approx(seconds)
 
 
-def test_what_must_come_before_and_after_all_others_adds_up() -> None:
+def test_jobs_before_and_after_all_others_add_up() -> None:
     middle = [make_job(f"m{i}", 6.0, 1, "first") for i in range(4)]
     jobs = [make_job("first", 5.0), *middle, make_job("last", 7.0, 1, *(j.id for j in middle))]
     assert bound(flow(*jobs), 2) == pytest.approx(5.0 + 12.0 + 7.0)
 
 
-def test_what_is_done_needs_no_time() -> None:
+def test_done_jobs_need_no_time() -> None:
     jobs = flow(make_job("a", 3.0), make_job("b", 4.0, 1, "a"), make_job("c", 2.0))
     assert bound(jobs, 2, done=["a"]) == pytest.approx(4.0)
-    assert bound(jobs, 2, done=["a"], underway=[Underway("b", ("n0",), 0.75)]) == pytest.approx(2.0)
+    assert bound(jobs, 2, done=["a"], underway=[RunningJob("b", ("n0",), 0.75)]) == pytest.approx(2.0)
     assert bound(jobs, 2, done=["a", "b", "c"]) == 0.0
 
 
 def test_a_job_on_a_drained_node_uses_that_node_s_cores() -> None:
-    """n1 takes nothing new, but what runs there goes on: both end after 100 s."""
-    workflow, state = flow(make_job("old", 100.0), make_job("new", 100.0)), [Underway("old", ("n1",))]
+    """n1 takes no new jobs, but its running job continues: both end after 100 s."""
+    workflow, state = flow(make_job("old", 100.0), make_job("new", 100.0)), [RunningJob("old", ("n1",))]
     simulation = Simulation(workflow, make_cluster(2), underway=state, available=["n0"])
     assert simulation.run("mom").makespan == pytest.approx(100.0)
     assert bound(workflow, 2, underway=state, available=["n0"]) == pytest.approx(100.0)
 
 
 def test_jobs_that_were_placed_under_another_limit() -> None:
-    """Three sleepers share a node that takes one thread today: they end together."""
+    """Three sleepers share a node that now takes one thread: they end together."""
     names = ("a", "b", "c")
-    workflow, state = flow(*(make_job(n, 1.0, u=0.01) for n in names)), [Underway(n, ("n0",)) for n in names]
+    workflow, state = flow(*(make_job(n, 1.0, u=0.01) for n in names)), [RunningJob(n, ("n0",)) for n in names]
     outcome = Simulation(workflow, make_cluster(1, 1.0), underway=state).run("mom")
     assert bound(workflow, 1, 1.0, underway=state) <= outcome.makespan * (1 + 1e-9)
 
@@ -87,7 +87,7 @@ def test_progress_in_a_busy_first_phase() -> None:
     """Half of the work is done, and that was the busy half."""
     phases = (Phase(0.5, 1.0, 0.0), Phase(0.5, 0.1, 0.0))
     profile = Profile((ThreadGroup(4, 55.0, phases=phases),))
-    workflow, state = Workflow("w", (Job("j", profile),)), [Underway("j", ("n0",), 0.5)]
+    workflow, state = Workflow("w", (Job("j", profile),)), [RunningJob("j", ("n0",), 0.5)]
     outcome = Simulation(workflow, make_cluster(), underway=state).run("mom")
     assert outcome.makespan == pytest.approx(50.0)
     assert bound(workflow, underway=state) <= 50.0 * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""Measured pairs: what company costs beyond bandwidth, against plain Python and by hand."""
+"""Measured co-run pairs: the cost of neighbours beyond bandwidth, against plain Python and by hand."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, clusters, flow, make_cluster, make_job, make_type, workflows
-from test_engine_against_oracle import compare
 
-from pilotfish.simulate.bounds import lower_bound
-from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.errors import ConfigError, InvariantError
-from pilotfish.simulate.interval import refuse_unmodelled
-from pilotfish.simulate.job import Job, Workflow
-from pilotfish.simulate.platform import Cluster, CoRun, Node
+from pilotfish.simulate.model.cluster import Cluster, CoRun, Node
+from pilotfish.simulate.model.job import Job, Workflow
+from pilotfish.simulate.planning.bounds import lower_bound
+from pilotfish.simulate.planning.deside_interval import refuse_unmodelled
+from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from tests.simulate.planning.test_simulation_against_oracle import compare
+from tests.support.instances import PAPER, clusters, flow, make_cluster, make_job, make_type, workflows
 
 NAMES = ("stream", "sort", "align", "")
 
 
 @st.composite
 def measured(draw: Any, **options: Any) -> tuple[Workflow, Cluster]:
-    """A random instance whose profiles have names, on types of which some have measured pairs."""
+    """Draw an instance whose profiles have names, on types of which some have measured pairs."""
     nodes = options.pop("nodes", 1)
     workflow = draw(workflows(jobs=8, nodes=nodes, phased=nodes == 1))
     profiles = {id(job.profile): job.profile for job in workflow.jobs}
@@ -47,7 +47,7 @@ def test_as_in_plain_python(instance: tuple[Workflow, Cluster], policy: str) -> 
 
 @settings(max_examples=60, deadline=None)
 @given(measured(shared=True), st.sampled_from(PAPER))
-def test_company_on_another_node_of_the_same_memory_counts(instance: tuple[Workflow, Cluster], policy: str) -> None:
+def test_neighbours_on_another_node_of_the_same_memory_count(instance: tuple[Workflow, Cluster], policy: str) -> None:
     compare(*instance, policy)
 
 
@@ -60,7 +60,7 @@ def test_jobs_on_several_nodes(instance: tuple[Workflow, Cluster], policy: str) 
 
 @settings(max_examples=60, deadline=None)
 @given(measured(shared=True), st.sampled_from(PAPER))
-def test_the_lower_bound_holds_and_knows_nothing_of_pairs(instance: tuple[Workflow, Cluster], policy: str) -> None:
+def test_the_lower_bound_holds_without_pairs(instance: tuple[Workflow, Cluster], policy: str) -> None:
     workflow, cluster = instance
     widest = max(job.profile.threads for job in workflow.jobs)
     cluster = replace(cluster, oversubscription=max(cluster.oversubscription, float(widest)))
@@ -73,7 +73,7 @@ def test_the_lower_bound_holds_and_knows_nothing_of_pairs(instance: tuple[Workfl
 
 
 def job_of(name: str, profile: str, *after: str, **options: Any) -> Job:
-    """A job of one thread that takes 10 s alone."""
+    """Return a job of one thread that takes 10 s alone."""
     job = make_job(name, 10.0, 1, *after, **options)
     return replace(job, profile=replace(job.profile, name=profile))
 
@@ -82,13 +82,13 @@ PAIRS = (CoRun("align", "stream", 1.25), CoRun("align", "align", 1.5), CoRun("st
 
 
 def ends(*jobs: Job, **fields: Any) -> list[float]:
-    """When jobs that all run on one node of eight cores end."""
+    """Return when jobs end that all run on one node of eight cores."""
     cluster = make_cluster(1, cores=8, co_run_inflation=PAIRS, **fields)
     finish: list[float] = Simulation(flow(*jobs), cluster).run("let").finish.tolist()
     return finish
 
 
-def test_a_pair_is_slowed_by_its_factor_and_only_while_it_is_one() -> None:
+def test_a_pair_is_slowed_by_its_factor_while_both_run() -> None:
     assert ends(job_of("a", "align"), job_of("s", "stream")) == pytest.approx([12.0, 10.0])  # 8 s of work in 10 s
     assert ends(job_of("a", "align"), job_of("x", "unheard-of")) == pytest.approx([10.0, 10.0])
     assert ends(job_of("a", "align")) == pytest.approx([10.0])
@@ -96,20 +96,20 @@ def test_a_pair_is_slowed_by_its_factor_and_only_while_it_is_one() -> None:
 
 def test_two_of_one_profile_are_a_pair_and_excesses_add_up() -> None:
     assert ends(job_of("a", "align"), job_of("b", "align")) == pytest.approx([15.0, 15.0])
-    # 1 + 0.5 + 0.25 beside both; the stream ends at 10 s, 10 / 1.75 s of work are done.
+    # 1 + 0.5 + 0.25 next to both; the stream ends at 10 s, 10 / 1.75 s of work are done.
     left = 10.0 - 10.0 / 1.75
     both = [10.0 + 1.5 * left] * 2
     assert ends(job_of("a", "align"), job_of("b", "align"), job_of("s", "stream")) == pytest.approx([*both, 10.0])
 
 
 def test_only_time_on_a_core_is_inflated() -> None:
-    """u = 0.5: 10 s on a core grow by a quarter while the stream is there, 10 s asleep do not."""
+    """u = 0.5: 10 s on a core grow by a quarter while the stream runs, 10 s asleep do not."""
     left = 1.0 - 10.0 / 22.5
     assert ends(job_of("a", "align", u=0.5), job_of("s", "stream")) == pytest.approx([10.0 + left * 20.0, 10.0])
 
 
-def test_a_job_is_no_company_to_itself() -> None:
-    """Several thread groups, or several nodes of one memory: still one job."""
+def test_a_job_is_not_its_own_neighbour() -> None:
+    """Several thread groups, or several nodes of one memory, are still one job."""
     job = job_of("a", "align")
     twice = replace(job, profile=replace(job.profile, groups=job.profile.groups * 2))
     assert ends(twice) == pytest.approx([10.0])
@@ -120,17 +120,17 @@ def test_a_job_is_no_company_to_itself() -> None:
     assert Simulation(both, shared).run("let").finish.tolist() == pytest.approx([12.0, 10.0])
 
 
-def test_a_decision_sees_it() -> None:
-    """Two empty seats: beside the stream it would take longer."""
+def test_a_decision_uses_the_factors() -> None:
+    """Two free cores: next to the stream the job would take longer."""
     cluster = make_cluster(2, cores=2, co_run_inflation=PAIRS)
     workflow = flow(job_of("s", "stream"), job_of("x", "sort"), job_of("a", "align"))
-    simulation = Simulation(workflow, cluster, underway=[Underway("s", ("n0",)), Underway("x", ("n1",))])
+    simulation = Simulation(workflow, cluster, underway=[RunningJob("s", ("n0",)), RunningJob("x", ("n1",))])
     simulation.settle()
     assert simulation.forecast("a", ["n0"]) == pytest.approx(12.0)
     assert simulation.decide("a", "let") == ("n1",)
 
 
-def test_what_is_not_a_slowdown_is_refused() -> None:
+def test_a_factor_below_1_is_refused() -> None:
     cluster = make_cluster(1, co_run_inflation=(CoRun("a", "b", 0.9),))
     with pytest.raises(InvariantError, match=r"'a' beside 'b' is 0\.9, below 1"):
         Simulation(flow(make_job("j")), cluster)

@@ -1,4 +1,4 @@
-"""The interval world against the fluid engine where they agree, and published numbers where they do not."""
+"""The interval simulation against the fluid engine where they agree, and against published numbers elsewhere."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.interval import interval_run, rerun
-from pilotfish.simulate.job import Job, Phase, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import (
+from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,
     Contention,
@@ -24,6 +20,10 @@ from pilotfish.simulate.platform import (
     PiecewiseLinear,
     Power,
 )
+from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.deside_interval import interval_run, rerun
+from pilotfish.simulate.planning.planner import plan
+from pilotfish.simulate.planning.simulation import RunningJob, Simulation
 
 MODELS = [Contention.NONE, Contention.EQUAL_SHARE, Contention.MAX_MIN]
 
@@ -47,7 +47,7 @@ def threads(count: int, demand: float, u: float = 1.0, std: float = 0.3, bandwid
 
 
 def on_one_node(kind: NodeType, *profiles: Profile, seed: int = 0) -> list[float]:
-    """Finish times of jobs that start together on one node."""
+    """Return the finish times of jobs that start together on one node."""
     jobs = tuple(Job(f"j{i}", profile) for i, profile in enumerate(profiles))
     placement = {job.id: ("n0",) for job in jobs}
     return interval_run(Workflow("w", jobs), cluster(kind), placement, seed=seed).finish.tolist()
@@ -200,7 +200,7 @@ def test_underway_and_done() -> None:
         Job("past", threads(1, 10.0)),
         Job("new", threads(1, 10.0), after=("past", "old")),
     )
-    underway = [Underway("old", ("n0",), 0.75)]
+    underway = [RunningJob("old", ("n0",), 0.75)]
     lab, new = cluster(node_type(1)), {"new": ("n0",)}
     run = interval_run(Workflow("w", jobs), lab, new, underway=underway, done=["past"])
     assert run.finish[0] == pytest.approx(10.0, abs=0.06)
@@ -235,14 +235,14 @@ SHARED = Cluster("lab", tuple(Node(name, node_type(), "host0") for name in "ab")
         (SINGLE, SHARED, "memory_domain"),
     ],
 )
-def test_what_intervals_do_not_model_is_refused(workflow: Workflow, lab: Cluster, named: str) -> None:
+def test_unmodelled_features_are_refused(workflow: Workflow, lab: Cluster, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         plan(workflow, lab, policy="slf", engine="interval")
 
 
 def test_wrong_placements_and_options() -> None:
     lab = cluster(node_type(4), node_type(16), oversubscription=1.0)
-    with pytest.raises(ConfigError, match="nothing was found"):
+    with pytest.raises(ConfigError, match="found nothing"):
         interval_run(SINGLE, lab, {})
     with pytest.raises(ConfigError, match="n9"):
         interval_run(SINGLE, lab, {"one": ("n9",)})
@@ -254,11 +254,11 @@ def test_wrong_placements_and_options() -> None:
         plan(SINGLE, lab, engine="stepped")
 
 
-def test_an_outcome_of_intervals_stays_what_it_was() -> None:
+def test_an_outcome_is_not_changed_by_later_runs() -> None:
     jobs = tuple(Job(name, threads(1, demand)) for name, demand in {"a": 5.0, "b": 7.0}.items())
     simulation = Simulation(Workflow("w", jobs), cluster(node_type(1), node_type(1)))
     simulation.run("slf")
     first = rerun(simulation, 0)
     before = first.start.tolist(), first.finish.tolist()
-    simulation.run("loadavg")  # piles both on one node
+    simulation.run("loadavg")  # places both on one node
     assert (first.start.tolist(), first.finish.tolist()) == before

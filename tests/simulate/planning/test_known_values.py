@@ -1,4 +1,4 @@
-"""Values worked out by hand from the papers' formulas and from what a real machine showed."""
+"""Values worked out by hand from the papers' formulas and from measurements on a real machine."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from instances import PIECEWISE, flow, make_cluster, make_job
 
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Wait, Workflow
-from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType, Power
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.planning.simulation import Simulation
+from tests.support.instances import PIECEWISE, flow, make_cluster, make_job
 
 ALL, PER_JOB = ContendingThreads.ALL, CpuSharing.PER_JOB
 
 
 def finishes(cluster: Cluster, *jobs: Job) -> list[float]:
-    """When each job ends under `slf`."""
+    """Return when each job ends under `slf`."""
     return Simulation(flow(*jobs), cluster).run("slf").finish.tolist()
 
 
-def beside_a_hog(job: Job, hog: Job, **fields: Any) -> float:
-    """How many times longer `job` takes on one core that a much longer job shares all the time."""
+def dilation_with_a_hog(job: Job, hog: Job, **fields: Any) -> float:
+    """Return how many times longer `job` takes on one core that it shares with a much longer job."""
     alone = finishes(make_cluster(**fields), job)[0]
     return finishes(make_cluster(**fields), hog, job)[1] / alone
 
@@ -46,21 +46,21 @@ def test_one_thread_against_three_on_one_core() -> None:
     assert finishes(make_cluster(), one, three) == pytest.approx([40.0, 40.0], rel=1e-9)
 
 
-def test_a_sleeper_beside_a_cpu_bound_job() -> None:
+def test_a_sleeper_with_a_cpu_bound_job() -> None:
     sleeper, hog = make_job("sleeper", u=0.5), make_job("hog", 1000.0)
     golden = (1 + math.sqrt(5)) / 2  # 1/s + 1/(s+1) = 1
-    assert beside_a_hog(sleeper, hog) == pytest.approx(0.5 + 0.5 * golden, rel=1e-9)
-    assert beside_a_hog(sleeper, hog, cpu_sharing=PER_JOB) == pytest.approx(1.29, abs=0.005)
-    assert beside_a_hog(sleeper, hog, cpu_sharing=PER_JOB, queueing=0.0) == pytest.approx(1.0, rel=1e-9)
+    assert dilation_with_a_hog(sleeper, hog) == pytest.approx(0.5 + 0.5 * golden, rel=1e-9)
+    assert dilation_with_a_hog(sleeper, hog, cpu_sharing=PER_JOB) == pytest.approx(1.29, abs=0.005)
+    assert dilation_with_a_hog(sleeper, hog, cpu_sharing=PER_JOB, queueing=0.0) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_two_sleepers_on_one_core() -> None:
     sleeper, other = make_job("sleeper", u=0.5), make_job("other", 1000.0, u=0.5)
-    assert beside_a_hog(sleeper, other, cpu_sharing=PER_JOB) == pytest.approx(1.07, abs=0.005)
-    assert beside_a_hog(sleeper, other) == pytest.approx(1.0, rel=1e-9)
+    assert dilation_with_a_hog(sleeper, other, cpu_sharing=PER_JOB) == pytest.approx(1.07, abs=0.005)
+    assert dilation_with_a_hog(sleeper, other) == pytest.approx(1.0, rel=1e-9)
 
 
-def test_nobody_queues_while_there_is_a_core_for_each_thread() -> None:
+def test_no_thread_queues_while_each_has_a_core() -> None:
     jobs = [make_job(f"j{i}", u=0.5) for i in range(2)]
     assert finishes(make_cluster(cores=2, cpu_sharing=PER_JOB), *jobs) == pytest.approx([20.0, 20.0], rel=1e-12)
 
@@ -88,7 +88,7 @@ def test_a_sleeping_thread_is_dilated_only_while_it_runs() -> None:
     assert finishes(server, make_job("j", 10.0, 2, u=0.5, b=20e9))[0] == pytest.approx(20.0 * 2.5, rel=1e-12)
 
 
-def test_max_min_gives_the_modest_what_they_ask() -> None:
+def test_max_min_satisfies_small_demands() -> None:
     server = make_cluster(cores=4, memory_bandwidth=10e9, contention=Contention.MAX_MIN)
     jobs = [make_job("a", 100.0, b=2e9), make_job("b", 100.0, b=4e9), make_job("c", 40.0, b=10e9)]
     # 10 GB/s among 2, 4, 10: 2, 4, 4. c is dilated 2.5 times: 40 s become 100 s.
@@ -99,7 +99,7 @@ def test_threads_that_wait_for_a_core_do_not_contend_for_memory() -> None:
     fields = {"cores": 1, "memory_bandwidth": 10e9, "contention": Contention.MAX_MIN}
     jobs = [make_job("a", b=10e9), make_job("b", b=10e9)]
     assert finishes(make_cluster(**fields), *jobs) == pytest.approx([20.0, 20.0], rel=1e-9)
-    # Counted all, each may have half the bandwidth, and half of the core: sharing and contention multiply.
+    # If all count, each gets half the bandwidth and half of the core: sharing and contention multiply.
     assert finishes(make_cluster(**fields, contending_threads=ALL), *jobs) == pytest.approx([40.0, 40.0], rel=1e-9)
 
 
@@ -135,7 +135,7 @@ def test_piecewise_linear_works_by_processor() -> None:
 
 
 # --- several nodes ---
-def test_a_job_on_two_nodes_goes_at_the_pace_of_the_slower() -> None:
+def test_a_job_on_two_nodes_runs_at_the_speed_of_the_slower() -> None:
     cluster = make_cluster(nodes=2)
     hog, wide = make_job("hog", 100.0), make_job("wide", 10.0, nodes=2)
     simulation = Simulation(flow(hog, wide), cluster)
@@ -145,7 +145,7 @@ def test_a_job_on_two_nodes_goes_at_the_pace_of_the_slower() -> None:
 
 
 @pytest.mark.parametrize("wait, finish", [(Wait.YIELD, 10.0 / 0.75), (Wait.SPIN, 20.0)])
-def test_waiting_parts_give_their_core_back_unless_they_spin(wait: Wait, finish: float) -> None:
+def test_waiting_parts_release_their_core_unless_they_spin(wait: Wait, finish: float) -> None:
     cluster = make_cluster(nodes=2)
     # n0: three hogs and `wide`, a quarter each; n1: `wide` and `other`, which gets three quarters of that core.
     jobs = [make_job(f"hog{i}", 1000.0) for i in range(3)] + [make_job("wide", 1000.0, nodes=2, wait=wait)]
@@ -176,7 +176,7 @@ def test_alone_on_alike_nodes_a_wide_job_takes_its_isolated_time(contention: Con
 
 
 def test_a_wide_job_of_two_groups_holds_its_cores_while_memory_is_slow() -> None:
-    """Two nodes alike: 2 cores each are held all the time, whichever part one thinks of as waiting for the other."""
+    """Two equal nodes: 2 cores each are held all the time, whichever part waits for the other."""
     power = Power(idle=95.0, computing=190.74)
     fields = {"contention": Contention.EQUAL_SHARE, "cpu_sharing": PER_JOB, "memory_bandwidth": 5e9, "power": power}
     wide = Job("wide", Profile((ThreadGroup(2, 1.0, bandwidth=10e9), ThreadGroup(3, 1.0, bandwidth=10e9))), nodes=2)
@@ -209,7 +209,7 @@ def test_load_average_of_one_minute() -> None:
     assert simulation.world.nodes["load"].tolist() == pytest.approx([load, 0.0], rel=1e-12)
 
 
-def test_loadavg_piles_up_what_starts_together() -> None:
+def test_loadavg_places_simultaneous_jobs_on_one_node() -> None:
     late = make_job("late", 1.0, 1, "a")
     simulation = Simulation(flow(make_job("a", 1.0), make_job("b", 100.0), late), make_cluster(2, cores=4))
     simulation.run("loadavg")

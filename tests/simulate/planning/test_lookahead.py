@@ -1,4 +1,4 @@
-"""Lookahead judges whole runs: what never ends must not look short."""
+"""Lookahead judges whole runs: a run that never ends must not look short."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import random
 import numpy as np
 import pytest
 
-from pilotfish.simulate.engine import Simulation
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.objective import Objective
-from pilotfish.simulate.planner import plan
-from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
-from pilotfish.simulate.policies.lookahead import Search
-from pilotfish.simulate.policies.moves import Candidate
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.objective import Objective
+from pilotfish.simulate.planning.lookahead import Search
+from pilotfish.simulate.planning.planner import plan
+from pilotfish.simulate.planning.search_moves import Candidate
+from pilotfish.simulate.planning.simulation import Simulation
 
 
 def cluster_of(count: int, oversubscription: float) -> Cluster:
-    """Nodes as in the paper: equal shares of the bandwidth among all threads."""
+    """Return nodes as in the paper: equal shares of the bandwidth among all threads."""
     kind = NodeType(
         "paper", 4, 8e9, 10e9, contention=Contention.EQUAL_SHARE, contending_threads=ContendingThreads.ALL,
         cpu_sharing=CpuSharing.PER_THREAD,
@@ -27,7 +27,7 @@ def cluster_of(count: int, oversubscription: float) -> Cluster:
 
 
 def test_jobs_that_wait_for_each_other_never_count_as_run() -> None:
-    """A wait on purpose that closes a circle leaves jobs unstarted: that is no short plan but none."""
+    """A deliberate wait that closes a cycle leaves jobs unstarted: that is no plan, not a short one."""
     jobs = tuple(Job(name, Profile((ThreadGroup(1, 5.0),))) for name in "abc")
     simulation = Simulation(Workflow("circle", jobs), cluster_of(1, 1.0))
     simulation.run("mom")
@@ -36,8 +36,8 @@ def test_jobs_that_wait_for_each_other_never_count_as_run() -> None:
     assert simulation.follow(places, keys, np.array([1, 0, -1]), caps) == (math.inf, math.inf)
 
 
-def test_it_makes_a_job_wait_on_purpose_where_stacking_wastes_the_node() -> None:
-    """Two bandwidth hogs side by side take four times as long as one (twice the share, twice the threads)."""
+def test_a_job_waits_deliberately_if_stacking_wastes_the_node() -> None:
+    """Two bandwidth hogs together take four times as long as one (twice the share, twice the threads)."""
     hog = Profile((ThreadGroup(4, 10.0, bandwidth=5e9),))
     workflow = Workflow("hogs", tuple(Job(f"h{i}", hog) for i in range(2)))
     site = cluster_of(1, math.inf)
@@ -49,7 +49,7 @@ def test_it_makes_a_job_wait_on_purpose_where_stacking_wastes_the_node() -> None
 
 
 def random_workflow(seed: int) -> Workflow:
-    """Six to fourteen jobs of four kinds, most of which wait for one or two others."""
+    """Return six to fourteen jobs of four kinds, most of which wait for one or two others."""
     draw = random.Random(seed)
     kinds = []
     for _ in range(4):
@@ -63,7 +63,7 @@ def random_workflow(seed: int) -> Workflow:
 
 
 def test_no_move_of_one_job_would_have_been_better() -> None:
-    """A plan that leaves some of the budget has asked about every job; few leave none."""
+    """A plan with budget left has tried every job elsewhere; few plans have none left."""
     spent, budget, found = 0, 300, 0
     for seed in range(300):
         site = cluster_of(2 + seed % 3, (1.0, 2.0, math.inf)[seed // 3 % 3])
@@ -78,16 +78,16 @@ def test_no_move_of_one_job_would_have_been_better() -> None:
     assert found >= 2500
 
 
-def test_what_the_budget_leaves_open_is_explained_beyond_it() -> None:
-    """The same plan, explained or not; a search that had no budget to ask leaves no job without its next best node."""
+def test_runner_ups_are_found_beyond_the_budget() -> None:
+    """The plan is the same with or without explanation; every job gets its next best node even without budget."""
     workflow, site = random_workflow(1), cluster_of(3, 2.0)
     told, untold = (plan(workflow, site, budget=4, explain=explain) for explain in (True, False))
     assert (told.evaluations, told.makespan) == (untold.evaluations, untold.makespan) == (4, told.makespan)
     assert all(job.why is not None for job in told.jobs)
 
 
-def test_polishing_moves_jobs_while_the_whole_gains_and_remembers_what_it_asked() -> None:
-    """Two long and two short jobs, all started on one node of two: the long ones part, then nothing else gains."""
+def test_polishing_moves_jobs_while_the_plan_gains() -> None:
+    """Two long and two short jobs start on one node of two: the long ones part, then nothing else gains."""
     demands = {"a": 8.0, "b": 8.0, "c": 3.0, "d": 3.0}
     jobs = tuple(Job(name, Profile((ThreadGroup(1, demand),))) for name, demand in demands.items())
     kind = NodeType("plain", 1, 8e9, 10e9, contention=Contention.NONE, cpu_sharing=CpuSharing.PER_THREAD)

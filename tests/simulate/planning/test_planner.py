@@ -1,4 +1,4 @@
-"""Plans: every policy, every objective, from the beginning and from the middle; what is wrong is said in one line."""
+"""Plans: every policy and objective, from the beginning and from the middle; each error is one line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,31 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, powers, renamed, workflows
 
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
-from pilotfish.simulate.job import Job, Profile, Provenance, ThreadGroup, Workflow
-from pilotfish.simulate.objective import Objective
-from pilotfish.simulate.plan import Plan
-from pilotfish.simulate.planner import POLICIES, Underway, plan
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
+from pilotfish.simulate.model.objective import Objective
+from pilotfish.simulate.model.plan import Plan
+from pilotfish.simulate.planning.planner import POLICIES, RunningJob, plan
+from tests.support.instances import (
+    PAPER,
+    circumstances,
+    clusters,
+    fitting,
+    flow,
+    make_cluster,
+    make_job,
+    powers,
+    renamed,
+    workflows,
+)
 
 OBJECTIVES = [Objective("energy"), Objective("edp"), Objective("mix", 0.3)]
 
 
 def planned(data: Any, **options: Any) -> tuple[Plan, Workflow, Cluster, dict[str, Any]]:
-    """A plan of a random instance at a random moment."""
+    """Draw a plan of a random instance at a random moment."""
     fixed = {"power": data.draw(powers)} if options.get("objective", Objective()).needs_energy else {}
     few = workflows(jobs=7, phased=True, nodes=2)
     workflow, cluster = data.draw(fitting(clusters(shared=True, **fixed), few, spare=1))
@@ -35,7 +46,7 @@ def planned(data: Any, **options: Any) -> tuple[Plan, Workflow, Cluster, dict[st
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(POLICIES))
+@given(st.data(), st.sampled_from(sorted(POLICIES)))
 def test_a_plan_is_complete_and_consistent(data: Any, policy: str) -> None:
     made, workflow, cluster, state = planned(data, policy=policy, budget=40)
     done, underway = state.get("done", ()), {u.id: u for u in state.get("underway", ())}
@@ -75,7 +86,7 @@ def test_lookahead_is_never_worse_than_the_best_of_the_four(data: Any, objective
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.data(), st.sampled_from(POLICIES), st.integers(0, 5))
+@given(st.data(), st.sampled_from(sorted(POLICIES)), st.integers(0, 5))
 def test_same_seed_same_plan_whatever_the_names(data: Any, policy: str, seed: int) -> None:
     made, workflow, cluster, state = planned(data, policy=policy, seed=seed, budget=60)
     assert plan(workflow, cluster, policy=policy, seed=seed, budget=60, **state) == made
@@ -96,14 +107,14 @@ IN_ANOTHER_PROCESS = """
 import json, sys
 from dataclasses import asdict
 sys.path.insert(0, sys.argv[1])
-from test_planner import sample
-from pilotfish.simulate.planner import plan
+from tests.simulate.planning.test_planner import sample
+from pilotfish.simulate.planning.planner import plan
 print(json.dumps(asdict(plan(*sample(), policy=sys.argv[2], seed=7, budget=300))))
 """
 
 
 def sample() -> tuple[Workflow, Cluster]:
-    """Twelve jobs on three nodes, far from any tie."""
+    """Return twelve jobs on three nodes, far from any tie."""
     numbers = [(3.0 + 1.7 * i % 5.3, 1 + i % 3, 1 - 0.07 * (i % 4), 1.1e9 * (i % 6)) for i in range(8)]
     jobs = [make_job(f"j{i}", demand, count, u=u, b=b) for i, (demand, count, u, b) in enumerate(numbers)]
     late = [make_job(f"k{i}", 2.0 + i, 2, f"j{i}", f"j{i + 1}", b=3.3e9) for i in range(4)]
@@ -114,19 +125,19 @@ def sample() -> tuple[Workflow, Cluster]:
 @pytest.mark.parametrize("policy", ["mom", "lookahead"])
 def test_same_plan_in_another_process(policy: str) -> None:
     here = json.loads(json.dumps(asdict(plan(*sample(), policy=policy, seed=7, budget=300))))
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(Path(__file__).parent), policy]
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(Path(__file__).parents[2] / "support"), policy]
     for salt in ("1", "2"):
         said = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": salt})
         assert json.loads(said.stdout) == here
 
 
 def test_seeds_differ() -> None:
-    """Otherwise the test above would say nothing about seeds."""
+    """Without this, the test above would prove nothing about seeds."""
     assert len({plan(*sample(), seed=seed, budget=120).makespan for seed in range(6)}) > 1
 
 
-def test_a_search_is_not_worse_than_the_policies_and_a_longer_one_beats_them_here() -> None:
-    """How the budget is shared out depends on its size, so more need not always be better."""
+def test_a_search_is_never_worse_and_a_longer_one_is_better_here() -> None:
+    """The budget is shared out by its size, so more need not always be better."""
     found = [plan(*sample(), budget=budget).makespan for budget in (4, 40, 2000)]
     assert max(found) == found[0]
     assert found[-1] < min(plan(*sample(), policy=name).makespan for name in PAPER)
@@ -134,14 +145,14 @@ def test_a_search_is_not_worse_than_the_policies_and_a_longer_one_beats_them_her
 
 @pytest.mark.parametrize("budget", [1, 4, 5, 7, 10, 33, 100])
 def test_the_budget_is_kept(budget: int) -> None:
-    """The four policies are always looked at: without them nothing could be promised."""
+    """The four policies are always run: without them nothing could be promised."""
     made = plan(*sample(), budget=budget)
     assert made.evaluations <= max(budget, 4)
     assert not made.truncated
 
 
 @pytest.mark.parametrize("allowed", [0, 3, 20])
-def test_a_search_that_is_stopped_says_so(allowed: int) -> None:
+def test_a_stopped_search_is_truncated(allowed: int) -> None:
     asked = iter(range(10_000))
     made = plan(*sample(), budget=2000, should_stop=lambda: next(asked) >= allowed)
     assert made.truncated and made.evaluations < 2000
@@ -156,7 +167,7 @@ def test_a_stop_that_never_comes_changes_nothing() -> None:
     "objective, node",
     [("makespan", "fast"), ("mix:1", "fast"), ("energy", "frugal"), ("mix:0", "frugal"), ("edp", "frugal")],
 )
-def test_each_objective_pays_for_what_it_says(objective: str, node: str) -> None:
+def test_each_objective_chooses_its_best_node(objective: str, node: str) -> None:
     """5 s and 5,000 J on one node, 10 s and 1,000 J on the other."""
     fast = NodeType("fast", 1, 100.0, 1e9, speed=2.0, power=Power(0.0, per_core=1000.0))
     frugal = NodeType("frugal", 1, 100.0, 1e9, speed=1.0, power=Power(0.0, per_core=100.0))
@@ -168,17 +179,17 @@ def test_each_objective_pays_for_what_it_says(objective: str, node: str) -> None
 
 # --- explanations ---
 @pytest.mark.parametrize("policy", ["let", "mom"])
-def test_the_runner_up_is_what_the_policy_would_have_scored_there(policy: str) -> None:
+def test_the_runner_up_has_the_score_of_the_policy(policy: str) -> None:
     cluster = make_cluster(2)
     made = plan(flow(make_job("a", 10.0), make_job("b", 4.0)), cluster, policy=policy)
     a, b = made.jobs
     assert a.why is not None and (a.why.nodes, a.why.cost_s) == (("n1",), 0.0)
-    # b beside a on n0 would end after 8 s (a after 14), alone on n1 after 4 s (a after 10).
+    # b next to a on n0 would end after 8 s (a after 14), alone on n1 after 4 s (a after 10).
     assert b.why is not None and b.nodes == ("n1",) and b.why.nodes == ("n0",)
     assert b.why.cost_s == pytest.approx(4.0 if policy == "let" else 10.0)
 
 
-def test_the_runner_up_of_a_search_is_what_the_whole_would_cost() -> None:
+def test_the_runner_up_of_a_search_has_the_cost_of_the_plan() -> None:
     made = plan(flow(make_job("a", 10.0), make_job("b", 4.0)), make_cluster(2), budget=50)
     assert [job.why and job.why.cost_s for job in made.jobs] == pytest.approx([4.0, 4.0])
 
@@ -188,7 +199,7 @@ def test_without_explanations_there_are_none() -> None:
         assert all(job.why is None for job in plan(*sample(), policy=policy, budget=20, explain=False).jobs)
 
 
-# --- what is said ---
+# --- warnings ---
 def test_known_power_may_be_zero_when_idle() -> None:
     power = Power(idle=0.0, per_core=6.0)
     made = plan(flow(make_job("a", 10.0)), make_cluster(1, power=power), policy="slf")
@@ -204,7 +215,7 @@ def test_slowdown_counts_contention_with_others_alone() -> None:
 
 def test_slowdown_of_a_job_half_done() -> None:
     workflow = flow(make_job("a", 10.0), make_job("b", 10.0, 1, "z"), make_job("z"))
-    state = {"underway": [Underway("a", ("n0",), 0.5)], "done": ["z"]}
+    state = {"underway": [RunningJob("a", ("n0",), 0.5)], "done": ["z"]}
     a, b = plan(workflow, make_cluster(1), policy="slf", **state).jobs
     assert (a.start_time, a.finish_time, a.contention_slowdown) == (0.0, pytest.approx(10.0), pytest.approx(2.0))
     assert b.finish_time == pytest.approx(15.0)
@@ -222,9 +233,9 @@ def test_warnings() -> None:
     assert any("(inline): measured on fast, scaled to slow" in text for text in said)
 
 
-# --- what is wrong ---
+# --- errors ---
 def test_an_unknown_policy() -> None:
-    with pytest.raises(ConfigError, match=r"'best' is unknown.*lookahead"):
+    with pytest.raises(ConfigError, match=r"unknown policy 'best'.*lookahead"):
         plan(*sample(), policy="best")
 
 
@@ -260,25 +271,25 @@ def test_a_job_that_can_never_start_is_named() -> None:
     "state, words",
     [
         ({"done": ["b"]}, "'b'"),
-        ({"underway": [Underway("b", ("n0",))]}, "'b'"),
-        ({"underway": [Underway("a", ("x9",))]}, "'x9'"),
-        ({"underway": [Underway("a", ("n0", "n1"))]}, "'a'.*it runs on 1"),
-        ({"underway": [Underway("a", ("n0",), 1.5)]}, "'a'.*progress"),
-        ({"underway": [Underway("a", ("n0",)), Underway("a", ("n1",))]}, "'a' is said to be running twice, or"),
-        ({"underway": [Underway("a", ("n0",))], "done": ["a"]}, "'a' is said to be running twice, or"),
+        ({"underway": [RunningJob("b", ("n0",))]}, "'b'"),
+        ({"underway": [RunningJob("a", ("x9",))]}, "'x9'"),
+        ({"underway": [RunningJob("a", ("n0", "n1"))]}, "'a'.*it needs 1"),
+        ({"underway": [RunningJob("a", ("n0",), 1.5)]}, "'a'.*progress"),
+        ({"underway": [RunningJob("a", ("n0",)), RunningJob("a", ("n1",))]}, "'a' is given as running twice, or"),
+        ({"underway": [RunningJob("a", ("n0",))], "done": ["a"]}, "'a' is given as running twice, or"),
     ],
 )
-def test_a_state_that_cannot_be_is_refused_in_one_sentence(state: dict[str, Any], words: str) -> None:
+def test_an_impossible_state_is_refused_in_one_sentence(state: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidJobError, match=words):
         plan(flow(make_job("a")), make_cluster(2), **state)
 
 
 def test_a_job_cannot_be_running_on_one_node_twice() -> None:
-    with pytest.raises(InvalidJobError, match=r"'a' cannot be running on 'n0', 'n0' .* it runs on 2, each once"):
-        plan(flow(make_job("a", nodes=2)), make_cluster(2), underway=[Underway("a", ("n0", "n0"))])
+    with pytest.raises(InvalidJobError, match=r"'a' cannot be running on 'n0', 'n0' .* it needs 2 distinct nodes"):
+        plan(flow(make_job("a", nodes=2)), make_cluster(2), underway=[RunningJob("a", ("n0", "n0"))])
 
 
-def test_nothing_left_is_an_empty_plan() -> None:
+def test_a_plan_without_jobs_left_is_empty() -> None:
     for policy in POLICIES:
         nothing = plan(Workflow("w", ()), make_cluster(1), policy=policy, budget=10)
         assert (nothing.jobs, nothing.makespan, nothing.lower_bound) == ((), 0.0, 0.0)
@@ -286,8 +297,8 @@ def test_nothing_left_is_an_empty_plan() -> None:
         assert (made.jobs, made.makespan, made.lower_bound) == ((), 0.0, 0.0)
 
 
-def test_only_what_runs_already() -> None:
+def test_only_running_jobs() -> None:
     for policy in POLICIES:
-        running = [Underway("a", ("n0",), 0.25)]
+        running = [RunningJob("a", ("n0",), 0.25)]
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, underway=running, budget=10)
         assert made.makespan == pytest.approx(7.5) and math.isclose(made.lower_bound, 7.5)

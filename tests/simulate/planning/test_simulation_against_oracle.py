@@ -1,4 +1,4 @@
-"""The engine makes the same decisions as the plain simulation, at the same times, for the same energy."""
+"""The engine makes the same decisions as the plain simulation, at the same times, with the same energy."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import random
 from typing import Any
 
 import pytest
-from fluid_oracle import Oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
 
-from pilotfish.simulate.engine import Simulation
 from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.job import Workflow
-from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention
+from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.planning.simulation import Simulation
+from tests.reference.fluid_oracle import Oracle
+from tests.support.instances import PAPER, circumstances, clusters, flow, make_cluster, make_job, workflows
 
 RELATIVE = 1e-6
 
 
 def compare(workflow: Workflow, cluster: Cluster, policy: str, **moment: Any) -> None:
-    """Same nodes, same times, same energies; or the same refusal."""
+    """Assert the same nodes, times and energies, or the same refusal."""
     oracle = Oracle(workflow, cluster, **moment)
     misfit = oracle.never_fits()
     if misfit is not None:

@@ -1,4 +1,4 @@
-"""Laws that hold for every run of the engine, whatever the models."""
+"""Laws that hold for every run of the engine, under any model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import (
+
+from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, Power
+from pilotfish.simulate.model.job import Job, Profile, Workflow
+from pilotfish.simulate.planning.simulation import Outcome, RunningJob, Simulation
+from tests.support.instances import (
     PAPER,
     PIECEWISE,
     clusters,
@@ -23,18 +28,13 @@ from instances import (
     workflows,
 )
 
-from pilotfish.simulate.engine import Outcome, Simulation, Underway
-from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.job import Job, Profile, Workflow
-from pilotfish.simulate.platform import Cluster, ContendingThreads, Contention, CpuSharing, Node, Power
-
 SLACK = 1 + 1e-9
 policies = st.sampled_from(PAPER)
 Instance = tuple[Workflow, Cluster]
 
 
 def ran(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[Simulation, Outcome]:
-    """The simulation after a run."""
+    """Draw a simulation after a run."""
     simulation = Simulation(workflow, cluster)
     return simulation, simulation.run(policy)
 
@@ -56,7 +56,7 @@ def test_no_node_holds_more_than_it_may_at_any_moment(instance: Instance, policy
 
 @settings(max_examples=80, deadline=None)
 @given(fitting(clusters(shared=True), workflows(phased=True, nodes=2)), policies)
-def test_nothing_starts_before_what_it_waits_for_and_all_ends(instance: Instance, policy: str) -> None:
+def test_jobs_start_after_their_predecessors_and_all_end(instance: Instance, policy: str) -> None:
     workflow, cluster = instance
     simulation, outcome = ran(workflow, cluster, policy)
     for i, job in enumerate(workflow.jobs):
@@ -101,7 +101,7 @@ def test_work_is_conserved_and_no_capacity_exceeded(instance: Instance, policy: 
 
 
 def live_strands(simulation: Simulation) -> list[int]:
-    """Strands linked on some node."""
+    """Return the strands linked on some node."""
     world, found = simulation.world, set()
     for node in world.nodes:
         p = int(node["head"])
@@ -135,13 +135,15 @@ def check_capacities(simulation: Simulation) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_nobody_is_slowed_while_there_are_cores_and_bandwidth_left(data: Any) -> None:
+def test_no_job_is_slowed_while_cores_and_bandwidth_are_free(data: Any) -> None:
     fixed = {"cpu_sharing": CpuSharing.PER_THREAD, "contending_threads": ContendingThreads.RUNNING}
     contention = data.draw(st.sampled_from([Contention.NONE, Contention.MAX_MIN]))
     kind = data.draw(node_types(contention=contention, remote_access_penalty=1.0, **fixed))
     parts = data.draw(st.lists(groups(), min_size=1, max_size=4))
     workflow = flow(Job("j", Profile(tuple(parts))))
-    simulation = Simulation(workflow, Cluster("lab", (Node("n0", kind),), math.inf), underway=[Underway("j", ("n0",))])
+    simulation = Simulation(
+        workflow, Cluster("lab", (Node("n0", kind),), math.inf), underway=[RunningJob("j", ("n0",))]
+    )
     simulation.settle()
     rates = simulation.world.strands["rate"]
     moved = sum(g.count * g.utilisation * g.bandwidth * r for g, r in zip(parts, rates, strict=True))
@@ -153,10 +155,10 @@ def test_nobody_is_slowed_while_there_are_cores_and_bandwidth_left(data: Any) ->
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_a_resident_more_never_speeds_another_up(data: Any) -> None:
+def test_another_resident_never_speeds_a_job_up(data: Any) -> None:
     kind = data.draw(node_types(contending_threads=ContendingThreads.ALL))
     jobs = [Job(f"j{i}", Profile((data.draw(groups()),))) for i in range(data.draw(st.integers(2, 6)))]
-    residents = [Underway(job.id, ("n0",)) for job in jobs[:-1]]
+    residents = [RunningJob(job.id, ("n0",)) for job in jobs[:-1]]
     simulation = Simulation(flow(*jobs), Cluster("lab", (Node("n0", kind),), math.inf), underway=residents)
     simulation.settle()
     before = simulation.world.strands["rate"].copy()
@@ -216,7 +218,7 @@ def test_pruning_changes_no_decision(instance: Instance, policy: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(fitting(clusters(), workflows(phased=True, nodes=2)), policies)
-def test_names_of_nodes_and_jobs_mean_nothing(instance: Instance, policy: str) -> None:
+def test_names_of_nodes_and_jobs_do_not_matter(instance: Instance, policy: str) -> None:
     workflow, cluster = instance
     simulation, outcome = ran(workflow, cluster, policy)
     names = {node.name: f"z{9 - i}" for i, node in enumerate(cluster.nodes)}
@@ -298,7 +300,7 @@ def test_unavailable_nodes_do_not_count_as_places_where_it_fits() -> None:
 
 @pytest.mark.parametrize("cores, limit, threads", [(100, 0.29, 29), (10, 1.1, 11), (3, 1.0, 3), (7, 1 / 7, 1)])
 def test_a_limit_in_threads_per_core_is_meant_in_decimal(cores: int, limit: float, threads: int) -> None:
-    """0.29 * 100 is a hair under 29 in binary; 29 threads fit all the same, and 30 do not."""
+    """0.29 * 100 is slightly less than 29 in binary; 29 threads fit nevertheless, and 30 do not."""
     cluster = make_cluster(1, limit, cores=cores)
     assert Simulation(flow(make_job("j", 1.0, threads)), cluster).run("mom").finish[0] > 0.0
     with pytest.raises(InvalidJobError):

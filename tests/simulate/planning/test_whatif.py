@@ -1,4 +1,4 @@
-"""What can be asked of the present moment: forecasts change nothing, decisions are the best of the forecasts."""
+"""What-if questions: forecasts change nothing, decisions are the best of the forecasts."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
-from pilotfish.simulate.engine import Simulation, Underway
 from pilotfish.simulate.errors import InvariantError
-from pilotfish.simulate.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.kernels import layout
-from pilotfish.simulate.platform import Cluster, Contention
+from pilotfish.simulate.kernels.mapping import layout
+from pilotfish.simulate.model.cluster import Cluster, Contention
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from tests.support.instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
-#: Columns that a kernel uses as scratch: nothing that is asked of the tables depends on what they hold between calls.
+#: Columns that a kernel uses as scratch: no answer depends on their content between calls.
 SCRATCH = {"strands": {"mark", "local"}, "domains": {"mark"}, "nodes": {"end_exact"}}
 ANSWERS = {"jobs": {"alt", "alt_cost", "score"}}
 
 
 def moment(data: Any, most_nodes: int = 1, **fixed: Any) -> tuple[Simulation, list[str]]:
-    """A settled simulation in the middle of a run, and the jobs that could start."""
+    """Draw a simulation in the middle of a run, and the jobs that could start."""
     waiting = workflows(phased=True, nodes=most_nodes, edges=0)
     workflow, cluster = data.draw(fitting(clusters(**fixed), waiting, spare=1))
     state = data.draw(circumstances(workflow, cluster))
@@ -36,8 +36,8 @@ def moment(data: Any, most_nodes: int = 1, **fixed: Any) -> tuple[Simulation, li
     return simulation, ready
 
 
-def photograph(simulation: Simulation, *ignore: dict[str, set[str]]) -> dict[str, Any]:
-    """Everything in the tables that means something."""
+def table_contents(simulation: Simulation, *ignore: dict[str, set[str]]) -> dict[str, Any]:
+    """Return everything in the tables that has a meaning."""
     result = {}
     for name in ("nodes", "domains", "jobs", "strands", "parts", "placed", "queues", "queued", "heap", "clock"):
         table = getattr(simulation.world, name)
@@ -51,28 +51,28 @@ def photograph(simulation: Simulation, *ignore: dict[str, set[str]]) -> dict[str
 @given(st.data())
 def test_a_forecast_changes_nothing_and_repeats_itself(data: Any) -> None:
     simulation, ready = moment(data)
-    before = repr(photograph(simulation))
+    before = repr(table_contents(simulation))
     asked = [(j, [n.name], p) for j in ready for n in simulation.cluster.nodes for p in ("let", "mom")]
     first = [simulation.forecast(*question) for question in asked]
-    assert repr(photograph(simulation)) == before
+    assert repr(table_contents(simulation)) == before
     assert [simulation.forecast(*question) for question in reversed(asked)] == first[::-1]
     assert all(value > 0.0 for value in first)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.permutations(PAPER))
-def test_a_decision_is_the_best_of_the_forecasts_whatever_was_asked_before(data: Any, order: list[str]) -> None:
+def test_a_decision_is_the_best_of_the_forecasts_regardless_of_earlier_questions(data: Any, order: list[str]) -> None:
     simulation, ready = moment(data)
-    before = repr(photograph(simulation, ANSWERS, {"placed": set()}) | {"placed": None})
+    before = repr(table_contents(simulation, ANSWERS, {"placed": set()}) | {"placed": None})
     for policy in (*order, *order):
         for job_id in ready:
             assert simulation.decide(job_id, policy) == brute_force(simulation, job_id, policy), (job_id, policy)
     load = {"nodes": {"load", "load_time", "energy", "energy_time"}}
-    assert repr(photograph(simulation, ANSWERS, load) | {"placed": None}) == before or "loadavg" in order
+    assert repr(table_contents(simulation, ANSWERS, load) | {"placed": None}) == before or "loadavg" in order
 
 
 def brute_force(simulation: Simulation, job_id: str, policy: str) -> tuple[str, ...] | None:
-    """Nodes in file order, replaced only by a score that is less by more than 1e-9."""
+    """Return the first nodes in file order that no other beats by more than 1e-9."""
     job, world = simulation.workflow.jobs[simulation.workflow.index[job_id]], simulation.world
     best, incumbent = None, math.inf
     for node, row in zip(simulation.cluster.nodes, world.nodes, strict=True):
@@ -111,9 +111,9 @@ def brute_force_fits(simulation: Simulation, job_id: str, node: int) -> bool:
     return bool(row["alloc"] + job.profile.threads <= row["limit"] and row["used"] + memory <= row["memory"])
 
 
-def test_policies_asked_one_after_the_other_do_not_mix_their_scores() -> None:
+def test_policies_do_not_mix_their_scores() -> None:
     workflow = flow(make_job("long", 100.0), make_job("a"), make_job("b"), make_job("new", 1.0))
-    residents = [Underway("long", ("n0",)), Underway("a", ("n1",)), Underway("b", ("n1",))]
+    residents = [RunningJob("long", ("n0",)), RunningJob("a", ("n1",)), RunningJob("b", ("n1",))]
     simulation = Simulation(workflow, make_cluster(2), underway=residents)
     simulation.settle()
     for policy, node in (("let", "n0"), ("mom", "n1"), ("let", "n0")):
@@ -125,7 +125,7 @@ def test_among_alike_nodes_a_wide_job_takes_the_emptiest(busy: int) -> None:
     cluster = make_cluster(4, contention=Contention.MAX_MIN)
     residents = [make_job(f"r{i}", 100.0 - i, b=8e9) for i in range(busy)]
     workflow = flow(*residents, make_job("wide", 10.0, b=8e9, nodes=2))
-    simulation = Simulation(workflow, cluster, underway=[Underway(f"r{i}", (f"n{i}",)) for i in range(busy)])
+    simulation = Simulation(workflow, cluster, underway=[RunningJob(f"r{i}", (f"n{i}",)) for i in range(busy)])
     simulation.settle()
     best = min(
         itertools.combinations([n.name for n in cluster.nodes], 2), key=lambda pair: simulation.forecast("wide", pair)
@@ -135,8 +135,8 @@ def test_among_alike_nodes_a_wide_job_takes_the_emptiest(busy: int) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(fitting(clusters(shared=True), workflows(phased=True)), st.sampled_from(PAPER))
-def test_step_by_step_is_the_same_as_in_one_go(instance: tuple[Workflow, Cluster], policy: str) -> None:
-    """A policy in Python, through settle, decide, start and advance, gets what the compiled loop gets."""
+def test_step_by_step_equals_one_run(instance: tuple[Workflow, Cluster], policy: str) -> None:
+    """A policy in Python, using settle, decide, start and advance, gets the result of the compiled loop."""
     workflow, cluster = instance
     whole = Simulation(workflow, cluster).run(policy)
     expected = whole.start.tolist(), whole.finish.tolist()
@@ -166,30 +166,30 @@ def test_a_copy_is_independent(instance: tuple[Workflow, Cluster], policy: str) 
     workflow, cluster = instance
     simulation = Simulation(workflow, cluster)
     simulation.settle()
-    before, twin = photograph(simulation), simulation.copy()
+    before, twin = table_contents(simulation), simulation.copy()
     twin.run(policy)
-    assert repr(photograph(simulation)) == repr(before)
+    assert repr(table_contents(simulation)) == repr(before)
     simulation.run(policy)
-    assert repr(photograph(simulation)) == repr(photograph(twin))
+    assert repr(table_contents(simulation)) == repr(table_contents(twin))
     assert not np.shares_memory(simulation.world.buffer, twin.world.buffer)
 
 
-def test_an_outcome_stays_what_it_was() -> None:
+def test_an_outcome_is_not_changed_by_later_runs() -> None:
     simulation = Simulation(flow(make_job("a", 5.0), make_job("b", 7.0)), make_cluster(2))
     slf = simulation.run("slf")
     before = slf.finish.tolist()
-    simulation.run("loadavg")  # piles both on one node
+    simulation.run("loadavg")  # places both on one node
     assert slf.finish.tolist() == before == [5.0, 7.0]
 
 
-def test_what_ended_in_an_earlier_simulation_is_not_there_any_more() -> None:
-    """A job whose first group has ended goes on with the second alone, also in the simulation that adopts it."""
+def test_ended_groups_stay_ended_after_adoption() -> None:
+    """A job whose first group has ended continues with the second alone, also in the simulation that adopts it."""
     job = Job("j", Profile((ThreadGroup(3, 1.0), ThreadGroup(1, 50.0))))
     cluster = make_cluster(2, cores=4)
-    first = Simulation(flow(job), cluster, underway=[Underway("j", ("n0",))])
+    first = Simulation(flow(job), cluster, underway=[RunningJob("j", ("n0",))])
     first.settle()
     first.advance(10.0)
-    second = Simulation(flow(job, make_job("new", 5.0, 4)), cluster, underway=[Underway("j", ("n0",))])
+    second = Simulation(flow(job, make_job("new", 5.0, 4)), cluster, underway=[RunningJob("j", ("n0",))])
     second.adopt(first)
     assert second.world.nodes["live"].tolist() == first.world.nodes["live"].tolist() == [1.0, 0.0]
     assert second.forecast("new", ["n0"], "mom") == pytest.approx(40.0 + 1.25)
@@ -197,11 +197,11 @@ def test_what_ended_in_an_earlier_simulation_is_not_there_any_more() -> None:
     assert second.world.jobs["finish"][0] == pytest.approx(50.0)
 
 
-def test_what_would_spoil_the_tables_is_refused() -> None:
+def test_calls_that_would_corrupt_the_tables_are_refused() -> None:
     cluster, workflow = make_cluster(3), flow(make_job("old"), make_job("new"), make_job("wide", nodes=2))
-    simulation = Simulation(workflow, cluster, underway=[Underway("old", ("n0",))])
+    simulation = Simulation(workflow, cluster, underway=[RunningJob("old", ("n0",))])
     simulation.settle()
-    before = repr(photograph(simulation))
+    before = repr(table_contents(simulation))
     for question in (
         lambda: simulation.decide("old", "mom"),
         lambda: simulation.start("old", ["n1"]),
@@ -213,18 +213,18 @@ def test_what_would_spoil_the_tables_is_refused() -> None:
     ):
         with pytest.raises(InvariantError, match=r"cannot|already"):
             question()
-    assert repr(photograph(simulation)) == before
+    assert repr(table_contents(simulation)) == before
 
 
 @pytest.mark.parametrize("until", [4.9, -1.0, math.inf, math.nan])
-def test_time_goes_neither_back_nor_to_the_end_of_days(until: float) -> None:
-    simulation = Simulation(flow(make_job("a")), make_cluster(), underway=[Underway("a", ("n0",))])
+def test_time_goes_neither_back_nor_to_infinity(until: float) -> None:
+    simulation = Simulation(flow(make_job("a")), make_cluster(), underway=[RunningJob("a", ("n0",))])
     simulation.settle()
     simulation.advance(5.0)
-    before = repr(photograph(simulation))
+    before = repr(table_contents(simulation))
     with pytest.raises(InvariantError, match=r"cannot advance to .* now is 5 s"):
         simulation.advance(until)
-    assert repr(photograph(simulation)) == before
+    assert repr(table_contents(simulation)) == before
     simulation.advance(5.0)
     simulation.advance(10.0)
     assert simulation.world.jobs["finish"].tolist() == [pytest.approx(10.0)]
@@ -239,7 +239,7 @@ def test_time_goes_neither_back_nor_to_the_end_of_days(until: float) -> None:
         ([0, 1, 2], [2, -1]),
     ],
 )
-def test_a_mapping_that_makes_no_sense_is_not_followed(places: list[int], waits: list[int]) -> None:
+def test_an_impossible_mapping_is_refused(places: list[int], waits: list[int]) -> None:
     simulation = Simulation(flow(make_job("narrow"), make_job("wide", nodes=2)), make_cluster(3))
     keys, caps = np.zeros(2), np.full(3, math.inf)
     name = "wide" if places[1:] != [1, 2] else "narrow"
@@ -248,7 +248,7 @@ def test_a_mapping_that_makes_no_sense_is_not_followed(places: list[int], waits:
     assert simulation.follow(np.array([0, 1, 2]), keys, np.array([-1, -1]), caps)[0] == pytest.approx(10.0)
 
 
-def test_a_mapping_says_nothing_of_what_is_done() -> None:
+def test_a_mapping_ignores_done_jobs() -> None:
     simulation = Simulation(flow(make_job("old"), make_job("new")), make_cluster(2), done=["old"])
     makespan, _ = simulation.follow(np.array([-1, 1]), np.zeros(2), np.array([-1, 0]), np.full(2, math.inf))
     assert makespan == pytest.approx(10.0)

@@ -1,22 +1,22 @@
-"""A profile on another type of node: busy time and bandwidth by speed, idle time as it was."""
+"""A profile on another node type: busy time and bandwidth scale with speed, idle time does not."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instances import groups, node_types
 
-from pilotfish.simulate.job import Phase, Profile, ThreadGroup
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.scaling import group_phases, measured_type, scaling_notes
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Phase, Profile, ThreadGroup
+from pilotfish.simulate.planning.workflow_tables import group_phases, measured_type, scaling_notes
+from tests.support.instances import groups, node_types
 
 SLOW = NodeType("slow", 1, 100.0, 10e9, frequency=1e9)
 FAST = NodeType("fast", 1, 100.0, 10e9, frequency=2e9)
 CLUSTER = Cluster("lab", (Node("s", SLOW), Node("f", FAST)))
 
 
-def test_twice_the_speed_halves_what_is_busy_alone() -> None:
+def test_twice_the_speed_halves_busy_time_only() -> None:
     group = ThreadGroup(1, 10.0, utilisation=0.5, bandwidth=3e9)  # 20 s, half of them idle
     assert group_phases(group, SLOW, FAST) == [(pytest.approx(15.0), pytest.approx(1 / 3), pytest.approx(6e9))]
     assert group_phases(group, FAST, SLOW) == [(pytest.approx(30.0), pytest.approx(2 / 3), pytest.approx(1.5e9))]
@@ -27,8 +27,8 @@ def test_bandwidth_stays_within_the_node() -> None:
     assert group_phases(group, SLOW, FAST)[0][2] == 10e9
 
 
-def test_a_profile_at_home_is_taken_as_it_is() -> None:
-    """Even where it asks for more than the node has."""
+def test_a_profile_on_its_own_type_is_unchanged() -> None:
+    """Even if it needs more than the node has."""
     group = ThreadGroup(1, 10.0, utilisation=0.4, bandwidth=45e9)
     for origin, kind in [(SLOW, SLOW), (None, FAST), (NodeType("slow", 1, 100.0, 10e9, frequency=1e9), SLOW)]:
         assert group_phases(group, origin, kind) == [(25.0, 0.4, 45e9)]
@@ -61,12 +61,12 @@ def test_busy_time_scales_and_idle_time_does_not(group: ThreadGroup, a: NodeType
 
 
 @given(st.sampled_from([None, "slow", "fast", "gone"]))
-def test_where_it_was_measured(name: str | None) -> None:
+def test_the_type_of_the_measurement(name: str | None) -> None:
     expected = {None: SLOW, "slow": SLOW, "fast": FAST, "gone": None}
     assert measured_type(Profile((ThreadGroup(1, 1.0),), measured_on=name), CLUSTER) is expected[name]
 
 
-def test_notes_say_what_was_scaled_and_what_could_not_be() -> None:
+def test_notes_name_scaled_and_unscaled_profiles() -> None:
     group = (ThreadGroup(1, 1.0),)
     home, gone = Profile(group, name="home"), Profile(group, name="p", measured_on="gone")
     (note,) = scaling_notes([home], CLUSTER)

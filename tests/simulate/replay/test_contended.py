@@ -1,4 +1,4 @@
-"""The compiled replay with contention gives what the definition gives, to the last bit, and keeps the laws."""
+"""The compiled replay with contention equals the reference to the last bit, and satisfies its laws."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_contended import Plain, shares
 
-from pilotfish.simulate.batch import pace
-from pilotfish.simulate.batch.contended import Contended, replay_contended
-from pilotfish.simulate.batch.contended_track import contended_track
-from pilotfish.simulate.batch.energy import span
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.pairs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.spec import Strict
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay import slices
+from pilotfish.simulate.replay.contended import Contended, contended_track, replay_contended
+from pilotfish.simulate.replay.energy import span
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.policies import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
+from pilotfish.simulate.replay.replay import replay
+from tests.reference.plain_contended import Plain, shares
 
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 KIND = NodeType("i5", 4, 8e9, 38.4e9, frequency=3.4e9, power=Power(20.0, 6.14, 5.59))
 TIMES = st.one_of(st.just(0.0), st.integers(0, 9).map(float), st.floats(0, 9, allow_subnormal=False))
-#: Gap, work, walltime, size, GB/s a task, GB a task.
+#: Gap, work, walltime, size, GB/s per task, GB per task.
 JOB = st.tuples(
     *(TIMES, TIMES, st.one_of(st.just(math.inf), TIMES)),
     *(st.integers(1, 9), st.integers(0, 30), st.sampled_from((0, 0, 1, 3))),
@@ -40,7 +38,7 @@ POLICY = st.one_of(
 
 
 def kind(model: Contention, cores: int, sockets: int, ghz: float, idle_uncore: float = 1.0) -> NodeType:
-    """A node type of one model."""
+    """Return a node type with one contention model."""
     power = Power(20.0, 6.14 * ghz / 3.4, 5.59 * ghz / 3.4, idle_uncore=idle_uncore)
     constants = I5 if model is Contention.PIECEWISE_LINEAR else None
     return NodeType(
@@ -74,9 +72,7 @@ def places(done: Contended, i: int) -> list[int]:
 
 @given(st.lists(JOB, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY, st.integers(0, 2**64 - 1))
 @settings(max_examples=400, deadline=None)  # the first compiles
-def test_it_is_the_schedule_of_the_definition(
-    rows: list[Any], kinds: list[NodeType], policy: Contending, seed: int
-) -> None:
+def test_replay_equals_the_reference(rows: list[Any], kinds: list[NodeType], policy: Contending, seed: int) -> None:
     jobs, machine = workload(rows), cluster(*kinds)
     done, plain = replay_contended(jobs, machine, policy, seed=seed), Plain(jobs, machine, policy, seed)
     assert np.array_equal(done.start_time, plain.start, equal_nan=True)
@@ -88,7 +84,7 @@ def test_it_is_the_schedule_of_the_definition(
 
 @given(st.lists(JOB, min_size=1, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY)
 @settings(max_examples=100, deadline=None)
-def test_the_energy_of_jobs_is_part_of_that_of_the_machine(
+def test_energy_of_jobs_is_part_of_the_energy_of_the_machine(
     rows: list[Any], kinds: list[NodeType], policy: Contending
 ) -> None:
     jobs, machine = workload(rows), cluster(*kinds)
@@ -102,7 +98,7 @@ def test_the_energy_of_jobs_is_part_of_that_of_the_machine(
 
 
 def _own_joules(done: Contended, machine: Cluster, p: int, begin: float, end: float) -> float:
-    """Of one processor, from its tasks' times alone."""
+    """Return the power of one processor, from the times of its tasks alone."""
     row = done.processors.processors[p]
     power = machine.nodes[row["node"]].type.power
     assert power is not None
@@ -118,9 +114,7 @@ def _own_joules(done: Contended, machine: Cluster, p: int, begin: float, end: fl
 
 @given(st.lists(JOB, min_size=1, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY)
 @settings(max_examples=100, deadline=None)
-def test_what_is_drawn_adds_up_to_what_is_consumed(
-    rows: list[Any], kinds: list[NodeType], policy: Contending
-) -> None:
+def test_power_integrates_to_the_consumed_energy(rows: list[Any], kinds: list[NodeType], policy: Contending) -> None:
     jobs, machine = workload(rows), cluster(*kinds)
     done, plain = replay_contended(jobs, machine, policy), Plain(jobs, machine, policy)
     found = contended_track(done)
@@ -134,7 +128,7 @@ def test_what_is_drawn_adds_up_to_what_is_consumed(
 
 @given(st.lists(JOB, max_size=40), st.integers(1, 8), st.integers(1, 4))
 @settings(max_examples=100, deadline=None)
-def test_of_tasks_that_move_nothing_it_is_strict_order(rows: list[Any], nodes: int, cores: int) -> None:
+def test_tasks_without_memory_traffic_run_in_strict_order(rows: list[Any], nodes: int, cores: int) -> None:
     jobs = replace(workload(rows), more={})
     one = replay_contended(jobs, cluster(*[replace(KIND, cores=cores)] * nodes), Pairs("first", "high_core"))
     other = replay(jobs, nodes * cores, Strict())
@@ -145,14 +139,14 @@ def test_of_tasks_that_move_nothing_it_is_strict_order(rows: list[Any], nodes: i
 
 
 @given(KINDS, st.lists(st.floats(0, 60e9), min_size=1, max_size=6), st.floats(0, 60e9))
-def test_who_comes_never_speeds_another_up(each: NodeType, demands: list[float], newcomer: float) -> None:
+def test_a_new_task_never_speeds_up_another(each: NodeType, demands: list[float], newcomer: float) -> None:
     before, after = shares(each, demands), shares(each, [*demands, newcomer])
     assert all(0 < new <= old * (1 + 1e-12) for new, old in zip(after, before, strict=False))
 
 
 @given(st.lists(JOB, min_size=1, max_size=20), st.lists(KINDS, min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_without_contention_it_is_as_with_tasks_that_move_nothing(rows: list[Any], kinds: list[NodeType]) -> None:
+def test_no_contention_equals_tasks_without_memory_traffic(rows: list[Any], kinds: list[NodeType]) -> None:
     jobs = workload(rows)
     still = replace(jobs, more={**jobs.more, "volume": np.zeros(len(jobs))})
     alone = [replace(each, contention=Contention.NONE, piecewise=None) for each in kinds]
@@ -164,7 +158,7 @@ def test_without_contention_it_is_as_with_tasks_that_move_nothing(rows: list[Any
 @given(st.lists(JOB, min_size=1, max_size=20), st.integers(1, 3), POLICY)
 @settings(max_examples=100, deadline=None)
 def test_work_is_conserved(rows: list[Any], nodes: int, policy: Contending) -> None:
-    """What all tasks did, at the rates that the definition gives their company, is what there was to do."""
+    """The integral of the reference rates of each task over its run is its work."""
     rows = [(gap, run, math.inf, size, rate, memory) for gap, run, _, size, rate, memory in rows]
     jobs, each = workload(rows), kind(Contention.MAX_MIN, 4, 1, 3.4)
     done = replay_contended(jobs, cluster(*[each] * nodes), policy)
@@ -181,8 +175,8 @@ def test_work_is_conserved(rows: list[Any], nodes: int, policy: Contending) -> N
     assert did == pytest.approx([rows[i][1] for i, *_ in tasks], rel=1e-9, abs=1e-9)
 
 
-def test_four_that_ask_for_more_than_there_is() -> None:
-    """38.4 GB/s for four tasks that want 19.2 each: half as fast; alone, and two together, at full speed."""
+def test_four_tasks_that_exceed_the_bandwidth() -> None:
+    """38.4 GB/s for four tasks that demand 19.2 each: half speed; alone, and two together: full speed."""
     rows = [(0.0, 100.0, math.inf, many, 19.2, 0) for many in (1, 1, 2)]
     for count, last in ((1, 100.0), (2, 100.0), (3, 200.0)):
         done = replay_contended(workload(rows[:count]), cluster(KIND), Pairs())
@@ -190,12 +184,12 @@ def test_four_that_ask_for_more_than_there_is() -> None:
 
 
 def test_energy_of_one_task() -> None:
-    """A task of 100 s on one of four cores: one core, the processor and the node all the time."""
+    """A task of 100 s on one of four cores consumes the energy of one core, the processor and the node."""
     done = replay_contended(workload([(5.0, 100.0, math.inf, 1, 0, 0)]), cluster(KIND), Pairs())
     assert done.joules == pytest.approx(100 * (6.14 + 5.59 + 20)) == pytest.approx(done.jobs_joules[0])
 
 
-def test_run_times_are_those_of_the_slowest_node() -> None:
+def test_run_times_refer_to_the_slowest_node() -> None:
     slow, fast = replace(KIND, name="slow", frequency=1.7e9), replace(KIND, name="fast", frequency=3.4e9)
     jobs = workload([(0.0, 100.0, math.inf, 4, 0, 0)] * 2)
     done = replay_contended(jobs, cluster(slow, fast), Nodes(rule="fastest"))
@@ -209,25 +203,25 @@ def test_a_job_holds_its_cores_until_its_last_task_ends() -> None:
     assert done.start_time.tolist() == [0.0, 100.0]
 
 
-def test_many_steps_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(1.0, 3.0 + i % 5, math.inf, 1 + i % 3, i % 20, 0) for i in range(60)]
     seen = list[float]()
     whole = replay_contended(workload(rows), cluster(KIND, KIND), Pairs())
-    monkeypatch.setattr(pace, "MOST", 7)
+    monkeypatch.setattr(slices, "MOST", 7)
     steps = replay_contended(workload(rows), cluster(KIND, KIND), Pairs(), progress=seen.append)
     assert np.array_equal(whole.finish_time, steps.finish_time) and seen == sorted(seen) and len(seen) > 5
 
 
-def test_what_cannot_be_is_said() -> None:
+def test_impossible_combinations_are_rejected() -> None:
     jobs = workload([(0.0, 1.0, 1.0, 1, 0, 0)])
-    with pytest.raises(ConfigError, match="what this machine draws is not known"):
+    with pytest.raises(ConfigError, match="the power of this machine is not known"):
         replay_contended(jobs, cluster(replace(KIND, power=None)), Pairs("first", "low_power"))
     shared = Cluster("c", tuple(Node(f"n{i}", KIND, "m0") for i in range(2)))
     with pytest.raises(ConfigError, match="share the memory 'm0'"):
         replay_contended(jobs, shared, Pairs())
 
 
-def test_absurd_amounts_still_come_to_an_end() -> None:
+def test_huge_amounts_still_end() -> None:
     jobs = workload([(0.0, 1e-300, math.inf, 2, 0, 0), (0.0, 1.0, math.inf, 1, 0, 0)])
     jobs = replace(jobs, more={"volume": np.full(2, 1e24), "memory": np.array([0.0, 1e24])})
     done = replay_contended(jobs, cluster(KIND), Pairs())
@@ -236,12 +230,13 @@ def test_absurd_amounts_still_come_to_an_end() -> None:
 
 @given(st.lists(JOB, min_size=1, max_size=12), st.sampled_from(list(JOBS)), st.sampled_from((0.25, 2, 64)))
 @settings(max_examples=50)
-def test_run_times_are_not_known_to_who_chooses(rows: list[Any], rule: str, longer: float) -> None:
-    """Of jobs submitted at one time, who starts at once and where does not depend on how long they will run."""
+def test_decisions_do_not_depend_on_run_times(rows: list[Any], rule: str, longer: float) -> None:
+    """Which of the jobs submitted together start at once, and where, does not depend on their run times."""
     jobs = workload([(0.0, run + 1.0, wall + 1.0, size, rate, memory) for _, run, wall, size, rate, memory in rows])
-    more = {**jobs.more, "volume": jobs.more["volume"] * longer}  # they move as much a second
-    two = replay_contended(jobs, cluster(KIND, KIND), Pairs(rule)), replay_contended(
-        replace(jobs, run_time=jobs.run_time * longer, more=more), cluster(KIND, KIND), Pairs(rule)
+    more = {**jobs.more, "volume": jobs.more["volume"] * longer}  # the same bandwidth
+    two = (
+        replay_contended(jobs, cluster(KIND, KIND), Pairs(rule)),
+        replay_contended(replace(jobs, run_time=jobs.run_time * longer, more=more), cluster(KIND, KIND), Pairs(rule)),
     )
     first, second = ([places(done, i) for i in np.flatnonzero(done.start_time == 0.0)] for done in two)
     assert first == second and np.array_equal(two[0].start_time == 0.0, two[1].start_time == 0.0)

@@ -1,4 +1,4 @@
-"""Jobs that wait for others: under every policy the schedule is the definition's, and nobody begins too early."""
+"""Dependencies: under every policy the schedule equals the reference, and no job starts too early."""
 
 from __future__ import annotations
 
@@ -7,32 +7,40 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import own_policies
 import pytest
-import test_contended
-import test_powered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_contended import Plain
-from plain_replay import conservative, plain
-from test_asking import same
-from test_replay import JOB, places, workload
 
-from pilotfish.simulate.batch.contended import replay_contended
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.options import Amount
-from pilotfish.simulate.batch.orders import CHANGING, ORDERS, SUBMITTED
-from pilotfish.simulate.batch.pairs import Contending
-from pilotfish.simulate.batch.powers import TAURUS, Powers
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.saving import EnergyBudget, PowerCap
-from pilotfish.simulate.batch.spec import ALLOCATIONS, Conservative, Easy, Policy, Saving, Strict
-from pilotfish.simulate.batch.worlds import FEW
-from pilotfish.simulate.dependencies import Dependencies
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.machine import TAURUS_POWERS, Powers
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.policies import (
+    ALLOCATIONS,
+    CHANGING,
+    ORDERS,
+    SUBMITTED,
+    Conservative,
+    Contending,
+    Easy,
+    Policy,
+    Saving,
+    Strict,
+)
+from pilotfish.simulate.replay.policy_options import Amount
+from pilotfish.simulate.replay.power_policies import EnergyBudget, PowerCap
+from pilotfish.simulate.replay.queue_tables import FEW
+from pilotfish.simulate.replay.replay import Replayed, replay
+from tests.reference.plain_contended import Plain
+from tests.reference.plain_replay import conservative, plain
+from tests.simulate.replay import test_contended
+from tests.simulate.replay import test_power_tables as test_powered
+from tests.simulate.replay.test_python_loop import same
+from tests.simulate.replay.test_replay import JOB, places, workload
+from tests.support import python_policies
 
-#: Most are submitted together, as the tasks of a workflow are, and end well.
+#: Most jobs are submitted together, as the tasks of a workflow, and succeed.
 TASK = st.one_of(JOB, JOB.map(lambda job: (0.0, min(job[1:3]), max(job[1:3]), job[3] % 9 + 1)))
 TASKS = st.lists(TASK, min_size=1, max_size=30)
 MACHINES = st.one_of(st.integers(1, 12), st.integers(60, 130))
@@ -40,7 +48,7 @@ MACHINES = st.one_of(st.integers(1, 12), st.integers(60, 130))
 
 @st.composite
 def graphs(draw: st.DrawFn, jobs: Workload) -> Workload:
-    """With some that wait for others, which may stand behind them."""
+    """Return the workload with random dependencies, also on later rows."""
     place = draw(st.permutations(range(len(jobs))))
     numbers = st.integers(0, len(jobs) - 1)
     drawn = draw(st.sets(st.tuples(numbers, numbers), max_size=2 * len(jobs)))
@@ -63,7 +71,7 @@ def drawn(jobs: Workload, seed: int = 0) -> list[int]:
 
 
 def obeys(done: Replayed) -> None:
-    """Nobody is submitted before all that he waits for have ended well, nor a moment later; who never is, is told."""
+    """Check that each job is submitted exactly when its dependencies have succeeded, and that others are stranded."""
     jobs, given = done.workload, done.workload.dependencies
     assert given is not None
     well = ~(done.rejected | done.overran)
@@ -79,7 +87,7 @@ def obeys(done: Replayed) -> None:
 
 @given(WORKLOADS, MACHINES, st.sampled_from(list(ORDERS)), st.booleans())
 @settings(max_examples=400, deadline=None)
-def test_it_is_the_schedule_of_the_definition(jobs: Workload, machine: int, order: str, fills: bool) -> None:
+def test_easy_and_strict_equal_the_reference(jobs: Workload, machine: int, order: str, fills: bool) -> None:
     done = replay(jobs, machine, Easy(order) if fills else Strict(order))
     start, finish, where = plain(jobs, machine, order, fills=fills, drawn=drawn(jobs))
     assert np.array_equal(done.start_time, start, equal_nan=True)
@@ -91,7 +99,7 @@ def test_it_is_the_schedule_of_the_definition(jobs: Workload, machine: int, orde
 @given(WORKLOADS, MACHINES, st.sampled_from([name for name in ORDERS if name not in CHANGING]),
        st.sampled_from(list(ALLOCATIONS)))  # fmt: skip
 @settings(max_examples=200, deadline=None)
-def test_it_is_that_of_conservative_backfilling(jobs: Workload, machine: int, order: str, allocation: str) -> None:
+def test_conservative_equals_the_reference(jobs: Workload, machine: int, order: str, allocation: str) -> None:
     groups = [(0, machine // 2), (machine // 2 + 1, machine - 1)] if machine > 2 else [(0, machine - 1)]
     done = replay(jobs, machine, Conservative(order, allocation), groups=groups)
     start, where, _ = conservative(jobs, machine, allocation, groups, order=order, drawn=drawn(jobs))
@@ -114,7 +122,7 @@ POWERED = st.lists(test_powered.JOB, min_size=1, max_size=24).map(workload).flat
 
 @given(POWERED, test_powered.MACHINES, SAVING, test_powered.POWERS)
 @settings(max_examples=400, deadline=None)
-def test_it_is_that_of_machines_that_can_be_off(jobs: Workload, machine: int, policy: Saving, powers: Powers) -> None:
+def test_energy_saving_equals_the_reference(jobs: Workload, machine: int, policy: Saving, powers: Powers) -> None:
     obeys(test_powered.alike(jobs, machine, policy, powers, 0))
 
 
@@ -123,7 +131,7 @@ CONTENDED = st.lists(test_contended.JOB, min_size=1, max_size=20).map(test_conte
 
 @given(CONTENDED, st.lists(test_contended.KINDS, min_size=1, max_size=3), test_contended.POLICY)
 @settings(max_examples=200, deadline=None)
-def test_it_is_that_of_tasks_that_contend(jobs: Workload, kinds: list[Any], policy: Contending) -> None:
+def test_contending_tasks_equal_the_reference(jobs: Workload, kinds: list[Any], policy: Contending) -> None:
     machine = test_contended.cluster(*kinds)
     done, by_hand = replay_contended(jobs, machine, policy), Plain(jobs, machine, policy)
     assert np.array_equal(done.start_time, by_hand.start, equal_nan=True)
@@ -134,17 +142,15 @@ def test_it_is_that_of_tasks_that_contend(jobs: Workload, kinds: list[Any], poli
 
 @given(WORKLOADS, MACHINES, st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_a_policy_of_ones_own_is_shown_jobs_once_they_are_submitted(
-    jobs: Workload, machine: int, fills: bool
-) -> None:
-    kind, seen = own_policies.Easy() if fills else own_policies.Strict(), dict[int, float]()
+def test_a_python_policy_sees_jobs_once_they_are_submitted(jobs: Workload, machine: int, fills: bool) -> None:
+    kind, seen = python_policies.Easy() if fills else python_policies.Strict(), dict[int, float]()
 
     def decide(now: Any) -> Any:
         seen.update({job.number: job.submit_time for job in now.submitted})
         assert now.columns()["submit_time"].tolist() == [job.submit_time for job in now.waiting]
         return kind.decide(now)
 
-    done = replay(jobs, machine, own_policies.Says(decide))
+    done = replay(jobs, machine, python_policies.Says(decide))
     assert same(done, replay(jobs, machine, Easy() if fills else Strict()))
     assert seen == {i: done.submit_time[i] for i in np.flatnonzero(~done.rejected)}
     obeys(done)
@@ -152,7 +158,7 @@ def test_a_policy_of_ones_own_is_shown_jobs_once_they_are_submitted(
 
 @given(TASKS.map(workload), MACHINES, st.sampled_from(list(ORDERS)))
 @settings(max_examples=100, deadline=None)
-def test_with_nobody_to_wait_for_it_is_as_without(jobs: Workload, machine: int, order: str) -> None:
+def test_no_dependency_equals_no_table_of_dependencies(jobs: Workload, machine: int, order: str) -> None:
     policies: list[Policy] = [Easy(order), Strict(order)]
     if order not in CHANGING:
         policies.append(Conservative(order))
@@ -161,23 +167,23 @@ def test_with_nobody_to_wait_for_it_is_as_without(jobs: Workload, machine: int, 
         assert same(replay(with_pairs(jobs, []), machine, policy), replay(jobs, machine, policy))
 
 
-#: Three chains of a task that takes no time between two that do.
+#: Three chains with a task of zero run time between two others.
 CHAINS = [(0.0, float(i % 3 % 2 == 0) * 4, 4.0, 2) for i in range(9)]
 
 
-def test_ends_come_before_submissions_and_those_in_the_order_of_the_file() -> None:
-    """The last of the file waits for the first; both others start before it, for they were submitted before."""
+def test_ends_precede_submissions_which_are_in_file_order() -> None:
+    """The last row depends on the first; the other two start before it because they were submitted before."""
     done = replay(with_pairs(workload([(0.0, 2.0, 2.0, 1), (1.0, 3.0, 3.0, 4), (1.0, 3.0, 3.0, 4)]), [(0, 1)]), 4)
     assert done.submit_time.tolist() == [0.0, 2.0, 2.0] and done.start_time.tolist() == [0.0, 2.0, 5.0]
     chains = with_pairs(workload(CHAINS), [(i, i + 1) for i in range(8) if i % 3 < 2])
     assert replay(chains, 6).start_time.tolist() == [0.0, 4.0, 4.0] * 3
 
 
-def test_who_waits_for_who_never_ends_well_is_stranded() -> None:
-    """The second is too large, the fourth is killed; a third waits for the one, and others in the end for both."""
+def test_followers_of_failed_jobs_are_stranded() -> None:
+    """The second job is too large, the fourth is killed; the others depend on one or both of them."""
     rows = [(0.0, 1.0, 1.0, 1), (0.0, 1.0, 1.0, 9), (0.0, 1.0, 1.0, 1), (0.0, 3.0, 2.0, 1), *[(0.0, 1.0, 1.0, 1)] * 2]
     jobs = with_pairs(workload(rows), [(0, 2), (1, 2), (3, 4), (2, 5), (4, 5)])
-    for policy in (Easy(), Conservative(), Saving(Easy()), own_policies.Easy()):
+    for policy in (Easy(), Conservative(), Saving(Easy()), python_policies.Easy()):
         done = replay(jobs, 4, policy)
         assert done.stranded.tolist() == [False, False, True, False, True, True]
         numbers = summarise(done)
@@ -186,8 +192,8 @@ def test_who_waits_for_who_never_ends_well_is_stranded() -> None:
     assert replay(failing, 16).stranded.tolist() == [False, False, True, False, True, True]
 
 
-def test_many_that_are_submitted_at_once_find_room() -> None:
-    """One that all wait for, and then some each their own: they come in the order of rows, whoever ends first."""
+def test_many_jobs_released_at_once() -> None:
+    """All jobs depend on one, some also on another: they are submitted in the order of rows, whichever ends first."""
     count = FEW + 6
     rows = [(0.0, 1.0, 5.0, 1), *[(0.0, 2.0 + i % 3, 5.0 - i % 2, 1 + i % 4) for i in range(count + 9)]]
     pairs = [(0, i + 1) for i in range(count)] + [(i + 1, count + 9 - i) for i in range(9)]
@@ -199,14 +205,14 @@ def test_many_that_are_submitted_at_once_find_room() -> None:
         assert np.array_equal(replay(jobs, 40, Easy(order)).start_time, plain(jobs, 40, order)[0])
 
 
-def test_what_cannot_be_told_before_is_refused() -> None:
+def test_unknown_last_submission_is_rejected() -> None:
     jobs = with_pairs(workload([(0.0, 1.0, 1.0, 1)] * 3), [(0, 1)])
     assert not replay(jobs, 4, Saving(Easy("f1"))).rejected.any()
     half = Amount(0.5, share=True)
     for limit in (PowerCap(cap=half), EnergyBudget(budget=half)):
-        with pytest.raises(ConfigError, match="end: missing: jobs wait for others"):
+        with pytest.raises(ConfigError, match="end: missing: jobs have dependencies"):
             replay(jobs, 4, Saving(Easy(), limit=limit))
-        assert not replay(jobs, 4, Saving(Easy(), limit=replace(limit, end=9.0)), powers=TAURUS).rejected.any()
+        assert not replay(jobs, 4, Saving(Easy(), limit=replace(limit, end=9.0)), powers=TAURUS_POWERS).rejected.any()
 
 
 def test_a_job_that_is_not_submitted_yet_cannot_be_started() -> None:
@@ -214,12 +220,12 @@ def test_a_job_that_is_not_submitted_yet_cannot_be_started() -> None:
 
     def decide(now: Any) -> Any:
         kept.extend(now.submitted)
-        return [own_policies.Start(replace(kept[0], number=1))]
+        return [python_policies.Start(replace(kept[0], number=1))]
 
     with pytest.raises(PolicyError, match="it is not submitted yet"):
-        replay(jobs, 4, own_policies.Says(decide))
+        replay(jobs, 4, python_policies.Says(decide))
 
 
-def test_who_waits_is_held_until_his_own_time_too() -> None:
+def test_a_released_job_waits_for_its_own_submit_time() -> None:
     jobs = with_pairs(workload([(0.0, 2.0, 2.0, 1), (5.0, 1.0, 1.0, 1)]), [(0, 1)])
     assert replay(jobs, 4).submit_time.tolist() == [0.0, 5.0]

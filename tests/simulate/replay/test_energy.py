@@ -1,4 +1,4 @@
-"""The laws of energy: it is the integral of the machine's states, budgets hold, and without limits all is EASY."""
+"""Laws of energy: it is the integral of the power, budgets hold, and without limits the schedule is EASY's."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_powered import DENSE, JOB, MACHINES, POLICIES, POWERS
-from test_replay import places, workload
 
-from pilotfish.simulate.batch.energy import STATES, consumed, jobs_joules, limited, span, track
-from pilotfish.simulate.batch.machine import machine_of
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.options import Amount
-from pilotfish.simulate.batch.orders import CHANGING
-from pilotfish.simulate.batch.powers import TAURUS, Mixed, Powers, powers_of
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.batch.saving import EnergyBudget, Opportunistic, Proportional, ReducePC
-from pilotfish.simulate.batch.spec import Easy, Saving, parse
-from pilotfish.simulate.dependencies import Dependencies
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.platform import Cluster, Node, NodeType, Power, Transition
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
+from pilotfish.simulate.model.workload import Dependencies
+from pilotfish.simulate.replay.energy import STATES, consumed, jobs_joules, limited, span, track
+from pilotfish.simulate.replay.machine import TAURUS_POWERS, MixedPowers, Powers, machine_of, powers_of
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.policies import CHANGING, Easy, Saving, parse
+from pilotfish.simulate.replay.policy_options import Amount
+from pilotfish.simulate.replay.power_policies import EnergyBudget, Opportunistic, Proportional, ReducePC
+from pilotfish.simulate.replay.replay import replay
+from tests.simulate.replay.test_power_tables import DENSE, JOB, MACHINES, POLICIES, POWERS
+from tests.simulate.replay.test_replay import places, workload
 
 TEXTS = ("easy", "strict", "conservative")
 ROWS = st.lists(JOB, min_size=1, max_size=24)
@@ -68,17 +66,19 @@ def test_no_machine_is_used_twice_nor_while_it_is_switched(
 def test_a_budget_is_never_exceeded(
     kind: type[EnergyBudget], rows: list[Any], machine: int, powers: Powers, data: st.DataObject
 ) -> None:
-    """Where it is at least what all take when they are idle; else nothing starts, and that is said."""
+    """The budget covers the idle machines; otherwise no job starts, and the limit is reported as hopeless."""
     idle = powers.budget_idle / powers.budget_computing
     share = data.draw(st.floats(0.0, 1.0))
     policy = Saving(Easy(), limit=kind(budget=Amount(share, share=True), stage=1.0))
     done = replay(workload(rows), machine, policy, powers=powers)
-    told = limited(done, policy, powers, track(done, powers))
-    if told is None:  # all were submitted at once
+    outcome = limited(done, policy, powers, track(done, powers))
+    if outcome is None:  # all jobs were submitted together
         return
-    assert told.hopeless == (share < idle and told.allowed < powers.budget_idle * machine * (told.end - told.begin))
+    assert outcome.hopeless == (
+        share < idle and outcome.allowed < powers.budget_idle * machine * (outcome.end - outcome.begin)
+    )
     if share >= idle:
-        assert told.consumed <= told.allowed * (1 + 1e-9)
+        assert outcome.consumed <= outcome.allowed * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_without_a_limit_it_is_easy(text: str, rows: list[Any], machine: int, po
 
 
 @given(rows=ROWS, machine=MACHINES, powers=POWERS, order=st.sampled_from(["fcfs", "f1", *CHANGING]), data=st.data())
-def test_so_it_is_where_jobs_wait_for_others(
+def test_without_a_limit_it_is_easy_with_dependencies(
     rows: list[Any], machine: int, powers: Powers, order: str, data: st.DataObject
 ) -> None:
     pairs = data.draw(st.sets(st.tuples(*[st.integers(0, len(rows) - 1)] * 2).filter(lambda pair: pair[0] < pair[1])))
@@ -108,15 +108,15 @@ def test_so_it_is_where_jobs_wait_for_others(
 
 
 @pytest.mark.parametrize("order", CHANGING)
-def test_so_it_is_where_many_wait(order: str) -> None:
-    jobs = lublin(3000, 256, kind="untyped", load=2.0)  # a thousand at a time: a tree of three levels
+def test_without_a_limit_it_is_easy_with_a_long_queue(order: str) -> None:
+    jobs = lublin(3000, 256, kind="untyped", load=2.0)  # about a thousand wait: a tree of three levels
     easy = replay(jobs, 256, Easy(order))
     done = replay(jobs, 256, parse(f"easy:order={order}+opportunistic:t_idle=inf"))
     assert np.array_equal(easy.start_time, done.start_time, equal_nan=True)
 
 
 @given(st.lists(DENSE, min_size=2, max_size=24), POLICIES, POWERS, st.data())
-def test_what_is_yet_to_come_decides_nothing(
+def test_decisions_do_not_depend_on_the_future(
     rows: list[Any], policy: Saving, powers: Powers, data: st.DataObject
 ) -> None:
     jobs = workload(rows)
@@ -128,8 +128,8 @@ def test_what_is_yet_to_come_decides_nothing(
     assert np.array_equal(again.start_time[began], done.start_time[began])
 
 
-def test_who_needs_every_machine_is_not_kept_waiting_by_switching() -> None:
-    """Machines that are switched all the time, for longer than a period, once kept a wide job waiting for ever."""
+def test_switching_does_not_starve_a_job_of_all_machines() -> None:
+    """Machines that switch for longer than a period do not delay a wide job forever."""
     powers = Powers(1.0, 2.0, 1.0, 2.0, 0.0, 1.0, 5.0, 1.0, 3.0)
     rows = [(0.5, 0.5, 1.0, 1 + i % 2) for i in range(40)] + [(0.0, 1.0, 1.0, 4)] + [(0.5, 0.5, 1.0, 1)] * 40
     done = replay(workload(rows), 4, parse("easy+inertial:v_ub=0,period=1+opportunistic:t_idle=0"), powers=powers)
@@ -156,16 +156,16 @@ def test_a_machine_of_a_cluster_file() -> None:
     assert machine_of(_cluster(kind, NodeType("other", 4, 1e9, 1e9))).powers is None
     low = NodeType("low", 2, 1e9, 1e9, power=Power(10.0, computing=20.0))
     mixed = machine_of(_cluster(kind, kind, low, kind)).powers
-    assert mixed == Mixed(((8, cores.powers), (2, Powers(5.0, 10.0, 5.0, 10.0)), (4, cores.powers)))
+    assert mixed == MixedPowers(((8, cores.powers), (2, Powers(5.0, 10.0, 5.0, 10.0)), (4, cores.powers)))
     assert powers_of(NodeType("by core", 4, 1e9, 1e9, sockets=2, power=Power(50.0, 3.0, 5.0)), 4) == Powers(
         15.0, 18.0, 15.0, 18.0
     )
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(1, 4), POWERS), min_size=1, max_size=4), st.sampled_from(TEXTS))
-def test_resources_that_differ_draw_their_own(rows: list[Any], runs: list[tuple[int, Powers]], text: str) -> None:
+def test_resources_of_different_power(rows: list[Any], runs: list[tuple[int, Powers]], text: str) -> None:
     each = [powers for many, powers in runs for _ in range(many)]
-    mixed, machine = Mixed(tuple(runs)), len(each)
+    mixed, machine = MixedPowers(tuple(runs)), len(each)
     done = replay(workload(rows), machine, parse(text), powers=mixed)
     found, (begin, end) = track(done, mixed), span(done)
     spent = sum(powers.idle for powers in each) * (end - begin)
@@ -176,25 +176,29 @@ def test_resources_that_differ_draw_their_own(rows: list[Any], runs: list[tuple[
         assert jobs_joules(done, mixed)[i] == pytest.approx(sum(powers.computing for powers in mine) * lasted)
     assert consumed(done, mixed) == pytest.approx(spent) and found.joules[-1] == pytest.approx(spent)
     assert (found.counts.sum(axis=1) == machine).all() and found.watts[-1] == found.least_watts[-1]
-    alike = Mixed(tuple((many, TAURUS) for many, _ in runs))
-    assert track(done, alike).joules == pytest.approx(track(done, TAURUS).joules)
+    alike = MixedPowers(tuple((many, TAURUS_POWERS) for many, _ in runs))
+    assert track(done, alike).joules == pytest.approx(track(done, TAURUS_POWERS).joules)
 
 
 @pytest.mark.parametrize(
     ("policy", "powers", "why"),
     [
-        (Saving(Easy(), limit=EnergyBudget()), Mixed(((1, TAURUS), (1, replace(TAURUS, idle=1.0)))), "alike"),
+        (
+            Saving(Easy(), limit=EnergyBudget()),
+            MixedPowers(((1, TAURUS_POWERS), (1, replace(TAURUS_POWERS, idle=1.0)))),
+            "differ in power",
+        ),
         (Saving(Easy(), Opportunistic()), None, "not known"),
         (Saving(Easy(), Opportunistic()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
         (Saving(Easy(), keeper=Proportional()), Powers(1.0, 2.0, 1.0, 2.0), "switch_on"),
     ],
 )
-def test_machines_that_cannot_do_what_is_wanted(policy: Saving, powers: Powers | Mixed | None, why: str) -> None:
+def test_unsuitable_machines_are_rejected(policy: Saving, powers: Powers | MixedPowers | None, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         replay(workload([(0.0, 1.0, 1.0, 1)]), 2, policy, powers=powers)
 
 
-def test_an_empty_workload_takes_nothing() -> None:
+def test_an_empty_workload_consumes_nothing() -> None:
     done = replay(workload([]), 4, parse("easy+opportunistic+energybud+inertial"))
-    assert consumed(done, TAURUS) == 0.0 and track(done, TAURUS).between(0.0, 9.0) == 0.0
-    assert math.isclose(summarise(done, TAURUS).consumed_joules or 0.0, 0.0)
+    assert consumed(done, TAURUS_POWERS) == 0.0 and track(done, TAURUS_POWERS).between(0.0, 9.0) == 0.0
+    assert math.isclose(summarise(done, TAURUS_POWERS).consumed_joules or 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Jobs on a network: the compiled replay is the one of the definition, and keeps the laws of sharing."""
+"""Jobs on a network: the compiled replay equals the reference, and satisfies the laws of fair sharing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from plain_network import plain_network
-from test_replay import JOB, places
-from test_replay import workload as plain_workload
 
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.spec import ALLOCATIONS, parse
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.network import Link, Network, Place, Way, unlimited
-from pilotfish.simulate.phases import Even, Laying, Matrix, Part, Stage, Steps, Store, Wait
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, unlimited
+from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Store, Wait
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.policies import ALLOCATIONS, parse
+from pilotfish.simulate.replay.replay import Replayed, replay
+from tests.reference.plain_network import plain_network
+from tests.simulate.replay.test_replay import JOB, places
+from tests.simulate.replay.test_replay import workload as plain_workload
 
 AMOUNT = st.one_of(st.just(0.0), st.floats(0.01, 100.0))
 STORAGE = st.sampled_from(["disk", "tape"])
@@ -38,7 +38,7 @@ PART = st.recursive(
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Up to three clusters of up to four hosts, two storages, and links between any of them."""
+    """Draw up to three clusters of up to four hosts, two storages, and links between them."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     ports = st.one_of(st.just(math.inf), st.floats(1.0, 50.0))
     clusters = [Place(f"c{i}", draw(ports), draw(st.booleans())) for i in range(len(sizes))]
@@ -47,7 +47,7 @@ def networks(draw: st.DrawFn) -> Network:
     number, ways = len(sizes) + 2, []
     for _ in range(number * number):
         through = draw(st.lists(st.integers(0, len(links) - 1), max_size=3, unique=True)) if links else []
-        ways.append(Way(tuple(through), draw(st.sampled_from([0.0, 0.25]))))
+        ways.append(NetworkRoute(tuple(through), draw(st.sampled_from([0.0, 0.25]))))
     speeds = np.array([draw(st.floats(0.5, 4.0)) for _ in range(sum(sizes))])
     places_ = [*clusters, Place("disk"), Place("tape")]
     whose = np.repeat(np.arange(len(sizes)), sizes)
@@ -55,7 +55,7 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 def filled(draw: st.DrawFn, part: Any, size: int) -> Part:
-    """With matrices of that size."""
+    """Draw phases, with matrices of that size."""
     if isinstance(part, Steps):
         return Steps(tuple(filled(draw, each, size) for each in part.parts), part.repeat)
     if part == "matrix":
@@ -68,9 +68,9 @@ def filled(draw: st.DrawFn, part: Any, size: int) -> Part:
 
 @st.composite
 def scenes(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
-    """Jobs and where they run."""
+    """Draw jobs and a network."""
     network = draw(networks())
-    rows, parts, laying, programs = [], [], Laying(), []
+    rows, parts, laying, programs = [], [], ProgramBuilder(), []
     for _ in range(draw(st.integers(1, 8))):
         size = draw(st.integers(1, len(network.speeds) + 1))
         wall = draw(st.one_of(st.floats(0.5, 400.0), st.just(math.inf)))
@@ -87,14 +87,14 @@ def scenes(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
-    """Many that send at once, over few links, each over some of them."""
+    """Draw many jobs that send at once, each over some of a few links."""
     count, number = draw(st.integers(2, 4)), 4
     links = [Link(f"l{i}", draw(st.floats(1.0, 10.0))) for i in range(count)]
     routes = st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True).map(tuple)
-    ways = [Way() if a == b else Way(draw(routes)) for a in range(number) for b in range(number)]
+    ways = [NetworkRoute() if a == b else NetworkRoute(draw(routes)) for a in range(number) for b in range(number)]
     whose = np.arange(12) % number
     network = Network(np.ones(12), whose, [Place(f"p{i}") for i in range(number)], links, ways)
-    amount, laying, parts = st.floats(0.1, 10.0), Laying(), []
+    amount, laying, parts = st.floats(0.1, 10.0), ProgramBuilder(), []
     rows = [(0.0, math.inf, draw(st.integers(2, 3))) for _ in range(draw(st.integers(2, 5)))]
     for _, _, size in rows:
         sent = draw(st.lists(amount, min_size=size * size, max_size=size * size))
@@ -103,8 +103,8 @@ def crowds(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
     return workload(rows, laying, [number or 0 for number in numbers]), list(parts), network
 
 
-def workload(rows: list[tuple[float, float, int]], laying: Laying, programs: list[int]) -> Workload:
-    """Jobs that do what was laid out."""
+def workload(rows: list[tuple[float, float, int]], laying: ProgramBuilder, programs: list[int]) -> Workload:
+    """Return jobs with programs."""
     submit, wall, size = (np.array(column) for column in zip(*rows, strict=True))
     return Workload(
         "w", np.arange(1, len(rows) + 1), submit.astype(float), np.full(len(rows), math.nan), wall.astype(float),
@@ -113,13 +113,13 @@ def workload(rows: list[tuple[float, float, int]], laying: Laying, programs: lis
 
 
 def run(jobs: Workload, network: Network, policy: str = "easy") -> Replayed:
-    """The replay."""
+    """Return the replay."""
     return replay(jobs, len(network.speeds), parse(policy), network=lambda: network)
 
 
 @given(st.one_of(scenes(), crowds()))
 @settings(max_examples=400)
-def test_it_is_the_schedule_of_the_definition(scene: tuple[Workload, list[Part], Network]) -> None:
+def test_replay_equals_the_reference(scene: tuple[Workload, list[Part], Network]) -> None:
     jobs, parts, network = scene
     done = run(jobs, network)
     start, finish, killed = plain_network(jobs, parts, network)
@@ -138,7 +138,7 @@ OTHERS = st.sampled_from(
 
 @given(st.one_of(scenes(), crowds()), OTHERS)
 @settings(max_examples=200)
-def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
+def test_run_times_follow_from_the_network_under_every_policy(
     scene: tuple[Workload, list[Part], Network], policy: str
 ) -> None:
     jobs, parts, network = scene
@@ -159,14 +159,14 @@ def test_under_every_policy_jobs_go_as_fast_as_the_network_lets_them(
         "easy+opportunistic:t_idle=3", "easy+inertial:period=5+energybud:budget=70%", "strict+powercap:cap=60%",
     )),
 )  # fmt: skip
-def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
-    jobs, laying = plain_workload(rows), Laying()
-    assume(not ((jobs.run_time > 0) & (jobs.run_time < 1e-9)).any())  # so short that it ends when it starts
+def test_jobs_without_communication_run_as_without_a_network(rows: list[Any], machine: int, policy: str) -> None:
+    jobs, laying = plain_workload(rows), ProgramBuilder()
+    assume(not ((jobs.run_time > 0) & (jobs.run_time < 1e-9)).any())  # so short that they end when they start
     steps = [(Wait if i % 2 else Even)(seconds) for i, seconds in enumerate(jobs.run_time.tolist())]
     numbers = [-1 if i % 3 == 0 else laying.add(step, 1) or 0 for i, step in enumerate(steps)]
     known = np.where(np.array(numbers, np.int64) < 0, jobs.run_time, math.nan)
     told = replace(jobs, run_time=known, more={"program": np.array(numbers, np.int64)}, programs=laying.programs())
-    network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[Way()])
+    network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[NetworkRoute()])
     one, other = run(told, network, policy), replay(jobs, machine, parse(policy))
     assert one.changes.tolist() == other.changes.tolist()
     for name in ("start_time", "finish_time", "taken_time", "rejected", "overran", "pieces"):
@@ -174,12 +174,12 @@ def test_who_only_waits_or_computes_runs_as_without_a_network(rows: list[Any], m
 
 
 @given(scenes(), st.integers(0, 7), st.floats(1.0, 50.0))
-def test_what_is_decided_does_not_depend_on_what_is_to_come(
+def test_decisions_do_not_depend_on_the_future(
     scene: tuple[Workload, list[Part], Network], which: int, more: float
 ) -> None:
     jobs, parts, network = scene
     one, i = run(jobs, network), which % len(jobs)
-    laying, longer = Laying(), list(parts)
+    laying, longer = ProgramBuilder(), list(parts)
     longer[i] = Steps((parts[i], Wait(more)))
     numbers = [laying.add(part, size) or 0 for part, size in zip(longer, jobs.size.tolist(), strict=True)]
     other = run(replace(jobs, more={"program": np.array(numbers)}, programs=laying.programs()), network)
@@ -187,12 +187,12 @@ def test_what_is_decided_does_not_depend_on_what_is_to_come(
     np.testing.assert_array_equal(one.start_time[before], other.start_time[before])
 
 
-def test_nobody_guesses_what_joins_a_machine() -> None:
-    laying = Laying()
+def test_an_unknown_network_is_rejected() -> None:
+    laying = ProgramBuilder()
     jobs = workload([(0.0, 9.0, 2)], laying, [laying.add(Even(1.0, 1.0), 2) or 0])
-    with pytest.raises(ConfigError, match="it is not known what joins"):
+    with pytest.raises(ConfigError, match="the network of the machine is not known"):
         replay(jobs, 2, parse("easy"))
-    with pytest.raises(ConfigError, match="2 hosts are joined, and the machine has 3"):
+    with pytest.raises(ConfigError, match="the network joins 2 hosts, and the machine has 3"):
         replay(jobs, 3, parse("easy"), network=lambda: unlimited([1.0, 1.0]))
     done = replay(jobs, 2, parse("easy"), network=lambda: unlimited([1.0, 2.0]))
-    assert done.finish_time.tolist() == [1.0], "of the slower one"
+    assert done.finish_time.tolist() == [1.0], "limited by the slower host"

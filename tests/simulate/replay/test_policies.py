@@ -1,4 +1,4 @@
-"""Policies by name."""
+"""SPECs of policies."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from pilotfish.simulate.batch.options import Amount, written
-from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, ReducePC
-from pilotfish.simulate.batch.spec import PARTS, POLICIES, Conservative, Easy, Saving, Strict, parse, text_of
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.replay.policies import PARTS, POLICIES, Conservative, Easy, Saving, Strict, parse, text_of
+from pilotfish.simulate.replay.policy_options import Amount, format_options
+from pilotfish.simulate.replay.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ from pilotfish.simulate.errors import ConfigError
         ),
     ],
 )
-def test_specs(text: str, policy: object) -> None:
+def test_parse(text: str, policy: object) -> None:
     assert parse(text) == policy
 
 
 @pytest.mark.parametrize("name", POLICIES | PARTS)
-def test_what_is_written_is_read(name: str) -> None:
+def test_printed_specs_can_be_parsed(name: str) -> None:
     kind = (POLICIES | PARTS)[name]
     for option in fields(kind):
         words = option.metadata.get("words") or {"0.5": "", "12": "", "40%": ""}
@@ -45,9 +45,8 @@ def test_what_is_written_is_read(name: str) -> None:
             value = option.metadata["read"](word)
             if value is not None:
                 part = kind(**{option.name: value})
-                policy = part if name in POLICIES else parse(f"easy+{name}:{written(part)}")
+                policy = part if name in POLICIES else parse(f"easy+{name}:{format_options(part)}")
                 assert parse(text_of(policy)) == policy
-
 
 
 @pytest.mark.parametrize(
@@ -75,6 +74,6 @@ def test_what_is_written_is_read(name: str) -> None:
         ("easy+powercap:begin=5,end=5", "more than begin=5"),
     ],
 )
-def test_what_is_no_policy_is_said(text: str, why: str) -> None:
+def test_invalid_specs_are_rejected(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         parse(text)

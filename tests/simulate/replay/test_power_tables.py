@@ -1,4 +1,4 @@
-"""Machines that are switched off, limits of power and energy: the compiled replay is the definition's."""
+"""Switching machines off, limits of power and energy: the compiled replay equals the reference."""
 
 from __future__ import annotations
 
@@ -8,27 +8,33 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plain_powered import Machine
-from test_replay import places, workload
 
-from pilotfish.simulate.batch.options import Amount
-from pilotfish.simulate.batch.orders import CHANGING, ORDERS
-from pilotfish.simulate.batch.powers import TAURUS, Powers
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.saving import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-from pilotfish.simulate.batch.spec import Easy, Saving, Strict, parse
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.generate.lublin import lublin
-from pilotfish.simulate.workload import LONGEST, Workload
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.workload import LONGEST, Workload
+from pilotfish.simulate.replay.machine import TAURUS_POWERS, Powers
+from pilotfish.simulate.replay.policies import CHANGING, ORDERS, Easy, Saving, Strict, parse
+from pilotfish.simulate.replay.policy_options import Amount
+from pilotfish.simulate.replay.power_policies import (
+    EnergyBudget,
+    Inertial,
+    Opportunistic,
+    PowerCap,
+    Proportional,
+    ReducePC,
+)
+from pilotfish.simulate.replay.replay import Replayed, replay
+from tests.reference.plain_powered import Machine
+from tests.simulate.replay.test_replay import places, workload
 
-#: Numbers of which sums and products are exact, so that no order of adding matters.
+#: Numbers with exact sums and products, so the order of additions does not matter.
 EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
 WHOLE = st.integers(0, 12).map(float)
 TIMES = st.one_of(WHOLE, EIGHTHS)
 GAPS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0])
 JOB = st.tuples(GAPS, TIMES, TIMES, st.integers(1, 9))
 ENDLESS = st.tuples(GAPS, TIMES, st.one_of(TIMES, st.just(np.inf)), st.integers(1, 9))
-MACHINES = st.sampled_from([2, 3, 4, 5, 6, 8, 9, 70])  # small ones, so that jobs are in each other's way
+MACHINES = st.sampled_from([2, 3, 4, 5, 6, 8, 9, 70])  # small machines, so that jobs compete
 POWERS = st.builds(
     lambda idle, more, over, off, on_s, off_s: Powers(
         idle, idle + more, idle + over, idle + more + over, off, idle + 1, on_s, idle / 2, off_s
@@ -62,7 +68,7 @@ TIGHT = st.builds(
     st.sampled_from(["fcfs", *CHANGING]), st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
 )  # fmt: skip
 DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
-#: Numbers of which sums depend on the order of adding.
+#: Numbers whose sums depend on the order of additions.
 THIRDS = st.integers(0, 36).map(lambda n: n / 3)
 THIRD = st.tuples(st.sampled_from([0.0, 1 / 3, 0.5]), THIRDS, THIRDS, st.integers(1, 4))
 #: Machines that boot for as long as a job runs.
@@ -78,12 +84,12 @@ TIGHT_THIRDS = st.builds(
 
 
 def same(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
-    """The compiled replay does what the definition says, to the last bit."""
+    """Check that the compiled replay equals the reference to the last bit."""
     alike(workload(rows), machine, policy, powers, seed)
 
 
 def alike(jobs: Workload, machine: int, policy: Saving, powers: Powers, seed: int) -> Replayed:
-    """The same, of a workload."""
+    """Check the same for a workload."""
     done = replay(jobs, machine, policy, seed=seed, powers=powers)
     drawn = np.random.default_rng(seed).permutation(len(jobs)).tolist()
     plain = Machine(jobs, machine, policy, powers, drawn)
@@ -97,7 +103,7 @@ def alike(jobs: Workload, machine: int, policy: Saving, powers: Powers, seed: in
     return done
 
 
-#: Who waits needs machines that are kept off, and can spare one of the others at each pass.
+#: The first waiting job needs machines that are kept off, and can spare one of the others at each pass.
 WIDE = [(0.0, 0.0, 0.0, size) for size in (1, 1, 1, 1, 1, 1, 3, 7)]
 KEPT = Saving(Easy(), keeper=Proportional(0.0, 1.0, passes="period"))
 
@@ -105,44 +111,46 @@ KEPT = Saving(Easy(), keeper=Proportional(0.0, 1.0, passes="period"))
 @given(st.lists(JOB, min_size=1, max_size=24), MACHINES, POLICIES, POWERS, st.integers(0, 2))
 @example(WIDE, 8, KEPT, Powers(1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 0.0, 0.5, 3.0), 0)
 @settings(max_examples=600, deadline=None)
-def test_it_is_the_schedule_of_the_definition(
-    rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int
-) -> None:
+def test_it_equals_the_reference(rows: list[Any], machine: int, policy: Saving, powers: Powers, seed: int) -> None:
     same(rows, machine, policy, powers, seed)
 
 
 @given(st.lists(ENDLESS, min_size=1, max_size=24), MACHINES, st.builds(Saving, BASES, SHUTDOWNS), POWERS)
 @settings(max_examples=150, deadline=None)
-def test_so_it_is_where_jobs_have_no_walltime(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+def test_it_equals_the_reference_without_walltimes(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
     same(rows, machine, policy, powers, 0)
 
 
 @given(st.lists(DENSE, min_size=6, max_size=24), st.sampled_from([3, 4, 5]), TIGHT, POWERS)
 @settings(max_examples=600, deadline=None)
-def test_so_it_is_where_energy_is_short(rows: list[Any], machine: int, policy: Saving, powers: Powers) -> None:
+def test_it_equals_the_reference_with_little_energy(
+    rows: list[Any], machine: int, policy: Saving, powers: Powers
+) -> None:
     same(rows, machine, policy, powers, 0)
 
 
-#: Who comes first can be paid exactly, in thirds of a joule: the order of a sum once decided when it starts.
+#: The budget suffices exactly for the first job, in thirds of a joule, whatever the order of a sum.
 EXACT = [
     (0.5, 4.0, 4.0, 3), (0.5, 2.0, 6.0, 3), (0.0, 4 / 3, 4.0, 3), (1 / 3, 8 / 3, 8.0, 2), (1 / 3, 7 / 3, 7.0, 1),
     (0.5, 5 / 3, 5 / 3, 1), (0.0, 1.0, 3.0, 2), (0.5, 12.0, 12.0, 1), (1 / 3, 4 / 3, 4.0, 1),
 ]  # fmt: skip
 PAYS = Saving(Easy(), Opportunistic(1.0), ReducePC(budget=Amount(11 / 12, share=True), stage=1.0))
-#: Who comes first could be paid but for its boot: it reserves the instant, and others may no longer go before it.
+#: The budget suffices for the first job except for its boot: it reserves this instant, and no job may overtake it.
 BUT_FOR_ITS_BOOT = [
     (1.0, 1.0, 1.0, 4), (1.0, 2.0, 2.0, 3), (0.25, 0.5, 1.0, 2), (0.5, 3.0, 3.0, 4), (0.5, 1.0, 7.0, 3),
     (0.25, 1.0, 2.0, 2), (0.25, 1.0, 7.0, 5), (0.5, 1.0, 8.0, 1), (1.0, 1.0, 5.0, 4),
 ]  # fmt: skip
 HALF = Saving(Easy(), Opportunistic(1.0), EnergyBudget(budget=Amount(0.5, share=True), stage=4.0))
-#: Who would run longer than all others lacks energy in the end, at which nobody looks for those who run less long.
+#: A job that would run longest lacks energy at its end, which is not examined for shorter jobs.
 LONGER = [
     (0.5, 4 / 3, 4.0, 3), (0.0, 2.0, 2.0, 1), (0.5, 1 / 9, 1 / 3, 4), (1 / 3, 11 / 9, 11 / 3, 2),
     (1 / 3, 7 / 9, 7 / 3, 3), (0.0, 2.0, 2.0, 2), (0.0, 1.0, 4 / 3, 1), (0.0, 4.0, 4.0, 2), (0.5, 2.0, 6.0, 1),
     (0.5, 4.0, 4.0, 3),
 ]  # fmt: skip
 AT_ONCE = Saving(Easy(), Opportunistic(0.0), ReducePC(budget=Amount(8 / 15, share=True), stage=1.0))
-#: Machines are on their way to being off when it is asked how many are free then.
+#: Machines are being switched off when the number of free machines is computed.
 ON_THEIR_WAY = [
     (0.0, 1.0, 1.0, 3), (1.0, 3.5, 7.0, 4), (0.25, 1.0, 5.0, 1), (1.0, 0.5, 1.0, 1), (1.0, 8.0, 8.0, 4),
     (0.0, 8.0, 8.0, 1), (0.25, 4.0, 8.0, 5), (0.5, 1.0, 2.0, 3), (0.0, 1.0, 4.0, 4),
@@ -156,7 +164,7 @@ SHARED = Saving(Easy(), Opportunistic(0.0), ReducePC(budget=Amount(9 / 16, share
 @example(ON_THEIR_WAY, 5, SHARED, Powers(4.0, 15.0, 4.0, 15.0, 0.0, 15.0, 1.0, 0.0, 0.5))
 @example(BUT_FOR_ITS_BOOT, 5, HALF, Powers(2.0, 10.0, 2.0, 10.0, 0.0, 10.0, 1.0, 0.0, 0.0))
 @settings(max_examples=600, deadline=None)
-def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(
+def test_it_equals_the_reference_with_little_energy_boots_and_rounding(
     rows: list[Any], machine: int, policy: Saving, powers: Powers
 ) -> None:
     same(rows, machine, policy, powers, 0)
@@ -165,14 +173,14 @@ def test_so_it_is_where_energy_is_short_machines_boot_and_sums_are_rounded(
 @given(st.lists(st.one_of(DENSE, THIRD), min_size=6, max_size=40), st.sampled_from([3, 4, 5, 8]),
        st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), INERTIAL), POWERS)  # fmt: skip
 @settings(max_examples=400, deadline=None)
-def test_so_it_is_where_the_horizon_goes_on_from_where_it_was(
+def test_it_equals_the_reference_with_an_incremental_horizon(
     rows: list[Any], machine: int, policy: Saving, powers: Powers
 ) -> None:
     same(rows, machine, policy, powers, 0)
 
 
-def test_a_reservation_is_made_anew_once_machines_were_kept_off() -> None:
-    """Who is wide enough may use them then: there is more to spare beside it."""
+def test_a_reservation_is_updated_when_machines_are_kept_off() -> None:
+    """A wide job may use them then, so there are more spare machines."""
     rows = [(0.0, 0.0, 0.0, 1), (1.0, 0.0, 0.0, 1), (0.0, 1.0, 0.125, 2)]
     rows += [(0.0, 0.0, 0.0, 3), (0.0, 0.0, 0.0, 6), (0.0, 1.0, 1.0, 2), (0.0, 0.0, 0.0, 7)]
     powers = Powers(1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 0.0, 0.5, 0.5)
@@ -195,9 +203,9 @@ def test_a_reservation_is_made_anew_once_machines_were_kept_off() -> None:
         "easy:order=unicep+energybud:budget=60%+opportunistic",
     ],
 )
-def test_so_it_is_on_a_workload_with_the_figures_of_a_real_node(text: str) -> None:
+def test_it_equals_the_reference_with_the_power_of_a_real_node(text: str) -> None:
     jobs, policy = lublin(250, 256, kind="untyped", load=1.2), parse(text)
-    done, plain = replay(jobs, 256, policy), Machine(jobs, 256, policy, TAURUS)
+    done, plain = replay(jobs, 256, policy), Machine(jobs, 256, policy, TAURUS_POWERS)
     start, _, where, changes = plain.run()
     assert np.array_equal(done.start_time, start, equal_nan=True) and len(done.changes) == len(changes)
     assert [places(done, i) for i in range(len(jobs))] == where
@@ -210,7 +218,7 @@ def test_so_it_is_on_a_workload_with_the_figures_of_a_real_node(text: str) -> No
         ("easy+reducepc:budget=60%,begin=5", "stage"),
     ],
 )  # fmt: skip
-def test_what_is_to_be_done_more_often_than_can_be_waited_for_is_refused(policy: str, key: str) -> None:
+def test_too_many_periods_or_stages_are_rejected(policy: str, key: str) -> None:
     jobs = workload([(0.0, 10.0, 20.0, 2), (1e14, 10.0, 20.0, 2)])
     with pytest.raises(ConfigError, match=rf"policy: {key}: .* seconds, and w lasts 1e\+14 .allowed: 1e\+04 or more"):
         replay(jobs, 4, parse(policy))
@@ -219,6 +227,6 @@ def test_what_is_to_be_done_more_often_than_can_be_waited_for_is_refused(policy:
 
 
 @pytest.mark.parametrize("policy", ["strict", "easy", "easy+opportunistic", "easy+powercap:cap=100%", "conservative"])
-def test_times_as_long_as_they_may_be(policy: str) -> None:
+def test_longest_times(policy: str) -> None:
     done = replay(workload([(0.0, LONGEST, LONGEST, 3)] * 9), 4, parse(policy))
     assert done.start_time.tolist() == [i * LONGEST for i in range(9)]

@@ -1,4 +1,4 @@
-"""A policy of one's own: schedules as compiled ones give them, what it is shown, what it may not do, time to decide."""
+"""Python policies: schedules equal compiled ones; snapshots, invalid decisions, decision time."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import own_policies
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from own_policies import Says
-from test_replay import ENDLESS, JOB, places, workload
 
-from pilotfish.simulate.batch import pace, spec
-from pilotfish.simulate.batch.custom import Job, Reject, Snapshot, Start, Wake
-from pilotfish.simulate.batch.energy import track
-from pilotfish.simulate.batch.machine import Machine
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.powers import TAURUS
-from pilotfish.simulate.batch.replay import Replayed, replay
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay import policies, slices
+from pilotfish.simulate.replay.energy import track
+from pilotfish.simulate.replay.machine import TAURUS_POWERS, Machine
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.user_policy import Job, Reject, Snapshot, Start, Wake
+from tests.simulate.replay.test_replay import ENDLESS, JOB, places, workload
+from tests.support import python_policies
+from tests.support.python_policies import Says
 
 ROWS = st.one_of(st.lists(JOB, max_size=40), st.lists(ENDLESS, max_size=40))
 
 
 def same(one: Replayed, other: Replayed) -> bool:
-    """Whether two replays are alike to the last bit, resources included."""
+    """Return whether two replays are equal to the last bit, including resources."""
     return one.instants == other.instants and all(
         getattr(one, name).tobytes() == getattr(other, name).tobytes()
         for name in ("start_time", "finish_time", "rejected", "pieces", "piece0", "piece_count", "taken_time")
@@ -39,23 +38,23 @@ def same(one: Replayed, other: Replayed) -> bool:
 
 @given(ROWS, st.integers(1, 130), st.booleans(), st.one_of(st.just(0.0), st.sampled_from([1e-12, 0.25, 1.0, 7.5])))
 @settings(max_examples=400, deadline=None)  # the first compiles
-def test_what_is_compiled_can_be_written_as_ones_own_with_the_same_schedule(
+def test_a_python_policy_gives_the_schedule_of_the_compiled_one(
     rows: list[Any], machine: int, fills: bool, takes: float
 ) -> None:
     jobs, name = workload(rows), "Easy" if fills else "Strict"
-    own = replay(jobs, machine, getattr(own_policies, name)(), decision_time=takes)
-    assert same(own, replay(jobs, machine, getattr(spec, name)(), decision_time=takes))
+    own = replay(jobs, machine, getattr(python_policies, name)(), decision_time=takes)
+    assert same(own, replay(jobs, machine, getattr(policies, name)(), decision_time=takes))
 
 
 def free_again(now: Snapshot, machine: int) -> list[int]:
-    """What is free, from what runs."""
+    """Return the free resources, derived from the running jobs."""
     busy = {one for it in now.running for first, last in it.resources for one in range(first, last + 1)}
     return [one for one in range(machine) if one not in busy]
 
 
 @given(ROWS, st.integers(1, 60), st.integers(0, 2**32), st.sampled_from([0.0, 0.5, 3.0]))
 @settings(deadline=None)
-def test_whatever_it_decides_the_laws_hold_and_what_it_is_shown_is_so(
+def test_random_decisions_keep_the_laws_and_snapshots_are_consistent(
     rows: list[Any], machine: int, seed: int, takes: float
 ) -> None:
     jobs, draw, gone = workload(rows), np.random.default_rng(seed), set[int]()
@@ -94,9 +93,9 @@ def test_whatever_it_decides_the_laws_hold_and_what_it_is_shown_is_so(
 
 @given(st.lists(JOB, min_size=2, max_size=40), st.integers(1, 80), st.data())
 @settings(deadline=None)
-def test_how_long_jobs_will_run_is_not_to_be_seen(rows: list[Any], machine: int, data: st.DataObject) -> None:
-    """With other run times of what has not ended by then, all calls until then are shown the same."""
-    jobs, easy = workload(rows), own_policies.Easy()
+def test_snapshots_do_not_reveal_run_times(rows: list[Any], machine: int, data: st.DataObject) -> None:
+    """Snapshots until a time do not depend on the run times of jobs that have not ended by then."""
+    jobs, easy = workload(rows), python_policies.Easy()
     one, other = Says(easy.decide), Says(easy.decide)
     done = replay(jobs, machine, one)
     then = data.draw(st.sampled_from(sorted({*jobs.submit_time.tolist()})))
@@ -114,51 +113,54 @@ def first(now: Snapshot) -> Job:
 
 
 def once(decide: Callable[[Snapshot], Any]) -> Callable[[Snapshot], Any]:
-    """This at the first call at which all jobs are known, else what is in strict order."""
-    return lambda now: decide(now) if now.time == 3.0 else own_policies.Strict().decide(now)
+    """Return a policy that decides this once all jobs are known, and follows strict order before."""
+    return lambda now: decide(now) if now.time == 3.0 else python_policies.Strict().decide(now)
 
 
 @pytest.mark.parametrize(
     ("decide", "why"),
     [
         (lambda now: [Start(first(now))], "job 3, at 3.0 s: it asks for 4 resources, and 0 are free"),
-        (lambda now: [Start(now.running[0].job)], "job 1, at 3.0 s: it runs already (allowed: a job of `waiting`)"),
+        (
+            lambda now: [Start(now.running[0].job)],
+            "job 1, at 3.0 s: it is already running (allowed: a job of",
+        ),
         (lambda now: [Start(Job(3, 4, 1, 1.0, 0.0))], "job 4, at 3.0 s: it was rejected"),
-        (lambda now: [Start(Job(4, 5, 1, 1.0, 0.0))], "job 5, at 3.0 s: there is no such job"),
-        (lambda now: [Start(Job(2, 3, 1, 1.0, 0.0))], "job 3, at 3.0 s: there is no such job; it is not one that was"),
-        (lambda now: [Start(7)], "at 3.0 s: it decided about 7"),
+        (lambda now: [Start(Job(4, 5, 1, 1.0, 0.0))], "job 5, at 3.0 s: no such job was shown"),
+        (lambda now: [Start(Job(2, 3, 1, 1.0, 0.0))], "job 3, at 3.0 s: no such job was shown"),
+        (lambda now: [Start(7)], "at 3.0 s: a decision is about 7"),
         (lambda now: [Reject(first(now)), Reject(first(now))], "job 3, at 3.0 s: it was rejected"),
-        (lambda now: [Wake(3.0)], "it wants to be called at 3.0 (allowed: a time later than 3.0 s)"),
-        (lambda now: [Wake(math.inf)], "called at inf"),
-        (lambda now: [Wake(math.nan)], "called at nan"),
-        (lambda now: [Wake("soon")], "called at 'soon'"),
+        (lambda now: [Wake(3.0)], "invalid Wake(3.0) (allowed: a time later than now, 3.0 s)"),
+        (lambda now: [Wake(math.inf)], "Wake(inf)"),
+        (lambda now: [Wake(math.nan)], "Wake(nan)"),
+        (lambda now: [Wake("soon")], "Wake('soon')"),
         (lambda now: first(now), "TypeError: 'Job' object is not iterable"),
-        (lambda now: [first(now)], "it decided Job("),
-        (lambda now: 1 / 0, "policy own_policies:Says: at 3.0 s: ZeroDivisionError: division by zero"),
+        (lambda now: [first(now)], "invalid decision Job("),
+        (lambda now: 1 / 0, "policy tests.support.python_policies:Says: at 3.0 s: ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_cannot_be_carried_out_is_said(decide: Callable[[Snapshot], Any], why: str) -> None:
+def test_invalid_decisions_are_rejected(decide: Callable[[Snapshot], Any], why: str) -> None:
     with pytest.raises(PolicyError) as caught:
         replay(workload(FOUR), 4, Says(once(decide)))
-    assert why in str(caught.value) and str(caught.value).startswith("policy own_policies:Says: ")
+    assert why in str(caught.value) and str(caught.value).startswith("policy tests.support.python_policies:Says: ")
 
 
 @pytest.mark.parametrize(
     ("resources", "why"),
     [
         ([(0, 1)], "resource 0 is not free"),
-        ([(2, 3), (3, 3)], "resource 3 is there twice"),
-        ([(3, 4)], "said to be 3 to 4 (allowed: pairs of first and last, of 2 in all, from 0 to 3)"),
-        ([(-1, 0)], "said to be -1 to 0"),
-        ([(3, 2)], "said to be 3 to 2"),
-        ([(2, 2)], "it is given 1 resources (allowed: 2, as it asks for)"),
+        ([(2, 3), (3, 3)], "resource 3 is given twice"),
+        ([(3, 4)], "invalid resources 3 to 4 (allowed: pairs of first and last, 2 resources in all, from 0 to 3)"),
+        ([(-1, 0)], "invalid resources -1 to 0"),
+        ([(3, 2)], "invalid resources 3 to 2"),
+        ([(2, 2)], "it is given 1 resources (allowed: 2, the size it asks for)"),
         ([2, 3], "its resources are [2, 3]"),
         ("2-3", "its resources are '2-3'"),
         (7, "its resources are 7"),
         ([(2.0, 3.0)], "its resources are [(2.0, 3.0)]"),
     ],
 )
-def test_resources_that_cannot_be_given(resources: Any, why: str) -> None:
+def test_invalid_resources_are_rejected(resources: Any, why: str) -> None:
     def decide(now: Snapshot) -> Any:
         return [Start(job, resources if job.number else None) for job in now.waiting]
 
@@ -167,7 +169,7 @@ def test_resources_that_cannot_be_given(resources: Any, why: str) -> None:
     assert "job 2, at 1.0 s: " in str(caught.value) and why in str(caught.value)
 
 
-def test_a_job_that_has_ended_or_is_to_come() -> None:
+def test_a_job_that_has_ended_or_is_not_submitted_yet() -> None:
     kept, rows = list[Job](), [(0.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1)]
 
     def decide(now: Snapshot) -> Any:
@@ -180,13 +182,13 @@ def test_a_job_that_has_ended_or_is_to_come() -> None:
         replay(workload(rows), 4, Says(lambda now: [Start(Job(2, 3, 1, 1.0, 10.0))]))
 
 
-def test_who_never_starts_what_waits_is_told() -> None:
-    with pytest.raises(PolicyError, match=r"job 1, at 3\.0 s: it waits for ever as 2 others: nothing runs"):
+def test_jobs_that_wait_forever_are_reported() -> None:
+    with pytest.raises(PolicyError, match=r"job 1, at 3\.0 s: it waits forever, like 2 others: nothing runs"):
         replay(workload(FOUR), 4, Says(lambda now: None))
 
 
-def test_it_is_called_when_it_wants() -> None:
-    """Also where nothing else happens; and no more once all jobs have ended."""
+def test_wake() -> None:
+    """Wakes without other events are called; wakes after the end of all jobs are not."""
 
     def decide(now: Snapshot) -> Any:
         ready = [Start(job) for job in now.waiting if now.time - job.submit_time >= 2.5]
@@ -197,15 +199,15 @@ def test_it_is_called_when_it_wants() -> None:
     assert done.start_time.tolist() == [3.5, 4.5] and [seen[0] for seen in policy.seen] == [1.0, 2.0, 3.5, 4.5, 5.5]
 
 
-def test_a_job_of_no_length_ends_where_it_starts_and_another_call_follows() -> None:
-    policy = Says(own_policies.Strict().decide)
+def test_a_job_of_zero_run_time_ends_at_its_start_and_another_call_follows() -> None:
+    policy = Says(python_policies.Strict().decide)
     done = replay(workload([(0.0, 0.0, 5.0, 4), (0.0, 1.0, 1.0, 4)]), 4, policy)
     assert done.finish_time.tolist() == [0.0, 1.0] and [seen[0] for seen in policy.seen] == [0.0, 0.0, 1.0]
 
 
-def test_what_a_call_decides_is_carried_out_when_it_ends() -> None:
-    """What comes in between is told at once afterwards; a call that nothing follows is followed by none."""
-    policy = Says(own_policies.Strict().decide)
+def test_decisions_are_applied_when_the_call_ends() -> None:
+    """Events in between are shown in a call right afterwards; without events there is no further call."""
+    policy = Says(python_policies.Strict().decide)
     done = replay(workload([(0.0, 5.0, 9.0, 2), (1.0, 5.0, 9.0, 2), (0.0, 5.0, 9.0, 2)]), 4, policy, decision_time=2.0)
     assert done.start_time.tolist() == [2.0, 4.0, 9.0] and done.finish_time.tolist() == [7.0, 9.0, 14.0]
     assert [(seen[0], seen[-2], seen[-1]) for seen in policy.seen] == [
@@ -213,18 +215,18 @@ def test_what_a_call_decides_is_carried_out_when_it_ends() -> None:
     ]  # fmt: skip
 
 
-def test_resources_that_come_free_while_it_decides_are_the_lowest_then() -> None:
+def test_resources_freed_during_a_decision_can_be_allocated() -> None:
     rows = [(0.0, 3.0, 9.0, 1), (2.0, 9.0, 9.0, 1)]
-    done = replay(workload(rows), 2, Says(own_policies.Strict().decide), decision_time=1.5)
+    done = replay(workload(rows), 2, Says(python_policies.Strict().decide), decision_time=1.5)
     assert done.start_time.tolist() == [1.5, 3.5] and [places(done, i) for i in (0, 1)] == [[0], [1]]
-    done = replay(workload(rows), 2, Says(own_policies.Strict().decide), decision_time=2.5)
+    done = replay(workload(rows), 2, Says(python_policies.Strict().decide), decision_time=2.5)
     assert done.start_time.tolist() == [2.5, 5.0] and places(done, 1) == [1]
     later = Says(lambda now: [Start(job) for job in now.waiting if job.number == 0 or now.ended])
     done = replay(workload([(0.0, 0.5, 9.0, 1), (0.0, 9.0, 9.0, 1)]), 2, later, decision_time=0.25)
     assert done.start_time.tolist() == [0.25, 1.0]
 
 
-def test_a_call_that_is_due_while_it_decides_is_made_when_it_has() -> None:
+def test_a_wake_due_during_a_decision_is_called_afterwards() -> None:
     policy = Says(lambda now: [Wake(now.time + 1.0)] if now.time < 4 else [Start(job) for job in now.waiting])
     done = replay(workload([(0.0, 1.0, 1.0, 1)]), 1, policy, decision_time=3.0)
     assert [seen[0] for seen in policy.seen] == [0.0, 3.0, 6.0, 10.0] and done.start_time.tolist() == [9.0]
@@ -233,32 +235,36 @@ def test_a_call_that_is_due_while_it_decides_is_made_when_it_has() -> None:
     assert [seen[0] for seen in always.seen] == [0.0, 3.0, 6.0]
 
 
-def test_measured_time_is_the_clocks() -> None:
-    """By a clock that goes on by half a second each time it is looked at."""
+def test_measured_decision_time_is_that_of_the_clock() -> None:
+    """The clock advances by half a second at each reading."""
     ticks = count()
     done = replay(
-        workload([(0.0, 5.0, 9.0, 2), (9.0, 5.0, 9.0, 2)]), 4, own_policies.Strict(), decision_time=None,
+        workload([(0.0, 5.0, 9.0, 2), (9.0, 5.0, 9.0, 2)]), 4, python_policies.Strict(), decision_time=None,
         clock=lambda: next(ticks) / 2,
     )  # fmt: skip
     assert done.start_time.tolist() == [0.5, 9.5]
     jobs = workload([(1e9, 5.0, 9.0, 2)])
-    tiny = replay(jobs, 4, own_policies.Strict(), decision_time=1e-12)  # too short to be told from none
-    assert same(tiny, replay(jobs, 4, own_policies.Strict()))
+    tiny = replay(jobs, 4, python_policies.Strict(), decision_time=1e-12)  # below the resolution of the time
+    assert same(tiny, replay(jobs, 4, python_policies.Strict()))
 
 
-def test_times_to_decide_that_are_none() -> None:
+def test_invalid_decision_times_are_rejected() -> None:
     jobs = workload(FOUR)
     for wrong in (-1.0, math.inf, math.nan, 1.1e15):
         with pytest.raises(ConfigError, match="seconds from 0 to 1e"):
-            replay(jobs, 4, own_policies.Easy(), decision_time=wrong)
-        with pytest.raises(ConfigError, match="of easy and strict also seconds above 0"):
-            replay(jobs, 4, spec.Easy(), decision_time=wrong)
-    for policy, takes in ((spec.Easy(), None), (spec.Conservative(), 1.0), (spec.parse("easy+powercap"), 1.0)):
-        with pytest.raises(ConfigError, match="of easy and strict also seconds above 0"):
+            replay(jobs, 4, python_policies.Easy(), decision_time=wrong)
+        with pytest.raises(ConfigError, match="for easy and strict also seconds above 0"):
+            replay(jobs, 4, policies.Easy(), decision_time=wrong)
+    for policy, takes in (
+        (policies.Easy(), None),
+        (policies.Conservative(), 1.0),
+        (policies.parse("easy+powercap"), 1.0),
+    ):
+        with pytest.raises(ConfigError, match="for easy and strict also seconds above 0"):
             replay(jobs, 4, policy, decision_time=takes)
 
 
-def test_it_sees_the_machine_and_whose_a_job_is() -> None:
+def test_snapshots_show_the_machine_and_users() -> None:
     seen = list[Any]()
 
     def decide(now: Snapshot) -> Any:
@@ -269,27 +275,27 @@ def test_it_sees_the_machine_and_whose_a_job_is() -> None:
     named = Workload("w", jobs.id, jobs.submit_time, jobs.run_time, jobs.walltime, jobs.size, {
         "user": np.array([3]), "name": np.array(["w0!a"], object)})  # fmt: skip
     done = replay(named, 4, Says(decide), groups=((0, 1), (2, 3)))
-    assert seen == [(Machine(4, ((0, 1), (2, 3)), TAURUS), 3, "w0!a")] and places(done, 0) == [2, 3]
+    assert seen == [(Machine(4, ((0, 1), (2, 3)), TAURUS_POWERS), 3, "w0!a")] and places(done, 0) == [2, 3]
 
 
-def test_numbers_and_energy_are_as_of_any_replay() -> None:
+def test_metrics_and_energy_of_a_python_policy() -> None:
     jobs = workload(FOUR)
-    own, ours = replay(jobs, 4, own_policies.Easy()), replay(jobs, 4)
-    assert summarise(own, TAURUS) == summarise(ours, TAURUS)
-    assert np.array_equal(track(own, TAURUS).joules, track(ours, TAURUS).joules)
-    assert len(replay(workload([]), 4, own_policies.Easy()).start_time) == 0
+    own, ours = replay(jobs, 4, python_policies.Easy()), replay(jobs, 4)
+    assert summarise(own, TAURUS_POWERS) == summarise(ours, TAURUS_POWERS)
+    assert np.array_equal(track(own, TAURUS_POWERS).joules, track(ours, TAURUS_POWERS).joules)
+    assert len(replay(workload([]), 4, python_policies.Easy()).start_time) == 0
 
 
-def test_the_caller_hears_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MOST", 2)
+def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MOST", 2)
     seen = list[float]()
-    replay(workload(FOUR), 4, own_policies.Strict(), progress=seen.append)
+    replay(workload(FOUR), 4, python_policies.Strict(), progress=seen.append)
     assert seen == sorted(seen) and len(seen) > 1
 
 
-def test_the_caller_hears_at_each_instant_of_a_policy_that_is_slow() -> None:
+def test_progress_of_a_slow_policy_is_reported_at_each_instant() -> None:
     jobs, seen, passed = workload([(1.0, 0.5, 0.5, 1)] * 100), list[float](), [0.0]
-    strict = own_policies.Strict()
+    strict = python_policies.Strict()
 
     class Slow:
         def decide(self, snapshot: Any) -> Any:

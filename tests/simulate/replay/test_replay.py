@@ -1,4 +1,4 @@
-"""The compiled replay gives the very schedule that the definition gives, resources included, and keeps the laws."""
+"""The compiled replay equals the reference, including resources, and satisfies its laws."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_replay import plain
 
-from pilotfish.simulate.batch import pace, worlds
-from pilotfish.simulate.batch.options import Amount
-from pilotfish.simulate.batch.orders import ORDERS
-from pilotfish.simulate.batch.powers import TAURUS
-from pilotfish.simulate.batch.replay import Replayed, replay
-from pilotfish.simulate.batch.saving import Inertial, PowerCap
-from pilotfish.simulate.batch.spec import Conservative, Easy, Saving, Strict
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.workload import Workload
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay import queue_tables, slices
+from pilotfish.simulate.replay.machine import TAURUS_POWERS
+from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Saving, Strict
+from pilotfish.simulate.replay.policy_options import Amount
+from pilotfish.simulate.replay.power_policies import Inertial, PowerCap
+from pilotfish.simulate.replay.replay import Replayed, replay
+from tests.reference.plain_replay import plain
 
-#: Times that meet often, and some that rounding could harm.
+#: Times that often coincide, and some that are sensitive to rounding.
 SPANS = st.one_of(st.integers(0, 12).map(float), st.floats(0, 12, allow_subnormal=False))
 GAPS = st.one_of(st.just(0.0), st.integers(0, 6).map(float), st.floats(0, 6, allow_subnormal=False))
 JOB = st.tuples(GAPS, SPANS, SPANS, st.integers(1, 80))
-#: Some without a walltime.
+#: Some jobs without a walltime.
 ENDLESS = st.tuples(GAPS, SPANS, st.one_of(SPANS, st.just(math.inf)), st.integers(1, 80))
 
 
 def workload(rows: list[tuple[float, float, float, int]]) -> Workload:
-    """Of (gap since the last submission, run time, walltime, size)."""
+    """Return a workload from rows of (gap since the last submission, run time, walltime, size)."""
     gaps, runs, walls, sizes = zip(*rows, strict=True) if rows else ((), (), (), ())
     times = [np.array(column, np.float64) for column in (np.cumsum(gaps), runs, walls)]
     return Workload("w", np.arange(1, len(rows) + 1), *times, size=np.array(sizes, np.int64))
 
 
 def places(done: Replayed, i: int) -> list[int]:
-    """The resources of a job."""
+    """Return the resources of a job."""
     begin = done.piece0[i]
     pieces = done.pieces[begin : begin + done.piece_count[i]].tolist()
     return [number for first, last in pieces for number in range(first, last + 1)]
@@ -50,9 +49,7 @@ def places(done: Replayed, i: int) -> list[int]:
     *(st.integers(1, 130), st.sampled_from(list(ORDERS)), st.booleans(), st.integers(0, 3)),
 )
 @settings(max_examples=400, deadline=None)  # the first compiles
-def test_it_is_the_schedule_of_the_definition(
-    rows: list[Any], machine: int, order: str, fills: bool, seed: int
-) -> None:
+def test_replay_equals_the_reference(rows: list[Any], machine: int, order: str, fills: bool, seed: int) -> None:
     jobs = workload(rows)
     done = replay(jobs, machine, Easy(order) if fills else Strict(order), seed=seed)
     drawn = np.random.default_rng(seed).permutation(len(jobs)).tolist()
@@ -64,7 +61,7 @@ def test_it_is_the_schedule_of_the_definition(
 
 
 @given(st.lists(JOB, min_size=1, max_size=60), st.integers(1, 100), st.sampled_from(list(ORDERS)))
-def test_no_resource_is_used_twice_and_no_job_begins_before_it_is_there(
+def test_no_resource_is_shared_and_no_job_starts_before_its_submission(
     rows: list[Any], machine: int, order: str
 ) -> None:
     jobs = workload(rows)
@@ -82,8 +79,8 @@ def test_no_resource_is_used_twice_and_no_job_begins_before_it_is_there(
 
 
 @given(st.lists(JOB, min_size=2, max_size=40), st.integers(1, 80), st.data())
-def test_what_is_yet_to_come_decides_nothing(rows: list[Any], machine: int, data: st.DataObject) -> None:
-    """With other run times of what has not ended by then, all that began by then began the same."""
+def test_decisions_do_not_depend_on_the_future(rows: list[Any], machine: int, data: st.DataObject) -> None:
+    """Starts until a time do not depend on the run times of jobs that have not ended by then."""
     jobs = workload(rows)
     done = replay(jobs, machine)
     then = data.draw(st.sampled_from(sorted({*jobs.submit_time.tolist()})))
@@ -96,29 +93,29 @@ def test_what_is_yet_to_come_decides_nothing(rows: list[Any], machine: int, data
     assert np.array_equal(again.start_time[unchanged], done.start_time[unchanged])
 
 
-def test_room_for_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second resource is free again and again, so that jobs lie in many pieces."""
+def test_table_of_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second resource is free repeatedly, so jobs have many pieces."""
     rows = [(0.0, 1.0 + (i % 2) * 1000.0, 2000.0, 1) for i in range(128)]
     rows += [(2.0 if not i else 0.0, 1.0, 1.0, 64) for i in range(40)]
     jobs, grown = workload(rows), list[int]()
-    monkeypatch.setattr(worlds, "grown", lambda world, real=worlds.grown: (
+    monkeypatch.setattr(queue_tables, "grow", lambda world, real=queue_tables.grow: (
         grown.append(len(world.pieces)), real(world))[1])  # fmt: skip
     done = replay(jobs, 128)
     assert grown and done.piece_count.max() == 64
     assert np.array_equal(done.start_time, plain(jobs, 128)[0], equal_nan=True)
 
 
-def test_it_can_be_left_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(4)
     rows = [(float(draw.integers(0, 3)), float(draw.integers(0, 9)), 9.0, int(draw.integers(1, 9))) for _ in range(300)]
     whole, seen = replay(workload(rows), 16), list[float]()
-    monkeypatch.setattr(pace, "MOST", 7)
+    monkeypatch.setattr(slices, "MOST", 7)
     steps = replay(workload(rows), 16, progress=seen.append)
     assert np.array_equal(whole.start_time, steps.start_time) and np.array_equal(whole.pieces, steps.pieces)
     assert seen == sorted(seen) and len(seen) == 1 + (whole.instants - 1) // 7
 
 
-def test_the_caller_hears_of_the_first_instant_and_then_as_often_as_slices_take_long() -> None:
+def test_progress_is_reported_after_each_slice() -> None:
     jobs, seen, ticks = workload([(1.0, 0.5, 0.5, 1)] * 1000), list[float](), itertools.count()
     replay(jobs, 1, progress=seen.append)
     assert seen[0] == 1.0 and len(seen) == 4  # 1, 8, 64 and 512 of 2,000 instants
@@ -128,19 +125,19 @@ def test_the_caller_hears_of_the_first_instant_and_then_as_often_as_slices_take_
 
 
 @pytest.mark.parametrize("machine", [0, -1, 2**31])
-def test_machines_that_are_none(machine: int) -> None:
+def test_invalid_machines_are_rejected(machine: int) -> None:
     with pytest.raises(ConfigError, match="1 to 2147483584"):
         replay(workload([]), machine)
 
 
-def test_what_runs_for_ever_as_far_as_is_known_delays_nobody_who_goes_first() -> None:
-    """Behind a job without a walltime no time is reserved, so that all that fit go before the first that waits."""
+def test_jobs_without_walltime_do_not_prevent_backfilling() -> None:
+    """There is no reservation behind a job without a walltime, so all jobs that fit are backfilled."""
     rows = [(0.0, 5.0, math.inf, 3), (0.0, 1.0, 1.0, 4), (0.0, 9.0, math.inf, 1), (0.0, 1.0, 1.0, 1)]
     assert replay(workload(rows), 4).start_time.tolist() == [0.0, 9.0, 0.0, 5.0]
     half, base = PowerCap(cap=Amount(0.5, share=True)), Easy()
     for policy in (Conservative(), Saving(base, limit=half), Saving(base, keeper=Inertial())):
         with pytest.raises(ConfigError, match="job 1: it has no walltime"):
-            replay(workload(rows), 4, policy, powers=TAURUS)
+            replay(workload(rows), 4, policy, powers=TAURUS_POWERS)
 
 
 def test_an_empty_workload() -> None:
@@ -148,18 +145,18 @@ def test_an_empty_workload() -> None:
     assert len(done.start_time) == 0 and done.instants == 0
 
 
-def test_a_job_of_no_length_ends_where_it_starts_and_another_pass_follows() -> None:
+def test_a_job_of_zero_run_time_ends_at_its_start_and_another_pass_follows() -> None:
     done = replay(workload([(0.0, 0.0, 5.0, 4), (0.0, 1.0, 1.0, 4)]), 4)
     assert done.start_time.tolist() == [0.0, 0.0] and done.finish_time.tolist() == [0.0, 1.0]
 
 
-def test_of_those_that_come_together_the_first_by_rank_is_first() -> None:
-    """Also where another waits before them, and only the last of them is looked at by itself."""
+def test_jobs_submitted_together_start_by_rank() -> None:
+    """Also if another job waits before them, and only the last of them is examined directly."""
     rows = [(0.0, 0.0, 0.0, 1)] * 13 + [(0.0, 0.0, 0.0, 3), (0.0, 2.0, 2.0, 6), (1.0, 0.0, 0.0, 1), (0.0, 0.0, 0.0, 1)]
     done = replay(workload(rows), 8, Easy("largest"))
     assert [places(done, i) for i in (15, 16)] == [[6], [7]]
 
 
-def test_a_job_larger_than_the_machine_is_rejected_and_holds_nobody_up() -> None:
+def test_a_job_larger_than_the_machine_is_rejected_and_blocks_no_other() -> None:
     done = replay(workload([(0.0, 5.0, 5.0, 9), (0.0, 1.0, 1.0, 4)]), 4)
     assert done.rejected.tolist() == [True, False] and math.isnan(done.start_time[0]) and done.start_time[1] == 0.0

@@ -1,4 +1,4 @@
-"""The numbers of a run that is read back are those that were written; power is what the energy grows by."""
+"""Metrics of a recorded run equal those of the replay; power is the derivative of the energy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.batch.metrics import summarise
-from pilotfish.simulate.batch.replay import replay
-from pilotfish.simulate.formats.results import write_results
-from pilotfish.simulate.formats.results_read import read_run
-from pilotfish.simulate.series.figures import distribution, figures
-from pilotfish.simulate.series.power import joules_at, watts_over
-from pilotfish.simulate.series.run import Energy, Jobs, Run
-from pilotfish.simulate.workload import Workload
+from pilotfish.formats.results_read import read_run
+from pilotfish.formats.results_write import write_results
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.results.figures import distribution, figures
+from pilotfish.simulate.results.recorded_run import Energy, Jobs, Run
+from pilotfish.simulate.results.timeseries import joules_at, watts_over
 
 #: Milliseconds, in seconds.
 MOMENT = st.integers(0, 10**7).map(lambda value: value / 1000)
@@ -33,7 +33,7 @@ def workload(rows: list[tuple[float, float, float, int]]) -> Workload:
 
 @settings(max_examples=40, deadline=None)
 @given(rows=ROWS)
-def test_what_is_read_back_is_what_was_written(rows: list[tuple[float, float, float, int]], tmp_path_factory) -> None:
+def test_metrics_survive_writing_and_reading(rows: list[tuple[float, float, float, int]], tmp_path_factory) -> None:
     folder: Path = tmp_path_factory.mktemp("run")
     done = replay(workload(rows), 8)
     said = summarise(done)
@@ -63,7 +63,7 @@ def test_a_window_takes_the_jobs_submitted_in_it(tmp_path: Path) -> None:
 @settings(deadline=None)
 @given(st.lists(st.tuples(MOMENT, st.floats(0, 1e6)), min_size=1, max_size=20),
        st.lists(MOMENT, min_size=2, max_size=20, unique=True))  # fmt: skip
-def test_power_keeps_the_energy(parts: list[tuple[float, float]], cuts: list[float]) -> None:
+def test_power_integrates_to_the_energy(parts: list[tuple[float, float]], cuts: list[float]) -> None:
     long, grown = np.array(parts).T
     energy = Energy(np.cumsum(long), np.cumsum(grown))
     edges = np.unique(np.concatenate([energy.time[[0, -1]], np.clip(cuts, energy.time[0], energy.time[-1])]))
@@ -73,16 +73,16 @@ def test_power_keeps_the_energy(parts: list[tuple[float, float]], cuts: list[flo
         assert used == pytest.approx(inside[1] - inside[0], rel=1e-9, abs=1e-3)
 
 
-def test_of_the_energy_only_what_was_used_in_the_window_counts() -> None:
-    energy, nobody = Energy(np.array([10.0, 20.0, 40.0]), np.array([5.0, 55.0, 75.0])), np.empty(0)
-    jobs = Jobs(*[nobody] * 6, pieces=np.empty((0, 2), np.int64), owner=nobody.astype(np.int64))
+def test_energy_of_a_window() -> None:
+    energy, empty = Energy(np.array([10.0, 20.0, 40.0]), np.array([5.0, 55.0, 75.0])), np.empty(0)
+    jobs = Jobs(*[empty] * 6, pieces=np.empty((0, 2), np.int64), owner=empty.astype(np.int64))
     run = Run("w", "p", 4, True, jobs, energy=energy)
     windows = None, (0.0, 15.0), (15.0, 30.0), (50.0, 60.0)
     assert [figures(run, window).joules for window in windows] == [70, 25, 35, None]
     assert figures(replace(run, joules=90.0)).joules == 90.0 and figures(replace(run, energy=None)).joules is None
 
 
-def test_nothing_is_known_before_and_after_what_was_measured() -> None:
+def test_power_is_nan_outside_of_the_measured_time() -> None:
     energy = Energy(np.array([10.0, 20.0]), np.array([0.0, 50.0]))
     np.testing.assert_array_equal(joules_at(energy, np.array([9.0, 15.0, 21.0])), [np.nan, 25.0, np.nan])
     np.testing.assert_array_equal(watts_over(energy, np.array([0.0, 5.0, 15.0, 30.0])), [np.nan, 5.0, 5.0])
@@ -91,7 +91,7 @@ def test_nothing_is_known_before_and_after_what_was_measured() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=2000))
-def test_the_distribution_has_its_ends_and_never_lies(values: list[float]) -> None:
+def test_distribution_is_exact_at_its_points_and_has_both_ends(values: list[float]) -> None:
     x, y = distribution(np.array(values), 64)
     assert len(x) <= 64 and x[0] == min(values) and (x[-1], y[-1]) == (max(values), 1.0)
     for value, share in zip(x, y, strict=True):

@@ -1,4 +1,4 @@
-"""Rectangles on cells: no area is lost or made, and each rectangle leaves a trace."""
+"""Rasters of rectangles preserve the area, and every rectangle touches a cell."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.series.raster import shares, touches
+from pilotfish.simulate.results.timeseries import shares, touches
 
 WIDE, HIGH = 13, 7
-#: Two places on an axis of so many cells, among them edges of cells and places far closer than a cell.
+#: Two positions on an axis, among them edges of cells and positions much closer than a cell.
 ACROSS, UP = (
     st.tuples(*[st.one_of(st.floats(0, most), st.integers(0, most).map(float)) for _ in range(2)]).map(sorted)
     for most in (WIDE, HIGH)
@@ -25,7 +25,7 @@ def columns(boxes: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, .
 
 @settings(deadline=None)
 @given(BOXES)
-def test_the_area_is_kept_and_each_cell_has_its_share(boxes: list[tuple[list[float], list[float]]]) -> None:
+def test_shares_are_exact_and_preserve_the_area(boxes: list[tuple[list[float], list[float]]]) -> None:
     left, right, low, high = columns(boxes)
     found = shares(left, right, low, high, WIDE, HIGH)
     assert found.shape == (HIGH, WIDE)
@@ -39,7 +39,7 @@ def test_the_area_is_kept_and_each_cell_has_its_share(boxes: list[tuple[list[flo
 
 @settings(deadline=None)
 @given(BOXES)
-def test_each_rectangle_touches_where_it_is(boxes: list[tuple[list[float], list[float]]]) -> None:
+def test_rectangles_touch_their_cells(boxes: list[tuple[list[float], list[float]]]) -> None:
     found = shares(*columns(boxes), WIDE, HIGH)
     touched = touches(*columns(boxes), WIDE, HIGH)
     assert (touched[found > 1e-9] > 0).all() and touched.max() <= len(boxes)
@@ -49,7 +49,7 @@ def test_each_rectangle_touches_where_it_is(boxes: list[tuple[list[float], list[
     assert touches(*columns(boxes[:1]), WIDE, HIGH).max() == 1
 
 
-def test_a_million_times_smaller_than_a_cell_is_still_there() -> None:
+def test_a_rectangle_much_smaller_than_a_cell_is_preserved() -> None:
     one = [np.array([value]) for value in (3.5, 3.5 + 1e-6, 2.25, 2.25 + 1e-6)]
     assert shares(*one, WIDE, HIGH).sum() == pytest.approx(1e-12, rel=1e-3)
     assert np.argwhere(touches(*one, WIDE, HIGH)).tolist() == [[2, 3]]

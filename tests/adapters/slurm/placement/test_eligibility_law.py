@@ -1,4 +1,4 @@
-"""Placing a job on a picture of the queue is as reading it again with the job placed: the same verdicts, and sooner."""
+"""Placing a job after a snapshot gives the same verdicts as reading the queue again with the job placed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.judge import Deferral, Judge, Memory
-from pilotfish.adapters.slurm.limits import Cap, Limits, Qos
-from pilotfish.adapters.slurm.partitions import Partition, Sharing
-from pilotfish.adapters.slurm.rarely import Site
+from pilotfish.adapters.slurm.job_update import Pin
+from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
+from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
+from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.settings import Settings
-from pilotfish.adapters.slurm.update import Pin
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.adapters.slurm.site_state import Site
+from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 NOW = 1_000.0
 NAMES = [f"n{number}" for number in range(24)]  # more than are looked at one by one
@@ -46,11 +46,11 @@ waiting = st.builds(
 
 
 @given(st.lists(waiting, min_size=1, max_size=8), st.integers(1, 6), st.data())
-def test_a_placement_counts_as_if_it_had_been_read(jobs: list[SlurmJob], most: int, data: st.DataObject) -> None:
+def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], most: int, data: st.DataObject) -> None:
     queue = [replace(job, id=number, cpus=job.threads * job.nodes, uid=5) for number, job in enumerate(jobs, 1)]
     qos = {"normal": Qos({"jobs": Cap(float(most))}, {}, {5: {}}, {})}
     site = Site(PARTITIONS, (), Limits(qos), Settings(limits=True), {}, frozenset(range(9)), frozenset())
-    judge = _judge(queue, site)
+    judge = _eligibility(queue, site)
     for _ in range(3):
         fitting = [(number, verdict) for number, verdict in judge.verdicts().items() if not verdict.waits]
         if not fitting:
@@ -62,8 +62,8 @@ def test_a_placement_counts_as_if_it_had_been_read(jobs: list[SlurmJob], most: i
         placed = replace(job, wanted=where, admin_comment=str(Pin(int(NOW), number, job.uid)))
         queue = [placed if other.id == number else other for other in queue]
         judge.place(placed)
-        assert judge.verdicts() == _judge(queue, site).verdicts()
+        assert judge.verdicts() == _eligibility(queue, site).verdicts()
 
 
-def _judge(jobs: list[SlurmJob], site: Site) -> Judge:
-    return Judge(CLUSTER, NODES, jobs, Memory(CLUSTER, Selection()), site, NOW, Deferral())
+def _eligibility(jobs: list[SlurmJob], site: Site) -> Eligibility:
+    return Eligibility(CLUSTER, NODES, jobs, EligibilityCache(CLUSTER, Selection()), site, NOW, Deferral())

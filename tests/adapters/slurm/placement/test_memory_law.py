@@ -1,5 +1,5 @@
-"""An adapter that has seen many pictures of the queue shows the last one as an adapter does that has seen no other; and
-what it keeps of them does not grow with their number."""
+"""An adapter that has read many states of the queue shows the last one as a new adapter does, and its caches do not
+grow with their number."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handover import Selection
-from pilotfish.adapters.slurm.limits import Cap, Limits, Qos
-from pilotfish.adapters.slurm.outlook import START_S
-from pilotfish.adapters.slurm.partitions import Partition, Sharing
-from pilotfish.adapters.slurm.rarely import AGES
+from pilotfish.adapters.slurm.job_update import Pin
+from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.placement.future_occupancy import START_S
+from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
+from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation, Sharing
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.reservations import Reservation
-from pilotfish.adapters.slurm.settings import Settings
+from pilotfish.adapters.slurm.site_state import AGES
 from pilotfish.adapters.slurm.submission import comment_for
-from pilotfish.adapters.slurm.update import Pin
-from pilotfish.simulate.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.plan import Release, Start
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState, NodeState, Snapshot
+from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Release, Start
+from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
 from tests.growth import held_by
 
 NAMES = [f"n{number}" for number in range(20)]  # more than are looked at one by one
@@ -38,7 +37,7 @@ CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in
 OURS = "wf/a"
 OWN = Job("a", Profile((ThreadGroup(1, 60.0),)), command=("true",))
 OUTAGE = AdapterError("Slurm does not answer", transient=True, kind="unreachable")
-#: what may be said of a job, by its field
+#: Possible values of a job, by field.
 POOLS: dict[str, Sequence[object]] = {
     "reason": ("BeginTime", "Priority", "Resources", "None", "Dependency", "JobHeldUser"),
     "part": (False, False, False, True),
@@ -71,7 +70,7 @@ LOOKS = ("look", "look", "tick", "tick", "wait", "back", "again", "again", "whol
 
 @dataclass
 class Slurm:
-    """The transport at its edge: what Slurm would tell now, and what it told last."""
+    """A transport: what Slurm would answer now, and what it answered last."""
 
     seconds: float = 1000.0
     ahead: float = 5000.0
@@ -83,10 +82,10 @@ class Slurm:
     options: Settings = field(default_factory=Settings)
     unwanted: dict[int, tuple[str, ...]] = field(default_factory=dict)
     away: str = ""
-    afresh: bool = False  #: records that are equal are not the same
+    afresh: bool = False  #: equal records are different objects
     told: dict[int, SlurmJob] = field(default_factory=dict)
     told_nodes: list[SlurmNode] = field(default_factory=list)
-    news: bool = True  #: whether it has told anything new since this was last set
+    news: bool = True  #: whether an answer has changed since this was last set
     number: int = 0
     notes: Sequence[str] = ()
 
@@ -149,7 +148,7 @@ class Slurm:
 
 
 class Pair:
-    """One adapter that lives through everything, and one that is made for each picture."""
+    """One adapter that lives through everything, and a new one for each snapshot."""
 
     def __init__(self, random: Random) -> None:
         self.random, self.slurm = random, Slurm()
@@ -163,8 +162,8 @@ class Pair:
         return SlurmAdapter(CLUSTER, slurm, selection, clock=lambda: self.slurm.seconds)  # type: ignore[arg-type]
 
     def fresh(self) -> tuple[SlurmAdapter, Snapshot]:
-        """An adapter that sees only what was told last, with the real state of the old one: its clock, what it knows
-        of what changes rarely, since when jobs wait, and what it submitted."""
+        """Return an adapter that reads only the last answers, with the state of the old one: its clock, the site, since
+        when jobs wait, and what it submitted."""
         slurm, old = self.slurm, self.old
         told = SimpleNamespace(
             jobs=lambda ids=(): list(slurm.told.values()), nodes=lambda: slurm.told_nodes, time=slurm.time, notes=(),
@@ -172,11 +171,11 @@ class Pair:
         )  # fmt: skip
         told.update = lambda number, fields: told.updates.append((number, dict(fields)))
         fresh = self._adapter(told)
-        fresh._clock, fresh._known = old._clock, dict(old._known)
-        fresh._rarely = SimpleNamespace(site=old._rarely.site, refresh=lambda *_: None)  # type: ignore[assignment]
-        fresh._memory.since = dict(old._memory.since)
+        fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
+        fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)  # type: ignore[assignment]
+        fresh._cache.since = dict(old._cache.since)
         found = fresh.snapshot()
-        fresh._memory.since = dict(old._memory.since)
+        fresh._cache.since = dict(old._cache.since)
         return fresh, found
 
     def compare(self, shown: Snapshot) -> SlurmAdapter:
@@ -198,21 +197,21 @@ class Pair:
         return self.compare(shown)
 
     def again(self, keys: Iterable[str] = ()) -> SlurmAdapter | None:
-        """Look again at some jobs, right after the last look."""
+        """Read some jobs again, right after the last read."""
         numbers = [*self.slurm.told, *self.slurm.queue]
         some = list(keys) or [f"slurm/{self.random.choice(numbers)}" for _ in range(3) if numbers] or ["slurm/1"]
         try:
-            shown = self.old.look_again(some)
+            shown = self.old.refresh(some)
         except AdapterError:
             return None
         return self.compare(shown)
 
     def _another(self, seconds: float) -> None:
-        """Look again at what is as it was: it is the same picture, but not for long."""
+        """Read an unchanged queue again: the eligibility is reused, but not for long."""
         self.slurm.queue, self.slurm.away = dict(self.slurm.told), ""
         before = self.old.snapshot()
         self.slurm.seconds += seconds
-        shown = self.old.look_again([f"slurm/{number}" for number in self.slurm.told][:3])
+        shown = self.old.refresh([f"slurm/{number}" for number in self.slurm.told][:3])
         if seconds > START_S:
             self.compare(shown)
         else:
@@ -278,7 +277,7 @@ class Pair:
             self.touch(what)
 
     def touch(self, what: str) -> None:
-        """Place or release a job by both adapters: they say the same, and write the same."""
+        """Place or release a job by both adapters: they answer and write the same."""
         slurm, fresh = self.slurm, self.look()
         pending = [job for job in slurm.told.values() if job.state is JobState.PENDING]
         if fresh is None or not pending:
@@ -300,7 +299,7 @@ class Pair:
             self.again([key])
 
     def time(self, what: str) -> None:
-        """Look at the queue, at once or when time has passed."""
+        """Read the queue, at once or after some time."""
         slurm = self.slurm
         if what in ("late", "late", "soon"):
             if self.look():
@@ -350,8 +349,9 @@ class Pair:
 
 
 @settings(max_examples=100, deadline=None)
+@example(590, [(True, 1), (True, 3), (True, 1)])  # a wide job is first seen to be held when it is read alone
 @given(st.integers(0, 2**32), st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=25))
-def test_the_last_picture_is_shown_as_if_it_were_the_first(seed: int, rounds: list[tuple[bool, int]]) -> None:
+def test_a_long_running_adapter_shows_what_a_new_one_shows(seed: int, rounds: list[tuple[bool, int]]) -> None:
     pair = Pair(Random(seed))
     for _ in range(4):
         pair.do("add")
@@ -362,7 +362,7 @@ def test_the_last_picture_is_shown_as_if_it_were_the_first(seed: int, rounds: li
         pair.time(pair.random.choice(LOOKS))
 
 
-def test_a_clock_that_is_set_back_lets_a_job_wait_again() -> None:
+def test_a_job_waits_again_after_the_clock_is_set_back() -> None:
     pair = Pair(Random(1))
     begin = pair.slurm.time() + 50.0
     job = SlurmJob(1, JobState.PENDING, "BeginTime", partition="main", priority=1, begin=begin, comment="pilotfish")
@@ -375,7 +375,7 @@ def test_a_clock_that_is_set_back_lets_a_job_wait_again() -> None:
     assert [view.waits for view in pair.old.snapshot().jobs if view.key == "slurm/1"] == waits != [""]
 
 
-def test_partitions_that_were_read_before_something_failed_count() -> None:
+def test_partitions_read_before_a_failure_are_used() -> None:
     pair = Pair(Random(1))
     pair.slurm.parts = {"alone": Partition("alone", sharing=Sharing.EXCLUSIVE)}
     pair.slurm.queue[1] = SlurmJob(1, JobState.RUNNING, partition="alone", placed=("n1",))
@@ -388,18 +388,18 @@ def test_partitions_that_were_read_before_something_failed_count() -> None:
     assert apart["slurm/1"] == "alone 1"
 
 
-def test_what_was_submitted_is_forgotten_in_the_picture_too() -> None:
+def test_a_forgotten_submission_leaves_the_snapshot() -> None:
     pair = Pair(Random(1))
     pair.old.apply(Start(OURS, OWN, ("n1",)))
     (before,) = (view for view in pair.old.snapshot().jobs if view.key == OURS)
     pair.old.forget(OURS)
-    for look in (pair.old.snapshot, lambda: pair.old.look_again(["slurm/1"])):
+    for look in (pair.old.snapshot, lambda: pair.old.refresh(["slurm/1"])):
         (after,) = (view for view in look().jobs if view.key == OURS)
         assert before.job.command == OWN.command and after.job.command is None
 
 
-def test_a_job_is_not_placed_by_a_judge_of_long_ago() -> None:
-    """It would not have ended when the reservation begins that it would have ended before then."""
+def test_a_job_is_not_placed_on_old_eligibility() -> None:
+    """It would end before the reservation by the old time, and after its begin by the new one."""
     pair = Pair(Random(1))
     now = pair.slurm.time()
     pair.slurm.machines = {"n1": SlurmNode("n1", NodeState.UP, 4, 4e9, partitions=frozenset({"main"}))}
@@ -415,8 +415,8 @@ def test_a_job_is_not_placed_by_a_judge_of_long_ago() -> None:
         pair.old.apply(Start(view.key, view.job, ("n1",)))
 
 
-def test_lists_that_are_as_they_were_stay_the_same_when_another_node_changes() -> None:
-    """Else each picture from then on would compare them node by node."""
+def test_unchanged_node_lists_stay_the_same_objects() -> None:
+    """Otherwise each later snapshot would compare them node by node."""
     pair = Pair(Random(1))
     pair.slurm.machines = {
         name: SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main"})) for name in NAMES
@@ -433,18 +433,18 @@ def test_lists_that_are_as_they_were_stay_the_same_when_another_node_changes() -
     assert before.job.allowed and all(view.job.allowed is before.job.allowed for view in after)
 
 
-def test_what_is_kept_does_not_grow_with_the_pictures() -> None:
-    """Ever new jobs, shapes, users, partitions, lists of nodes, names and kinds of nodes, limits on and off."""
+def test_caches_do_not_grow_with_the_number_of_snapshots() -> None:
+    """New jobs, shapes, users, partitions, node lists, names and kinds of nodes all the time, limits on and off."""
     pair = Pair(Random(1))
     slurm = pair.slurm
 
     def most(first: int, last: int) -> int:
-        """The most that was held on the way."""
+        """Return the largest number of values held on the way."""
         found = 0
         for number in range(first, last):
             _something_else(slurm, number)
             shown = pair.old.snapshot()
-            pair.old.look_again([view.key for view in shown.jobs][:2])
+            pair.old.refresh([view.key for view in shown.jobs][:2])
             found = max(found, held_by(pair.old) if number % 10 == 0 else 0)
         return found
 
@@ -455,7 +455,7 @@ def test_what_is_kept_does_not_grow_with_the_pictures() -> None:
 
 
 def _something_else(slurm: Slurm, number: int) -> None:
-    """A picture with nothing in it that was in those before, but for the names of some nodes."""
+    """Return a state of the queue that shares only the names of some nodes with those before."""
     slurm.seconds += 5.0
     name, there = f"p{number % 40}", [*NAMES[:6], f"cloud{number}"]
     kind = frozenset({f"f{number}"})

@@ -1,4 +1,4 @@
-"""Asking slurmrestd: with which token, how often, and what is certain when it goes wrong."""
+"""Requests to slurmrestd: their token, their number, and what is certain after a failure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slurm_rest_fake import FakeRest, token
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm import create
+from pilotfish.adapters.slurm.doctor import check_rest
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.rest import check
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
-from pilotfish.adapters.slurm.rest.token import Token, TokenCommand, TokenFile, parse
-from pilotfish.adapters.slurm.rest.transport import WHOLE_EVERY_S, ByRest, by_rest
+from pilotfish.adapters.slurm.rest.token import Token, parse
+from pilotfish.adapters.slurm.rest.transport import WHOLE_EVERY_S, RestTransport, rest_transport
 from pilotfish.simulate.errors import ConfigError, InvariantError
-from pilotfish.simulate.platform import Cluster, Node, NodeType
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.slurm_rest_fake import FakeRest, token
 
-RECORDED = json.loads((Path(__file__).parent / "slurm_rest" / "recorded.json").read_text())["v0.0.38"]
+RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())["v0.0.38"]
 V = "/slurm/v0.0.38"
 DOCUMENT = {"paths": {f"{V}/{name}": {} for name in ("jobs", "nodes", "diag", "job/{job_id}")}}
 NOW = 1795244457
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Always:
-    """A token that is good for ever."""
+    """Return a token without an end."""
 
     renewed = 0
 
@@ -72,14 +72,14 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeRest]:
     made.close()
 
 
-def rest(fake: FakeRest, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> ByRest:
-    return ByRest(Client(fake.url, "backup", Always(), timeout_s), clock)
+def rest(fake: FakeRest, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> RestTransport:
+    return RestTransport(Client(fake.url, "backup", Always(), timeout_s), clock)
 
 
 # The queue
 
 
-def test_both_headers_are_sent_and_the_version_is_found_once(fake: FakeRest) -> None:
+def test_both_headers_are_sent_and_the_version_is_detected_once(fake: FakeRest) -> None:
     way = rest(fake)
     assert len(way.jobs()) == len(RECORDED["jobs"]) and [node.name for node in way.nodes()] == ["n1", "n7", "n8"]
     assert way.time() == NOW and way.excluded() == {20: ("n1", "n2")}
@@ -104,7 +104,7 @@ def test_an_unchanged_queue_costs_one_small_request_and_keeps_its_jobs(fake: Fak
     assert fake.paths() == [f"{V}/jobs?update_time={NOW - 1}", f"{V}/jobs"]  # an empty answer is asked for again
 
 
-def test_what_was_read_later_is_asked_for_since_then_and_all_of_it_now_and_then(fake: FakeRest) -> None:
+def test_only_changes_are_requested_except_for_a_regular_full_read(fake: FakeRest) -> None:
     clock = Clock()
     way = rest(fake, clock)
     way.jobs()
@@ -117,7 +117,7 @@ def test_what_was_read_later_is_asked_for_since_then_and_all_of_it_now_and_then(
     assert fake.paths()[-2:] == [f"{V}/diag", f"{V}/jobs"]
 
 
-def test_an_empty_list_that_says_nothing_changed_is_not_an_empty_queue(fake: FakeRest) -> None:
+def test_an_empty_list_with_the_unchanged_warning_is_no_empty_queue(fake: FakeRest) -> None:
     """As since 23.02: status 200, no errors, no jobs, and a warning."""
     way = rest(fake)
     whole = way.jobs()
@@ -126,9 +126,9 @@ def test_an_empty_list_that_says_nothing_changed_is_not_an_empty_queue(fake: Fak
     assert way.jobs() == whole
 
 
-def test_nothing_new_where_that_was_not_asked_is_an_error(fake: FakeRest) -> None:
+def test_an_unchanged_answer_to_a_full_read_is_an_error(fake: FakeRest) -> None:
     fake.answers[f"{V}/jobs"] = (304, b"")
-    with pytest.raises(ParseError, match="nothing changed"):
+    with pytest.raises(ParseError, match="reports no changes"):
         rest(fake).jobs()
 
 
@@ -141,7 +141,7 @@ def test_jobs_by_id(fake: FakeRest) -> None:
     }
     way = rest(fake)
     assert [job.id for job in way.jobs(iter([17, 99]))] == [17]
-    with pytest.raises(ParseError, match="no job and no reason"):
+    with pytest.raises(ParseError, match="neither a job nor a reason"):
         way.jobs([13])
     with pytest.raises(AdapterError) as caught:
         way.jobs([20])
@@ -153,7 +153,7 @@ def test_jobs_by_id(fake: FakeRest) -> None:
     "answer", [wrong(-1), wrong(1800, 200), (200, b"<html>"), (200, b""), (200, b'{"errors": [], "jobs": [{}]}'),
                (200, json.dumps({"errors": [], "jobs": RECORDED["jobs"]}).encode()[:-9]), (301, b""), (204, b"")]
 )  # fmt: skip
-def test_an_answer_that_is_not_whole_is_never_taken_for_fewer_jobs(fake: FakeRest, answer: tuple[int, bytes]) -> None:
+def test_an_incomplete_answer_never_counts_as_fewer_jobs(fake: FakeRest, answer: tuple[int, bytes]) -> None:
     way = rest(fake)
     whole = way.jobs()
     fake.answers[f"{V}/jobs"] = answer
@@ -163,7 +163,7 @@ def test_an_answer_that_is_not_whole_is_never_taken_for_fewer_jobs(fake: FakeRes
     assert way.jobs() == whole
 
 
-def test_a_slurmrestd_that_was_upgraded_is_asked_anew_what_it_offers(fake: FakeRest) -> None:
+def test_the_version_is_detected_again_after_an_upgrade(fake: FakeRest) -> None:
     way = rest(fake)
     way.jobs()
     gone = fake.answers.pop(f"{V}/jobs")
@@ -176,10 +176,10 @@ def test_a_slurmrestd_that_was_upgraded_is_asked_anew_what_it_offers(fake: FakeR
     assert len(way.jobs()) == len(RECORDED["jobs"])
 
 
-def test_a_slurmrestd_with_nothing_that_we_read_says_what_it_offers(fake: FakeRest) -> None:
+def test_a_slurmrestd_without_a_readable_version_is_an_error_that_lists_its_versions(fake: FakeRest) -> None:
     del fake.answers["/openapi/v3"]
     fake.answers["/openapi"] = (200, json.dumps(DOCUMENT).replace("v0.0.38", "v0.0.99").encode())
-    with pytest.raises(NotDone, match=r"offers \(v0\.0\.99\) none can be read here"):
+    with pytest.raises(NotDone, match=r"none of the versions that it offers \(v0\.0\.99\) can be read here"):
         rest(fake).nodes()
 
 
@@ -209,7 +209,7 @@ def test_an_update_is_one_request_that_is_not_repeated(fake: FakeRest) -> None:
     fake.asked.clear()
     with pytest.raises(AdapterError) as caught:
         way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
-    assert caught.value.transient and not isinstance(caught.value, NotDone)  # nobody knows whether it was done
+    assert caught.value.transient and not isinstance(caught.value, NotDone)  # it is unknown whether it was done
     assert fake.paths() == [f"{V}/job/20"]
 
 
@@ -219,20 +219,20 @@ def _that_takes(*keys: str) -> dict[str, Any]:
 
 
 def test_nothing_is_submitted_over_rest() -> None:
-    """Seen on 22.05: a held submission answers 200, the error 2042 and a job id, and is done; one with an empty
-    environment is refused. A submission that is misread runs twice, so that all go by sbatch."""
-    assert not {"submit", "cancel", "power_off"} & set(dir(ByRest))
+    """Observed on 22.05: a held submission answers 200, the error 2042 and a job id, and is done; one with an empty
+    environment is refused. A misread submission would run twice, so all use sbatch."""
+    assert not {"submit", "cancel", "power_off"} & set(dir(RestTransport))
 
 
-# The way there
+# The connection
 
 
-def test_nobody_listening_is_certain_and_closing_the_door_is_not(tmp_path: Path) -> None:
+def test_a_refused_connection_is_certain_and_a_closed_one_is_not(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
         for url in (closed, f"unix:{tmp_path}/none", f"unix:{tmp_path}"):
-            with pytest.raises(NotDone, match="nobody listens") as caught:
+            with pytest.raises(NotDone, match="no server listens") as caught:
                 Client(url, "backup", Always()).post("/x", "update", {})
             assert (caught.value.kind, caught.value.transient) == ("unreachable", True)
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -243,7 +243,7 @@ def test_nobody_listening_is_certain_and_closing_the_door_is_not(tmp_path: Path)
         assert late.value.transient and not isinstance(late.value, NotDone)
 
 
-def test_an_answer_that_trickles_is_given_up(fake: FakeRest) -> None:
+def test_a_slow_answer_is_given_up(fake: FakeRest) -> None:
     way = rest(fake, timeout_s=0.5)
     way.nodes()
     fake.slow_s = 0.1
@@ -251,8 +251,8 @@ def test_an_answer_that_trickles_is_given_up(fake: FakeRest) -> None:
         way.jobs()
 
 
-def test_a_connection_that_was_kept_for_too_long_costs_nothing(fake: FakeRest) -> None:
-    """As after slurmrestd was started anew: what was asked for is asked once more, over a new connection."""
+def test_a_stale_connection_is_replaced(fake: FakeRest) -> None:
+    """As after a restart of slurmrestd: the read is sent once more, over a new connection."""
     way = rest(fake)
     way.jobs()
     fake.hang_up()
@@ -274,122 +274,17 @@ def test_a_connection_that_was_kept_for_too_long_costs_nothing(fake: FakeRest) -
         "http://h:99999",
     ],
 )
-def test_urls_that_are_none(url: str) -> None:
+def test_invalid_urls(url: str) -> None:
     with pytest.raises(ConfigError, match=r"rest_url: found .* \(allowed: http://HOST:PORT, "):
         Client(url, "backup", Always())
 
 
-def test_a_token_on_an_open_network_is_remarked_upon(tmp_path: Path) -> None:
+def test_a_token_over_plain_http_is_noted(tmp_path: Path) -> None:
     for url, count in (("http://head:6820", 1), ("http://127.0.0.1:1", 0), ("https://head", 0), ("unix:/x", 0)):
-        assert len(ByRest(Client(url, "backup", Always())).notes) == count
+        assert len(RestTransport(Client(url, "backup", Always())).notes) == count
 
 
-# Tokens
-
-
-def test_a_token_tells_its_end_and_is_never_shown() -> None:
-    text = token(exp=2000, iat=1000, sun="backup")
-    read = parse(f"SLURM_JWT={text}\n")
-    assert (read.text, read.exp, read.iat, read.life_s) == (text, 2000, 1000, 1000)
-    assert text not in repr(read) and "secret" not in f"{read!r} {read}"
-    assert parse(token()).exp is None
-    for bad in ("", "a.b", "a.b.c", "x y z", f"{text} {text}", "a.é.c", token(exp="soon"), ".W10.", "a.ew.c"):  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="it holds") as caught:
-            parse(bad)
-        assert not bad or bad not in str(caught.value)
-
-
-def put(path: Path, text: str, mode: int = 0o600) -> None:
-    beside = path.with_suffix(".new")
-    beside.write_text(text)
-    beside.chmod(mode)
-    os.replace(beside, path)
-
-
-def test_a_file_is_read_again_when_the_site_renews_it(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "token"
-    put(path, token(exp=1100, iat=1000))
-    source = TokenFile(path, clock)
-    first = source.get()
-    assert source.get() is first and not source.renew()
-    clock.now = 1100
-    with pytest.raises(Unauthorised, match=r"token expired 0 s ago, and nobody has renewed it") as caught:
-        source.get()
-    assert caught.value.transient and caught.value.kind == "token"
-    put(path, token(exp=1200, iat=1100))
-    assert source.renew() and source.get().exp == 1200
-    for text, mode in (("nonsense", 0o600), (token(), 0o644)):
-        put(path, text, mode)
-        with pytest.raises(Unauthorised, match="rest_token_file"):
-            source.get()
-    path.unlink()
-    with pytest.raises(Unauthorised):
-        source.get()
-    assert not source.renew()
-
-
-@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o777])
-def test_a_file_that_everybody_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    put(tmp_path / "token", token(), mode)
-    with pytest.raises(
-        ConfigError, match=r"token: rest_token_file: everybody can read it \(mode 0\d+\) \(allowed: mode"
-    ):
-        TokenFile(tmp_path / "token")
-    put(tmp_path / "token", token(), 0o640)
-    assert TokenFile(tmp_path / "token").get().exp is None
-
-
-def test_a_file_that_is_none_says_so_at_once(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(ConfigError, match="rest_token_file: it cannot be read"):
-            os.chmod(tmp_path, 0o700)
-            TokenFile(path)
-    put(tmp_path / "token", "nothing")
-    with pytest.raises(ConfigError, match="it holds no token"):
-        TokenFile(tmp_path / "token")
-
-
-def minting(clock: Clock, life: float) -> tuple[TokenCommand, list[Sequence[str]]]:
-    """A command whose tokens are of another machine's clock."""
-    runs: list[Sequence[str]] = []
-
-    def run(argv: Sequence[str]) -> str:
-        runs.append(argv)
-        return f"SLURM_JWT={token(exp=77 + life, iat=77, n=len(runs))}\n"
-
-    return TokenCommand(["mint", "-x"], run, clock), runs
-
-
-def test_a_command_is_run_before_the_token_ends_and_not_more_often() -> None:
-    clock = Clock()
-    source, runs = minting(clock, 600)
-    first = source.get()
-    clock.now += 500
-    assert source.get() == first and runs == [("mint", "-x")]
-    clock.now += 41
-    assert source.get() != first and len(runs) == 2
-    assert not source.renew()  # it is new
-    clock.now += 2
-    assert source.renew() and source.get() and len(runs) == 3
-    short, runs = minting(clock, 5)
-    short.get()
-    clock.now += 3.9
-    short.get()
-    clock.now += 0.2
-    short.get()
-    assert len(runs) == 2
-
-
-def test_a_command_that_fails_does_not_show_what_it_printed() -> None:
-    secret = token(exp=1)
-
-    def fails(argv: Sequence[str]) -> str:
-        raise AdapterError(f"mint: + echo {secret}", argv=argv, stderr_tail=secret)
-
-    for run in (fails, lambda argv: f"here it is: {secret}"):
-        with pytest.raises(Unauthorised) as caught:
-            TokenCommand(["mint"], run).get()
-        assert caught.value.transient and secret not in f"{caught.value!r}{caught.value}{caught.value.stderr_tail}"
+# Refused tokens
 
 
 def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
@@ -405,7 +300,7 @@ def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
 
 
 @pytest.mark.parametrize(("takes_s", "renewed"), [(0.1, 1), (9.5, 0)])
-def test_a_slow_no_is_a_dead_controller_and_not_an_expired_token(fake: FakeRest, takes_s: float, renewed: int) -> None:
+def test_a_slow_refusal_is_a_dead_controller_not_an_expired_token(fake: FakeRest, takes_s: float, renewed: int) -> None:
     """Both are 500 with -1: the first comes at once, the other after 9 to 10 s."""
     clock, tokens = Clock(), Always()
 
@@ -414,7 +309,7 @@ def test_a_slow_no_is_a_dead_controller_and_not_an_expired_token(fake: FakeRest,
         return wrong(-1)
 
     fake.answers[f"{V}/nodes"] = answer
-    way = ByRest(Client(fake.url, "backup", tokens, 15.0, clock), clock)
+    way = RestTransport(Client(fake.url, "backup", tokens, 15.0, clock), clock)
     with pytest.raises(AdapterError) as caught:
         way.nodes()
     assert caught.value.transient and tokens.renewed == renewed
@@ -430,13 +325,13 @@ CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),))
     ("options", "said"),
     [
         ({"rest_url": 5}, "rest_url: found 5"),
-        ({"rest_url": "unix:/x", "rest_token_command": ["y"]}, r"rest_token_command: found \['y'\] \(allowed: a text"),
+        ({"rest_url": "unix:/x", "rest_token_command": ["y"]}, r"rest_token_command: found \['y'\] \(allowed: text"),
         ({"rest_url": "here"}, "rest_url: found 'here'"),
         (
             {"rest_url": "unix:/x", "rest_token_file": "/x", "rest_token_command": "y"},
-            "there is rest_token_command, too",
+            "rest_token_command is set, too",
         ),
-        ({"rest_url": "unix:/x", "rest_token_file": "/none/token"}, "/none/token: rest_token_file: it cannot be read"),
+        ({"rest_url": "unix:/x", "rest_token_file": "/none/token"}, "/none/token: rest_token_file: unreadable"),
         ({"rest_url": "unix:/x", "rest_token_lifespan_s": 0}, "rest_token_lifespan_s: found 0"),
         ({"rest_url": "unix:/x", "rest_token_command": "'"}, "rest_token_command: No closing quotation"),
         ({"rest_url": "unix:/x", "rest_user": "a\nb"}, "rest_user: found"),
@@ -444,43 +339,43 @@ CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),))
         ({"rest_user": "backup"}, "rest_user: there is no rest_url"),
     ],
 )
-def test_options_that_cannot_be_right_say_so_in_one_line(options: dict[str, Any], said: str) -> None:
+def test_invalid_options_are_one_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         create(CLUSTER, **options)
     assert "\n" not in str(caught.value)
 
 
-def test_without_a_source_scontrol_makes_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_source_scontrol_creates_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "scontrol"
     script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/runs\necho SLURM_JWT={token()}\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for user in ("", "somebody"):
         with pytest.raises(NotDone):
-            by_rest(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
+            rest_transport(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
     assert (tmp_path / "runs").read_text() == "token lifespan=90\ntoken lifespan=90 username=somebody\n"
 
 
-# The doctor's look
+# The doctor's check
 
 
-def looked(way: Callable[[], ByRest], ids: Sequence[int]) -> list[tuple[str, str]]:
+def looked(way: Callable[[], RestTransport], ids: Sequence[int]) -> list[tuple[str, str]]:
     class Told:
         def jobs(self) -> list[SlurmJob]:
             return [SlurmJob(id, JobState.PENDING) for id in ids]
 
-    return [(str(found.level), found.says) for found in check.findings(way, Told())]  # type: ignore[arg-type]
+    return [(str(found.level), found.says) for found in check_rest.request_findings(way, Told())]  # type: ignore[arg-type]
 
 
-def test_the_doctor_says_what_rest_tells_hides_and_cannot_write(fake: FakeRest) -> None:
+def test_the_doctor_reports_what_rest_shows_hides_and_cannot_write(fake: FakeRest) -> None:
     ids = [job["job_id"] for job in RECORDED["jobs"]]
     (level, says), (note, cannot) = looked(lambda: rest(fake), ids)
-    assert (level, note) == ("ok", "note") and says.startswith("slurmrestd v0.0.38 tells of 6 jobs in ")
+    assert (level, note) == ("ok", "note") and says.startswith("slurmrestd v0.0.38 shows 6 jobs in ")
     assert cannot == "slurmrestd v0.0.38 cannot write AdminComment, Comment, StartTime; scontrol does"
     _, (level, says), _ = looked(lambda: rest(fake), [*ids, 1, 2])
     assert level == "warning" and says.startswith("slurmrestd hides 2 of 8 jobs from the token's user")
     fake.answers[f"{V}/jobs"] = wrong(-1)
     ((level, says),) = looked(lambda: rest(fake), ids)
-    assert level == "warning" and says.endswith("; Slurm is asked by its commands meanwhile")
-    ((level, says),) = looked(lambda: by_rest("nowhere"), ids)
+    assert level == "warning" and says.endswith("; commands are used instead")
+    ((level, says),) = looked(lambda: rest_transport("nowhere"), ids)
     assert level == "warning" and "rest_url: found 'nowhere'" in says

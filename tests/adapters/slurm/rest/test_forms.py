@@ -1,4 +1,4 @@
-"""What slurmrestd answers, in all its versions: read whole, or an error that says what is wrong; never fewer jobs.
+"""Answers of slurmrestd in all its versions: read whole, or an error that names the fault; never fewer jobs.
 
 v0.0.36 to v0.0.38 are recorded from Slurm 22.05 (slurm_rest/recorded.json); v0.0.39 to v0.0.44 are written from their
 documentation, because no such server was at hand.
@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.slurm import squeue
 from pilotfish.adapters.slurm.rest import errors, forms
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised, Unchanged
 from pilotfish.adapters.slurm.rest.versions import READABLE, choose
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.adapters.slurm.transport import squeue
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
-RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "slurm_rest" / "recorded.json").read_text())
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 NEWEST = RECORDED["v0.0.38"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -34,12 +34,12 @@ NEEDED = sorted(forms.NEEDED)
 
 
 def number(value: float | None, *, infinite: bool = False) -> dict[str, Any]:
-    """A number as it is written since 23.02."""
+    """Return a number as written since 23.02."""
     return {"set": value is not None, "infinite": infinite, "number": value or 0}
 
 
 def documented(version: int, **changed: Any) -> dict[str, Any]:
-    """A pending job of v0.0.39 or later."""
+    """Return a pending job of v0.0.39 or later."""
     when = (lambda value: value) if version == 39 else number
     job: dict[str, Any] = {
         "job_id": 309, "job_state": "PENDING" if version == 39 else ["PENDING"], "state_reason": "BeginTime",
@@ -63,7 +63,7 @@ def documented(version: int, **changed: Any) -> dict[str, Any]:
     return job | changed
 
 
-def test_the_recorded_versions_tell_the_same_of_every_job() -> None:
+def test_the_recorded_versions_agree_on_every_job() -> None:
     read = {version: forms.jobs(answer) for version, answer in RECORDED.items()}
     assert read["v0.0.36"] == read["v0.0.37"] == read["v0.0.38"]
     jobs = {job.id: job for job in read["v0.0.38"]}
@@ -92,23 +92,25 @@ def test_slurm_22_05_does_not_show_all_of_a_job() -> None:
         assert not forms.shows_all({"jobs": [documented(44), documented(44) | {"job_id": 1}, _less(key)]})
 
 
-def test_what_it_does_not_show_is_told_by_squeue() -> None:
+def test_squeue_shows_the_fields_that_rest_hides() -> None:
     mark = "@00ff@"
     lines = [("309", "n[1-2]", "0", "(null)"), ("310", "(null)", "1", "(null)"), ("311", "", "0", "ssd")]
     text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
-    told = squeue.parse_unshown(text, mark)
-    assert told[309] == squeue.Unshown(("n1", "n2"), "") and told[310] == squeue.Unshown((), "a number of switches")
-    assert told[311].special == "preferred features" and squeue.parse_unshown("", mark) == {}
+    told = squeue.parse_hidden(text, mark)
+    assert told[309] == squeue.HiddenFields(("n1", "n2"), "") and told[310] == squeue.HiddenFields(
+        (), "a number of switches"
+    )
+    assert told[311].special == "preferred features" and squeue.parse_hidden("", mark) == {}
     for wrong in (text[:-3], text.replace("309", "x"), text.replace("n[1-2]", "n[1-")):
         with pytest.raises(ParseError):
-            squeue.parse_unshown(wrong, mark)
+            squeue.parse_hidden(wrong, mark)
 
 
 def _less(key: str) -> dict[str, Any]:
     return {name: value for name, value in documented(44).items() if name != key}
 
 
-def test_nodes_that_do_not_show_whether_they_are_drained_are_not_read() -> None:
+def test_nodes_without_a_drained_flag_are_refused() -> None:
     with pytest.raises(ParseError, match="node n1: it lacks"):
         forms.nodes(RECORDED["v0.0.36"])
 
@@ -187,14 +189,14 @@ def test_one_field(changed: dict[str, Any], field: str, value: object) -> None:
         {"exit_code": {"return_code": "x"}}, {"exit_code": -(2**70)}, {"required_nodes": {"list": "n1"}},
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_makes_the_whole_answer_an_error_that_names_the_job(changed: dict[str, Any]) -> None:
+def test_an_unreadable_job_makes_the_answer_an_error_that_names_it(changed: dict[str, Any]) -> None:
     with pytest.raises(ParseError, match=r"jobs: job \S+: "):
         forms.jobs({"jobs": [documented(40), documented(40, **changed)]})
 
 
 @pytest.mark.parametrize("key", NEEDED)
 @pytest.mark.parametrize("form", [documented(39), documented(44), NEWEST["jobs"][0]], ids=["v39", "v44", "v38"])
-def test_a_job_without_a_key_that_we_need_is_not_read(form: dict[str, Any], key: str) -> None:
+def test_a_job_without_a_required_key_is_an_error(form: dict[str, Any], key: str) -> None:
     less = {name: value for name, value in form.items() if name != key}
     with pytest.raises(ParseError, match=f"it lacks '{key}'"):
         forms.jobs({"jobs": [less]})
@@ -233,7 +235,7 @@ def test_the_time() -> None:
     assert forms.time_of({"statistics": {"req_time": 1795244457}}) == 1795244457
     assert forms.time_of({"statistics": {"req_time": number(1795244457)}}) == 1795244457
     for wrong in ({}, {"statistics": None}, {"statistics": {"req_time": 0}}, {"statistics": {"req_time": [1]}}):
-        with pytest.raises(ParseError, match="does not say the time"):
+        with pytest.raises(ParseError, match="slurmrestd's answer has no time"):
             forms.time_of(wrong)
 
 
@@ -273,7 +275,7 @@ def error(**fields: Any) -> bytes:
         (200, b'{"errors": [], "results": [{"error_code": 2017, "error": "Invalid job id"}]}', "gone", False),  # 23.11
     ],
 )  # fmt: skip
-def test_what_an_answer_says_of_itself(status: int, body: bytes, kind: str, transient: bool) -> None:
+def test_errors_in_an_answer(status: int, body: bytes, kind: str, transient: bool) -> None:
     with pytest.raises(AdapterError) as caught:
         errors.read("slurmrestd jobs", status, body)
     assert (caught.value.kind, caught.value.transient) == (kind, transient)
@@ -282,7 +284,7 @@ def test_what_an_answer_says_of_itself(status: int, body: bytes, kind: str, tran
     assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
 
 
-def test_no_jobs_with_an_error_are_not_no_jobs_and_nothing_new_is_not_either() -> None:
+def test_no_jobs_with_an_error_is_an_error_and_unchanged_is_no_empty_queue() -> None:
     with pytest.raises(AdapterError):
         errors.read("jobs", 200, error(error="Unable to contact slurm controller", errno=1800))
     for status, body in ((304, b""), (200, error(error="Data has not changed", error_number=1900))):
@@ -312,7 +314,7 @@ def test_an_answer_that_was_cut_off_is_an_error(cut: int) -> None:
 
 
 @given(st.sampled_from(NEEDED), JSON, st.sampled_from([NEWEST["jobs"][0], documented(39), documented(44)]))
-def test_any_value_of_a_key_is_an_error_or_read(key: str, value: object, form: dict[str, Any]) -> None:
+def test_any_value_of_a_key_is_read_or_an_error(key: str, value: object, form: dict[str, Any]) -> None:
     try:
         read = forms.jobs({"jobs": [form, copy.deepcopy(form) | {key: value}, form]})
     except ParseError:
@@ -321,7 +323,7 @@ def test_any_value_of_a_key_is_an_error_or_read(key: str, value: object, form: d
 
 
 @given(st.sampled_from(["name", "state", "state_flags", "cpus", "real_memory", "active_features", "partitions"]), JSON)
-def test_any_value_of_a_nodes_key_is_an_error_or_read(key: str, value: object) -> None:
+def test_any_value_of_a_nodes_key_is_read_or_an_error(key: str, value: object) -> None:
     try:
         read = forms.nodes({"nodes": [NEWEST["nodes"][0] | {key: value}, NEWEST["nodes"][1]]})
     except ParseError:
@@ -330,7 +332,7 @@ def test_any_value_of_a_nodes_key_is_an_error_or_read(key: str, value: object) -
 
 
 def offers(*numbers: int, takes: tuple[str, ...] = (), slash: str = "") -> dict[str, Any]:
-    """What a slurmrestd says of itself."""
+    """Return the description of a slurmrestd."""
     paths: dict[str, Any] = {"/openapi/v3": {}, "/slurmdb/v0.0.99/jobs": {}}
     for each in numbers:
         for name in ("jobs", "nodes", "diag", "ping"):
@@ -345,7 +347,7 @@ def offers(*numbers: int, takes: tuple[str, ...] = (), slash: str = "") -> dict[
 ALL = ("required_nodes", "begin_time", "admin_comment")
 
 
-def test_the_newest_version_that_can_be_read_is_taken() -> None:
+def test_the_newest_readable_version_is_chosen() -> None:
     assert str(choose(offers(36, 37, 38))) == "v0.0.38"
     assert str(choose(offers(41, 43, 42, 45, 50, slash="/"))) == "v0.0.43"
     assert choose(offers(40, slash="/")).paths["jobs"] == "/slurm/v0.0.40/jobs/"
@@ -353,18 +355,19 @@ def test_the_newest_version_that_can_be_read_is_taken() -> None:
     half["paths"]["/slurm/v0.0.38/jobs"] = {}
     assert str(choose(half)) == "v0.0.37"
     with pytest.raises(
-        NotDone, match=r"offers \(v0.0.34, v0.0.77\) none can be read here \(v0.0.36 to v0.0.44\)"
+        NotDone,
+        match=r"none of the versions that it offers \(v0.0.34, v0.0.77\) can be read here \(v0.0.36 to v0.0.44\)",
     ) as no:
         choose(offers(77, 34))
     assert no.value.kind == "absent"
     with pytest.raises(NotDone, match=r"\(none\)"):
         choose({"paths": {}})
-    with pytest.raises(ParseError, match="no OpenAPI document"):
+    with pytest.raises(ParseError, match="not an OpenAPI document"):
         choose({"paths": []})
 
 
 @given(JSON)
-def test_any_document_is_an_error_or_a_version(value: object) -> None:
+def test_any_document_gives_a_version_or_an_error(value: object) -> None:
     for document in ({"paths": value}, {"paths": {"/slurm/v0.0.40/jobs": value}}, {**offers(40), "components": value}):
         with suppress(ParseError, NotDone):
             assert choose(document).number in READABLE

@@ -1,4 +1,4 @@
-"""What the commands are told, and what they say when all is not well, where a recorded answer is enough to see it."""
+"""Slurm's commands and their errors, from recorded answers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.slurm.runner import Commands
-from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.runner import CommandRunner
 
 NOW = 1_700_000_000
 
 
 @pytest.mark.parametrize(("ahead_s", "done"), [(-3600.0, True), (0.0, True), (4.0, True), (60.0, False)])
-def test_no_start_is_told_by_a_clock_that_is_ahead(ahead_s: float, done: bool) -> None:
-    """Seen on 22.05: `StartTime=now` of a machine that is an hour ahead holds the job for that hour."""
+def test_no_start_is_sent_from_a_clock_that_is_ahead(ahead_s: float, done: bool) -> None:
+    """Observed on 22.05: `StartTime=now` from a machine that is an hour ahead holds the job for that hour."""
     ran: list[Sequence[str]] = []
 
     def run(argv: Sequence[str]) -> str:
         ran.append(argv)
         return f"sdiag output at Tue Nov 14 22:13:20 2023 ({NOW})\n"
 
-    transport = ByCommands(run, lambda: 100.0, lambda: NOW + ahead_s)
+    transport = CommandTransport(run, lambda: 100.0, lambda: NOW + ahead_s)
     transport.time()
     transport.update(7, {"ReqNodeList": ""})
     if done:
@@ -43,7 +43,7 @@ MUNGE = (
     '{0}: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory '
     "(Did you start munged?)\n{0}: error: slurm_send_node_msg: auth_g_create: {1} has authentication error\n"
 )
-#: command, exit code and what it prints on stderr, of 22.05
+#: Command, exit code and stderr of 22.05.
 AWAY = {
     "no controller": ("squeue", 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"),
     "no controller, a change": ("scontrol", 1, "Unexpected message received for job 1\n"),
@@ -76,7 +76,7 @@ AWAY = {
         "sacct: error: Problem talking to the database: Connection refused\n",
     ),
 }  # fmt: skip
-#: why sbatch refuses; it exits with 1 where Slurm does, and with 255 where it does not understand what is asked for
+#: Refusals of sbatch; it exits with 1 if Slurm refuses, and with 255 if it does not understand the request.
 REFUSED = {
     "too many jobs": (1, "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job "
                       "violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"),
@@ -99,11 +99,11 @@ class Printing:
         self._folder = folder
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
-    def __call__(self, name: str, exit_code: int, stderr: str) -> ByCommands:
+    def __call__(self, name: str, exit_code: int, stderr: str) -> CommandTransport:
         script = self._folder / name
         script.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(stderr)} >&2\nexit {exit_code}\n")
         script.chmod(0o755)
-        return ByCommands(Commands())
+        return CommandTransport(CommandRunner())
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def printing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Printing:
     return Printing(tmp_path, monkeypatch)
 
 
-#: what is asked of each command
-ASK: dict[str, Callable[[ByCommands], object]] = {
+#: Requests by command.
+ASK: dict[str, Callable[[CommandTransport], object]] = {
     "squeue": lambda slurm: slurm.jobs(),
     "scontrol": lambda slurm: slurm.update(1, {"StartTime": "now"}),
     "sbatch": lambda slurm: slurm.submit(["sbatch", "--parsable", "--wrap=true"]),
@@ -123,7 +123,7 @@ ASK: dict[str, Callable[[ByCommands], object]] = {
 
 
 @pytest.mark.parametrize(("name", "exit_code", "stderr"), AWAY.values(), ids=AWAY)
-def test_who_is_away_is_neither_an_empty_queue_nor_a_refusal(
+def test_a_service_that_is_down_is_neither_an_empty_queue_nor_a_refusal(
     printing: Printing, name: str, exit_code: int, stderr: str
 ) -> None:
     with pytest.raises(AdapterError) as caught:
@@ -133,7 +133,9 @@ def test_who_is_away_is_neither_an_empty_queue_nor_a_refusal(
 
 
 @pytest.mark.parametrize(("exit_code", "stderr"), REFUSED.values(), ids=REFUSED)
-def test_a_refused_submission_is_not_tried_again_and_says_why(printing: Printing, exit_code: int, stderr: str) -> None:
+def test_a_refused_submission_is_not_repeated_and_gives_the_reason(
+    printing: Printing, exit_code: int, stderr: str
+) -> None:
     with pytest.raises(AdapterError) as caught:
         ASK["sbatch"](printing("sbatch", exit_code, stderr))
     assert (caught.value.kind, caught.value.transient, caught.value.exit_code) == ("refused", False, exit_code)
@@ -141,38 +143,39 @@ def test_a_refused_submission_is_not_tried_again_and_says_why(printing: Printing
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_job_that_is_gone_is_told_from_a_controller_that_is(printing: Printing) -> None:
+def test_a_job_that_is_gone_differs_from_a_controller_that_is_down(printing: Printing) -> None:
     slurm = printing("squeue", 1, "slurm_load_jobs error: Invalid job id specified\n")
     assert slurm.jobs([9]) == []
 
 
-def test_a_command_that_hangs_is_given_up_and_may_still_be_carried_out(printing: Printing, tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_given_up_with_an_unknown_outcome(printing: Printing, tmp_path: Path) -> None:
     printing("sbatch", 0, "")
     (tmp_path / "sbatch").write_text("#!/bin/sh\nexec sleep 20\n")
     with pytest.raises(AdapterError) as caught:
-        Commands(timeout_s=0.2)(["sbatch", "--wrap=true"])
+        CommandRunner(timeout_s=0.2)(["sbatch", "--wrap=true"])
     assert (caught.value.kind, caught.value.transient) == ("timeout", True)
 
 
-def test_a_controller_that_is_down_has_time_to_be_told() -> None:
-    """Its clients say so after 9 to 10 s; who gives them up before that never learns why."""
-    assert Commands().timeout_s > 10.0
+def test_the_time_limit_covers_a_controller_that_is_down() -> None:
+    """Its clients fail after 9 to 10 s; a shorter limit would hide the reason."""
+    assert CommandRunner().timeout_s > 10.0
 
 
-def test_nodes_are_put_to_sleep_by_name() -> None:
+def test_nodes_are_powered_down_by_name() -> None:
     ran: list[Sequence[str]] = []
-    ByCommands(lambda argv: ran.append(argv) or "").power_off(["n3", "n4", "n7"])  # type: ignore[func-returns-value]
+    CommandTransport(lambda argv: ran.append(argv) or "").power_off(["n3", "n4", "n7"])  # type: ignore[func-returns-value]
     assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", "State=POWER_DOWN"]]
 
 
-def test_nothing_is_held_released_or_asked_for_as_json() -> None:
-    """Seen on 22.05: `scontrol hold` of root makes a hold that users cannot undo, `scontrol release` of a running job
-    is silently well, `squeue --json` with the controller away is an empty queue and exits with 0, and `scontrol --json`
-    is not there."""
+def test_no_command_holds_releases_or_uses_json() -> None:
+    """Observed on 22.05: `scontrol hold` of root makes a hold that users cannot undo, `scontrol release` of a running
+    job succeeds silently, `squeue --json` with the controller away is an empty queue and exits with 0, and `scontrol
+    --json` does not exist."""
     ran: list[Sequence[str]] = []
-    slurm = ByCommands(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
-    calls = [*ASK.values(), ByCommands.excluded, ByCommands.unshown, ByCommands.partitions, ByCommands.reservations,
-             ByCommands.limits, ByCommands.settings, lambda slurm: slurm.ended_as(["x"], 5, 0.0),
+    slurm = CommandTransport(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
+    calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
+             CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
+             lambda slurm: slurm.ended_by_name(["x"], 5, 0.0),
              lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
     for call in calls:
         with suppress(ParseError):

@@ -1,5 +1,4 @@
-"""REST where it serves, commands where it does not: who asks gets an answer, nothing is written twice, and it is said
-once."""
+"""Failover from REST to commands: reads are answered, nothing is written twice, and one line is logged."""
 
 from __future__ import annotations
 
@@ -12,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.slurm.fallback import LONGEST_GAP_S, Preferred
-from pilotfish.adapters.slurm.limits import Limits
-from pilotfish.adapters.slurm.partitions import Partition
+from pilotfish.adapters.slurm.placement.limits import Limits
+from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.reservations import Reservation
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
-from pilotfish.adapters.slurm.settings import Settings
-from pilotfish.adapters.slurm.squeue import Unshown
-from pilotfish.adapters.slurm.transport import Told
-from pilotfish.simulate.snapshot import JobState
+from pilotfish.adapters.slurm.transport.command_transport import DryRunTransport
+from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverTransport
+from pilotfish.adapters.slurm.transport.sacct_usage import Entry
+from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.adapters.slurm.transport.squeue import HiddenFields
+from pilotfish.simulate.model.snapshot import JobState
 
 
 class Clock:
@@ -32,7 +31,7 @@ class Clock:
 
 
 class Way:
-    """A transport of one job that can be made to fail; `calls` are what reached it."""
+    """A transport of one job that can be made to fail; `calls` are the requests."""
 
     def __init__(self, id: int) -> None:
         self.id, self.calls, self.fails = id, list[str](), None
@@ -64,9 +63,9 @@ class Way:
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self._called("update")
 
-    def unshown(self) -> dict[int, Unshown]:
+    def hidden_fields(self) -> dict[int, HiddenFields]:
         self._called("unshown")
-        return {1: Unshown(("n9",), "a number of switches")}
+        return {1: HiddenFields(("n9",), "a number of switches")}
 
     def partitions(self) -> dict[str, Partition]:
         self._called("partitions")
@@ -88,8 +87,12 @@ class Way:
         self._called("ended")
         return []
 
-    def ended_as(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
+    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
         self._called("ended_as")
+        return []
+
+    def books(self, which: Sequence[str]) -> list[Entry]:
+        self._called("books")
         return []
 
     def power_off(self, nodes: Sequence[str]) -> None:
@@ -106,22 +109,22 @@ class Way:
         self.calls.append("close")
 
 
-def both() -> tuple[Preferred, Way, Way, Clock]:
+def both() -> tuple[FailoverTransport, Way, Way, Clock]:
     clock, rest, commands = Clock(), Way(1), Way(2)
-    return Preferred(rest, commands, clock), rest, commands, clock
+    return FailoverTransport(rest, commands, clock), rest, commands, clock
 
 
 AWAY = [
     AdapterError("slow", transient=True, kind="timeout"),
     ParseError("cut off"),
     Unauthorised("expired"),
-    NotDone("nobody listens", kind="unreachable"),
+    NotDone("no server listens", kind="unreachable"),
     NotDone("no version that we read", kind="absent"),
 ]
 
 
 @pytest.mark.parametrize("why", AWAY, ids=lambda error: error.kind)
-def test_reads_go_by_commands_while_rest_is_away_and_it_is_said_once(
+def test_reads_use_commands_while_rest_is_down_with_one_log_line(
     why: AdapterError, caplog: pytest.LogCaptureFixture
 ) -> None:
     way, rest, commands, clock = both()
@@ -138,11 +141,11 @@ def test_reads_go_by_commands_while_rest_is_away_and_it_is_said_once(
         rest.fails = None
         clock.now += LONGEST_GAP_S
         assert way.jobs()[0].id == 1 and way.nodes() == []
-        assert caplog.messages[1:] == ["slurmrestd serves again"]
+        assert caplog.messages[1:] == ["slurmrestd is usable again"]
     assert commands.calls[0] == "jobs [7]"
 
 
-def test_what_is_excluded_is_of_the_same_queue() -> None:
+def test_excluded_nodes_come_from_the_transport_of_the_queue() -> None:
     way, rest, _, clock = both()
     assert way.jobs() and way.excluded() == {1: ("n1",)}
     rest.fails = AWAY[0]
@@ -152,7 +155,7 @@ def test_what_is_excluded_is_of_the_same_queue() -> None:
     assert way.jobs() and way.excluded() == {1: ("n1",)}
 
 
-def test_what_an_old_rest_does_not_show_is_asked_for_when_the_queue_has_changed() -> None:
+def test_hidden_fields_are_read_when_the_queue_has_changed() -> None:
     way, rest, commands, _ = both()
     rest.shows_all = False
     (job,) = way.jobs()
@@ -168,7 +171,7 @@ def test_what_an_old_rest_does_not_show_is_asked_for_when_the_queue_has_changed(
         way.jobs()
 
 
-def test_what_rest_cannot_do_by_its_nature_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unsupported_request_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
     way, rest, commands, _ = both()
     rest.fails = NotDone("cannot write AdminComment")
     for _ in range(3):
@@ -178,7 +181,7 @@ def test_what_rest_cannot_do_by_its_nature_is_no_outage(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("why", AWAY, ids=lambda error: error.kind)
-def test_a_write_goes_the_second_way_only_if_it_surely_did_not_go_the_first(why: AdapterError) -> None:
+def test_a_write_is_repeated_only_if_it_was_surely_not_done(why: AdapterError) -> None:
     way, rest, commands, _ = both()
     rest.fails = why
     if isinstance(why, NotDone):
@@ -190,7 +193,7 @@ def test_a_write_goes_the_second_way_only_if_it_surely_did_not_go_the_first(why:
         assert caught.value is why and commands.calls == []
 
 
-def test_a_refusal_of_a_write_is_slurms_word_and_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_write_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
     way, rest, commands, _ = both()
     rest.fails = AdapterError("Invalid node name", kind="refused")
     with pytest.raises(AdapterError, match="Invalid node name"):
@@ -199,9 +202,9 @@ def test_a_refusal_of_a_write_is_slurms_word_and_no_outage(caplog: pytest.LogCap
     assert way.jobs()[0].id == 1 and commands.calls == [] and not caplog.messages
 
 
-def test_our_own_jobs_accounting_and_power_go_by_commands() -> None:
+def test_our_own_jobs_accounting_and_power_use_commands() -> None:
     way, rest, commands, _ = both()
-    assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_as(["x"], 5, 0.0) == []
+    assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_by_name(["x"], 5, 0.0) == []
     way.cancel(2)
     way.power_off(["n1"])
     assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
@@ -210,16 +213,16 @@ def test_our_own_jobs_accounting_and_power_go_by_commands() -> None:
     assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
 
 
-def test_a_preview_reads_through_both_and_writes_through_none() -> None:
+def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
     way, rest, commands, _ = both()
-    told = Told(way)
+    told = DryRunTransport(way)
     told.update(1, {"AdminComment": "x"})
     assert told.jobs()[0].id == 1 and told.argvs == [["scontrol", "update", "JobId=1", "AdminComment=x"]]
     assert "update" not in rest.calls + commands.calls
 
 
 @given(st.lists(st.tuples(st.sampled_from([*AWAY, None]), st.floats(0, 100), st.sampled_from(["jobs", "update"]))))
-def test_whatever_happens_every_read_is_answered_and_every_write_is_done_once_or_raised(
+def test_every_read_is_answered_and_every_write_is_done_once_or_raised(
     course: list[tuple[AdapterError | None, float, str]],
 ) -> None:
     way, rest, commands, clock = both()

@@ -1,4 +1,4 @@
-"""How sparing the transport is: laws of the breaker and of the budget, on a clock of their own."""
+"""Laws of the breaker and of the request budget, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -9,35 +9,32 @@ import stamina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.load import BreakerState
-from pilotfish.adapters.slurm import breaker as limits
+from pilotfish.adapters.base import AdapterError, BreakerState, ParseError
 from pilotfish.adapters.slurm import create
-from pilotfish.adapters.slurm.books import Entry
-from pilotfish.adapters.slurm.breaker import Breaker
-from pilotfish.adapters.slurm.budget import KEPT_FOR_READS, Budget
-from pilotfish.adapters.slurm.guarded import Guarded
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.transport import ByCommands
+from pilotfish.adapters.slurm.transport import guard as limits
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.guard import KEPT_FOR_READS, Breaker, Budget, GuardedTransport
+from pilotfish.adapters.slurm.transport.sacct_usage import Entry
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.platform import Cluster
+from pilotfish.simulate.model.cluster import Cluster
 
 
 @pytest.fixture(autouse=True)
 def without_waiting() -> Iterator[None]:
-    """The second try comes at once."""
+    """Let the retry come at once."""
     with stamina.set_testing(True, attempts=2):
         yield
 
 
-class Slurm(ByCommands):
-    """Slurm that answers after `takes` seconds, or fails; `asked` is when it was."""
+class Slurm(CommandTransport):
+    """A Slurm that answers after `takes` seconds, or fails; `asked` are the times of requests."""
 
     def __init__(self) -> None:
         super().__init__(lambda argv: "")
         self.now, self.takes, self.problem = 0.0, 0.01, AdapterError("x")
         self.well, self.asked, self.recovers_after = True, list[float](), 1_000_000
-        self.transport = Guarded(self, 3000, clock=lambda: self.now, draw=lambda: 0.0, sleep=self.sleep)
+        self.transport = GuardedTransport(self, 3000, clock=lambda: self.now, draw=lambda: 0.0, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -69,7 +66,7 @@ class Slurm(ByCommands):
 
 
 def kind_of(do: Callable[[], object]) -> str:
-    """The kind of the error that it raises, "" if it does not."""
+    """Return the kind of the error that a call raises, or ""."""
     try:
         do()
     except AdapterError as error:
@@ -84,7 +81,9 @@ def test_who_was_waited_for_in_vain_is_left_alone_at_once() -> None:
     assert kind_of(slurm.transport.jobs) == "unreachable"
     assert [kind_of(slurm.transport.jobs) for _ in range(50)] == ["open"] * 50
     assert len(slurm.asked) == 1
-    with pytest.raises(AdapterError, match=r"jobs: the controller has not been asked for 0 s, and will be in 1 s, bec"):
+    with pytest.raises(
+        AdapterError, match=r"jobs: the controller has been left alone for 0 s and will be tried in 1 s, bec"
+    ):
         slurm.transport.jobs()
 
 
@@ -103,7 +102,7 @@ def test_a_glitch_is_not_noticed() -> None:
     assert slurm.transport.load().requests == {("jobs", "unreachable"): 1, ("jobs", "ok"): 1}
 
 
-def test_a_change_is_never_sent_twice_and_never_tries_whether_slurm_is_back() -> None:
+def test_a_change_is_never_sent_twice_and_never_tests_the_breaker() -> None:
     slurm = Slurm()
     slurm.ill(takes=0.1)
     assert kind_of(lambda: slurm.transport.cancel(1)) == "unreachable" and len(slurm.asked) == 1
@@ -124,7 +123,7 @@ def test_a_refusal_is_an_answer(problem: AdapterError) -> None:
     assert slurm.transport.load().breakers["controller"] is BreakerState.CLOSED and len(slurm.asked) == 20
 
 
-def test_accounting_that_is_away_does_not_hide_the_controller() -> None:
+def test_accounting_and_controller_have_separate_breakers() -> None:
     slurm = Slurm()
     slurm.ill()
     assert kind_of(lambda: slurm.transport.ended([1])) == "unreachable"
@@ -135,7 +134,7 @@ def test_accounting_that_is_away_does_not_hide_the_controller() -> None:
     assert states == {"controller": BreakerState.CLOSED, "accounting": BreakerState.OPEN}
 
 
-def test_books_that_take_too_long_do_not_hide_how_jobs_ended() -> None:
+def test_slow_usage_requests_do_not_block_ended_jobs() -> None:
     slurm = Slurm()
     slurm.ill(5.1, kind="timeout")
     assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "timeout"
@@ -147,7 +146,7 @@ def test_books_that_take_too_long_do_not_hide_how_jobs_ended() -> None:
     assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open", "who is away is asked for nothing"
 
 
-def test_books_wait_where_the_budget_is_for_looking_at_the_world() -> None:
+def test_usage_requests_leave_the_budget_for_reads() -> None:
     slurm = Slurm()
     slurm.takes = 0.0
     while kind_of(lambda: slurm.transport.cancel(1)) != "budget":
@@ -158,7 +157,7 @@ def test_books_wait_where_the_budget_is_for_looking_at_the_world() -> None:
     assert slurm.transport.jobs() == []
 
 
-def test_where_all_answers_are_late_the_world_is_still_seen_now_and_then() -> None:
+def test_with_only_late_answers_some_reads_still_pass() -> None:
     slurm = Slurm()
     slurm.takes, seen = 8.0, 0
     while slurm.now < 3600.0:
@@ -173,10 +172,10 @@ def test_where_all_answers_are_late_the_world_is_still_seen_now_and_then() -> No
     st.lists(st.tuples(st.floats(0.0, 20.0), st.floats(0.0, 30.0)), min_size=1, max_size=200),
     st.lists(st.floats(0.0, 0.999), min_size=1),
 )
-def test_who_is_ill_is_asked_seldom_and_who_is_well_always(
+def test_a_failing_service_is_asked_rarely_and_a_good_one_always(
     calls: list[tuple[float, float]], dice: list[float]
 ) -> None:
-    """(how long a failure takes, pause before the call): however the calls fall."""
+    """For any sequence of calls: (duration of a failure, pause before the call)."""
     now, sent, rolls = 0.0, list[float](), iter(dice * 400)
     tested = Breaker(lambda: now, lambda: next(rolls))
     for takes, pause in calls:
@@ -197,12 +196,12 @@ def test_who_is_ill_is_asked_seldom_and_who_is_well_always(
     tested.answered(0.1)
     assert tested.state is BreakerState.CLOSED and (tested.open_s, tested.left_s) == (0.0, 0.0)
     tested.failed(10.0, "again")
-    assert tested.left_s <= limits.FIRST_S  # and begins anew
+    assert tested.left_s <= limits.FIRST_S  # and begins again
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.0, 5.0)), max_size=200), st.integers(60, 600))
 def test_no_minute_has_more_than_two_budgets(calls: list[tuple[bool, float]], per_minute: int) -> None:
-    """One that was saved and one that came in; reads wait, changes are refused."""
+    """One saved and one new; reads wait, changes are refused."""
     now, sent = 0.0, list[float]()
     budget = Budget(per_minute, lambda: now)
     for read, pause in calls * 4:
@@ -218,7 +217,7 @@ def test_no_minute_has_more_than_two_budgets(calls: list[tuple[bool, float]], pe
         assert sum(at <= other < at + 60.0 for other in sent[i:]) <= 2 * per_minute + 1
 
 
-def test_changes_leave_something_for_reading() -> None:
+def test_changes_leave_budget_for_reads() -> None:
     slurm = Slurm()
     slurm.takes = 0.0
     outcomes = [kind_of(lambda: slurm.transport.cancel(1)) for _ in range(3000)]
@@ -229,7 +228,7 @@ def test_changes_leave_something_for_reading() -> None:
     assert slurm.now == pytest.approx(701 * 60 / 3000) and slurm.transport.load().budget_left == 0.0
 
 
-def test_what_is_counted() -> None:
+def test_request_counts() -> None:
     slurm = Slurm()
     slurm.transport.jobs()
     slurm.ill(kind="timeout")
@@ -242,12 +241,12 @@ def test_what_is_counted() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 59, 1.5, "many", True, None])
-def test_a_budget_that_cannot_be_is_one_line(number: object) -> None:
+def test_an_invalid_budget_is_one_line(number: object) -> None:
     with pytest.raises(ConfigError, match=r"requests_per_minute.*a whole number from 60"):
         create(Cluster("c", ()), requests_per_minute=number)  # type: ignore[arg-type]
 
 
-def test_the_adapter_tells_its_load() -> None:
+def test_the_adapter_returns_its_request_counts() -> None:
     adapter = create(Cluster("c", ()), requests_per_minute=60)
     load = adapter.load()
     assert load is not None and load.budget_left == 60.0 and load.requests == {}

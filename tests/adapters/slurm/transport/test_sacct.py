@@ -1,4 +1,4 @@
-"""What accounting prints, read: the last record counts, nothing that a user wrote passes for a field."""
+"""Parsing of sacct: the last record counts, and no text of a user passes for a field."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.slurm import sacct
-from pilotfish.adapters.slurm.recall import recall
+from pilotfish.adapters.slurm.accounting_lookup import ended_jobs
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import LONGEST_NAME, name_for
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.snapshot import JobState, JobView
+from pilotfish.adapters.slurm.transport import sacct
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.simulate.model.snapshot import JobState, JobView
 
 MARK = "@00ff@"
-#: as Slurm 22.05 printed it, in the order of sacct.FIELDS
+#: Output of Slurm 22.05, in the order of sacct.FIELDS.
 PRINTED = {
     "JobIDRaw": "2", "DBIndex": "1", "State": "FAILED", "ExitCode": "3:0", "UID": "5", "Account": "research",
     "QOS": "normal", "Partition": "main", "NNodes": "1", "Submit": "2026-11-21T06:53:34",
@@ -28,16 +28,16 @@ SUBMIT = 1795244014.0
 
 
 def printed(**changed: str) -> str:
-    """One record."""
+    """Return one record."""
     return "".join(f"{value}{MARK}" for value in (PRINTED | changed).values()) + "\n"
 
 
 class Recorded:
-    """Slurm whose accounting is a text; `asked` are the commands."""
+    """A Slurm whose accounting is a text; `asked` are the commands."""
 
     def __init__(self, text: str = "", problem: AdapterError | None = None) -> None:
         self.text, self.problem, self.asked = text, problem, list[Sequence[str]]()
-        self.transport = ByCommands(self)
+        self.transport = CommandTransport(self)
 
     def __call__(self, argv: Sequence[str]) -> str:
         self.asked.append(argv)
@@ -46,8 +46,8 @@ class Recorded:
         (mark,) = [word.partition("=")[2] for word in argv if word.startswith("--delimiter=")]
         return self.text.replace(MARK, mark)
 
-    def recall(self, **since: float) -> dict[str, JobView] | None:
-        return recall(self.transport, {key.replace("__", "/"): time for key, time in since.items()}, 5, {})
+    def ended_jobs(self, **since: float) -> dict[str, JobView] | None:
+        return ended_jobs(self.transport, {key.replace("__", "/"): time for key, time in since.items()}, 5, {})
 
 
 def test_the_recorded_row_has_every_field() -> None:
@@ -87,13 +87,13 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
 @pytest.mark.parametrize(
     "records",
     [
-        # requeued: each life has a record of its own; in whatever order they are printed
+        # requeued: each run has a record, printed in any order
         [{"State": "NODE_FAIL", "DBIndex": "1"}, {"Submit": "2026-11-21T07:00:00", "DBIndex": "9"}],
         [{"Submit": "2026-11-21T07:00:00", "DBIndex": "9"}, {"State": "PREEMPTED", "DBIndex": "1"}],
         # within one second
         [{"State": "REQUEUED", "DBIndex": "4"}, {"DBIndex": "5"}],
         [{"DBIndex": "5"}, {"State": "REQUEUED", "DBIndex": "4"}],
-        # ids began anew: the same number, another job
+        # ids started again: the same number, another job
         [{"State": "COMPLETED", "Submit": "2025-01-01T00:00:00", "DBIndex": "3"}, {"DBIndex": "7"}],
     ],
 )
@@ -107,7 +107,7 @@ def test_of_several_records_the_last_counts(records: list[dict[str, str]]) -> No
     [{"JobIDRaw": "2.batch"}, {"ExitCode": ""}, {"ExitCode": "3"}, {"Submit": "yesterday"}, {"NodeList": "n[1-"},
      {"UID": ""}, {"DBIndex": "x"}],
 )  # fmt: skip
-def test_what_cannot_be_read_names_the_job(changed: dict[str, str]) -> None:
+def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match="sacct: job 2"):
         sacct.parse(printed(**changed), MARK)
 
@@ -132,7 +132,7 @@ def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
         sacct.parse((printed() + printed(JobIDRaw="3"))[: len(printed()) + cut], MARK)
 
 
-def test_what_is_asked() -> None:
+def test_the_commands() -> None:
     argv = sacct.command(MARK, sacct.of_ids([3, 9]))
     assert {"--allusers", "--jobs=3,9", "--allocations", "--duplicates", f"--delimiter={MARK}"} <= set(argv)
     argv = sacct.command(MARK, sacct.of_names(["a/b", "a/c"], 5, SUBMIT))
@@ -148,17 +148,17 @@ def test_names_have_no_commas_and_fit(key: str) -> None:
 
 def test_users_jobs_are_found_by_id_and_ours_by_name() -> None:
     slurm = Recorded(printed() + printed(JobIDRaw="7", JobName="x"))
-    found = slurm.recall(slurm__7=SUBMIT, slurm__8=SUBMIT)
+    found = slurm.ended_jobs(slurm__7=SUBMIT, slurm__8=SUBMIT)
     assert found is not None and set(found) == {"slurm/7"} and found["slurm/7"].exit_code == 3
     assert len(slurm.asked) == 1
     name = "Flow-1/Align x"
-    found = recall(slurm.transport, {name: SUBMIT, "slurm/7": 0.0}, 5, {})
+    found = ended_jobs(slurm.transport, {name: SUBMIT, "slurm/7": 0.0}, 5, {})
     assert found is not None and set(found) == {name, "slurm/7"} and len(slurm.asked) == 3
 
 
-def test_ours_are_found_without_a_comment() -> None:
+def test_our_jobs_are_found_without_a_comment() -> None:
     """Accounting has it at the end of a job only, and only with AccountingStoreFlags=job_comment."""
-    found = recall(Recorded(printed(Comment="")).transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    found = ended_jobs(Recorded(printed(Comment="")).transport, {"Flow-1/Align x": SUBMIT}, 5, {})
     assert found is not None and found["Flow-1/Align x"].exit_code == 3
 
 
@@ -167,42 +167,42 @@ def test_ours_are_found_without_a_comment() -> None:
     [{"UID": "6"}, {"JobName": "flow-1/align%20x"}, {"Submit": "2026-11-20T06:53:34"}, {"JobName": "other"}],
 )
 def test_a_namesake_is_not_ours(changed: dict[str, str]) -> None:
-    """Of another account, in other letters, or from before the job was decided on."""
+    """Of another account, in other letters, or from before we decided to submit the job."""
     slurm = Recorded(printed(**changed))
-    assert recall(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {}) == {}
+    assert ended_jobs(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {}) == {}
 
 
 def test_of_two_under_one_name_the_last_counts() -> None:
     slurm = Recorded(printed(State="COMPLETED", JobIDRaw="9", Submit="2026-11-21T06:54:00") + printed())
-    found = recall(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    found = ended_jobs(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {})
     assert found is not None and found["Flow-1/Align x"].state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "BRAND_NEW"])
-def test_what_has_not_ended_is_unknown(state: str) -> None:
-    found = Recorded(printed(State=state, End="Unknown")).recall(slurm__2=0.0)
+def test_a_job_that_has_not_ended_is_unknown(state: str) -> None:
+    found = Recorded(printed(State=state, End="Unknown")).ended_jobs(slurm__2=0.0)
     assert found is not None and found["slurm/2"].state is JobState.UNKNOWN
     assert "accounting has it as" in found["slurm/2"].reason
 
 
-def test_no_accounting_is_told_from_accounting_that_is_away() -> None:
+def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
     disabled = AdapterError("x", kind="refused", exit_code=1, stderr_tail="Slurm accounting storage is disabled\n")
-    assert Recorded(problem=disabled).recall(slurm__2=0.0) is None
-    assert Recorded(problem=disabled).recall(a__b=0.0) is None
+    assert Recorded(problem=disabled).ended_jobs(slurm__2=0.0) is None
+    assert Recorded(problem=disabled).ended_jobs(a__b=0.0) is None
     away = AdapterError("x", transient=True, kind="unreachable", stderr_tail="Connection refused")
     with pytest.raises(AdapterError) as caught:
-        Recorded(problem=away).recall(slurm__2=0.0)
+        Recorded(problem=away).ended_jobs(slurm__2=0.0)
     assert caught.value.transient
     with pytest.raises(ParseError):
-        Recorded(printed()[:-30]).recall(slurm__2=0.0)
+        Recorded(printed()[:-30]).ended_jobs(slurm__2=0.0)
 
 
-class Foreign(ByCommands):
-    """Accounting that tells of jobs that were not asked for."""
+class Foreign(CommandTransport):
+    """An accounting that shows jobs that were not requested."""
 
     def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
         return [SlurmJob(99, JobState.COMPLETED, submit=SUBMIT)]
 
 
-def test_what_was_not_asked_for_is_left_out() -> None:
-    assert recall(Foreign(Recorded()), {"slurm/2": 0.0}, 5, {}) == {}
+def test_jobs_that_were_not_requested_are_omitted() -> None:
+    assert ended_jobs(Foreign(Recorded()), {"slurm/2": 0.0}, 5, {}) == {}

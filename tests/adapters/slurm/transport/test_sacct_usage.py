@@ -1,4 +1,4 @@
-"""What accounting prints of what jobs used, read: steps belong to the job before them, the last record counts."""
+"""Parsing of usage in sacct: steps belong to the job before them, and the last record counts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.slurm import books
-from pilotfish.adapters.slurm.recall import books as asked
-from pilotfish.adapters.slurm.transport import ByCommands
-from pilotfish.simulate.booked import Booked
+from pilotfish.adapters.slurm.accounting_lookup import ended_usage
+from pilotfish.adapters.slurm.transport import sacct_usage as books
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.simulate.model.accounting_record import AccountingRecord
 
 MARK = "@00ff@"
-#: as Slurm 22.05 printed them, in the order of books.FIELDS: a job, its batch script, and a step of two tasks
+#: Output of Slurm 22.05, in the order of FIELDS: a job, its batch script, and a step of two tasks.
 JOB = {
     "JobIDRaw": "3", "DBIndex": "2", "State": "COMPLETED", "UID": "5", "JobName": "wrap",
     "Submit": "2026-11-22T05:15:08", "Start": "2026-11-22T05:15:08", "End": "2026-11-22T05:15:12", "ElapsedRaw": "4",
@@ -31,12 +31,12 @@ SUBMIT = 1795324508.0
 
 
 def printed(*rows: dict[str, str]) -> str:
-    """Rows as they are printed."""
+    """Return rows as printed."""
     return "".join("".join(f"{value}{MARK}" for value in row.values()) + "\n" for row in rows)
 
 
 class Recorded:
-    """Slurm whose accounting is a text; `asked` are the commands."""
+    """A Slurm whose accounting is a text; `asked` are the commands."""
 
     def __init__(self, text: str = "", problem: AdapterError | None = None) -> None:
         self.text, self.problem, self.asked = text, problem, list[Sequence[str]]()
@@ -48,8 +48,8 @@ class Recorded:
         (mark,) = [word.partition("=")[2] for word in argv if word.startswith("--delimiter=")]
         return self.text.replace(MARK, mark)
 
-    def books(self, *keys: str) -> dict[str, Booked] | None:
-        return asked(ByCommands(self), dict.fromkeys(keys, SUBMIT), 5)
+    def books(self, *keys: str) -> dict[str, AccountingRecord] | None:
+        return ended_usage(CommandTransport(self), dict.fromkeys(keys, SUBMIT), 5)
 
 
 def test_the_recorded_row_has_every_field() -> None:
@@ -59,7 +59,7 @@ def test_the_recorded_row_has_every_field() -> None:
 def test_a_job_with_its_steps_is_one_entry() -> None:
     (entry,) = books.parse(printed(JOB, BATCH, STEP), MARK)
     assert (entry.id, entry.uid, entry.name, entry.submit) == (3, 5, "wrap", SUBMIT)
-    assert entry.booked == Booked(
+    assert entry.booked == AccountingRecord(
         "wrap", True, "2026-11-22T05:15:08Z", 4.0, 1, 2, 1.121, 68657152.0, None, ("n1",)
     )
 
@@ -116,7 +116,7 @@ def test_what_has_not_ended_is_left_out(state: str) -> None:
     [{"JobIDRaw": "x"}, {"UID": ""}, {"Submit": "yesterday"}, {"TotalCPU": "long"}, {"ElapsedRaw": "-1"},
      {"DBIndex": ""}, {"MaxRSS": "2Q"}, {"NodeList": "n[1-"}, {"ConsumedEnergyRaw": "much"}, {"AllocCPUS": "two"}],
 )  # fmt: skip
-def test_what_cannot_be_read_names_the_job(changed: dict[str, str]) -> None:
+def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match=r"sacct: job (3|x)"):
         books.parse(printed(JOB | changed), MARK)
 
@@ -144,7 +144,7 @@ def test_users_jobs_are_asked_for_by_id_and_ours_by_name_each_at_once() -> None:
     assert {"--name=Flow-1/a,Flow-1/b", "--uid=5"} <= set(names)
 
 
-def test_no_accounting_is_told_from_accounting_that_is_away() -> None:
+def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
     disabled = AdapterError("x", kind="refused", exit_code=1, stderr_tail="Slurm accounting storage is disabled\n")
     assert Recorded(problem=disabled).books("slurm/3") is None
     away = AdapterError("x", transient=True, kind="unreachable", stderr_tail="Connection refused")
@@ -154,6 +154,6 @@ def test_no_accounting_is_told_from_accounting_that_is_away() -> None:
 
 def test_a_request_that_may_wait_has_a_limit_of_its_own() -> None:
     usual, spared = Recorded(), Recorded(printed(JOB))
-    transport = ByCommands(usual, run_books=spared)
+    transport = CommandTransport(usual, run_usage=spared)
     assert len(transport.books(["--jobs=3"])) == 1 and transport.ended([3]) == []
     assert (len(spared.asked), len(usual.asked)) == (1, 1)

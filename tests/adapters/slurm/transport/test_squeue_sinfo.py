@@ -1,4 +1,4 @@
-"""What Slurm's commands print, read: nothing a user wrote passes for a field, nothing unknown passes for a number."""
+"""Parsing of squeue and sinfo: no text of a user passes for a field, and nothing unknown for a number."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import ParseError
-from pilotfish.adapters.slurm import sinfo, squeue
-from pilotfish.adapters.slurm.discover import cluster_of
+from pilotfish.adapters.slurm import cluster_of
 from pilotfish.adapters.slurm.records import SlurmNode
-from pilotfish.adapters.slurm.states import JOB_STATES, job_state, node_state
-from pilotfish.adapters.slurm.table import draw_mark, format_of, rows
-from pilotfish.adapters.slurm.values import count, moment, size, span, tres
-from pilotfish.simulate.snapshot import JobState, NodeState
+from pilotfish.adapters.slurm.transport import sinfo, squeue
+from pilotfish.adapters.slurm.transport.parsing import (
+    JOB_STATES,
+    count,
+    draw_mark,
+    format_of,
+    job_state,
+    moment,
+    node_state,
+    rows,
+    size,
+    span,
+    tres,
+)
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 MARK = "@00ff@"
-#: as Slurm 22.05 printed it, in the order of squeue.FIELDS
+#: Output of Slurm 22.05, in the order of squeue.FIELDS.
 PRINTED = {
     "JobID": "309", "JobArrayID": "309", "HetJobID": "N/A", "State": "PENDING", "Reason": "BeginTime", "UserID": "5",
     "Account": "research", "QOS": "normal", "Partition": "shared", "NumNodes": "1", "NumCPUs": "2",
@@ -33,7 +43,7 @@ PRINTED = {
 
 
 def printed(**changed: str) -> str:
-    """One row of the queue."""
+    """Return one row of the queue."""
     return "".join(f"{value}{MARK}" for value in (PRINTED | changed).values()) + "\n"
 
 
@@ -61,14 +71,37 @@ def test_a_waiting_job() -> None:
         ({"NodeList": "n[1-2]"}, "placed", ("n1", "n2")),
         ({"NumNodes": "2-4", "tres-alloc": "cpu=4,mem=1G,node=2"}, "memory", 2.0**29),
         # as many nodes as its tasks need: `tres-alloc` counts one, for a core or for a node
-        ({"NumNodes": "2", "NumCPUs": "6", "NumTasks": "6", "cpus-per-task": "1", "MinMemory": "128M",
-          "tres-alloc": "cpu=6,mem=768M,node=1"}, "memory", 3 * 128 * 2.0**20),
-        ({"NumNodes": "3", "NumCPUs": "9", "NumTasks": "9", "cpus-per-task": "1", "MinMemory": "100M",
-          "tres-alloc": "cpu=9,mem=100M,node=1"}, "memory", 100 * 2.0**20),
+        (
+            {
+                "NumNodes": "2",
+                "NumCPUs": "6",
+                "NumTasks": "6",
+                "cpus-per-task": "1",
+                "MinMemory": "128M",
+                "tres-alloc": "cpu=6,mem=768M,node=1",
+            },
+            "memory",
+            3 * 128 * 2.0**20,
+        ),
+        (
+            {
+                "NumNodes": "3",
+                "NumCPUs": "9",
+                "NumTasks": "9",
+                "cpus-per-task": "1",
+                "MinMemory": "100M",
+                "tres-alloc": "cpu=9,mem=100M,node=1",
+            },
+            "memory",
+            100 * 2.0**20,
+        ),
         ({"MinMemory": "0", "tres-alloc": "cpu=2,mem=4G,node=1"}, "memory", 4 * 2.0**30),  # --mem=0: all of a node
         ({"NumNodes": "2", "NumCPUs": "6", "NumTasks": "3", "cpus-per-task": "2", "MinCpus": "2"}, "threads", 4),
-        ({"NumNodes": "2", "NumCPUs": "4", "NumTasks": "4294967294", "NTPerNode": "3", "cpus-per-task": "1"},
-         "threads", 3),
+        (
+            {"NumNodes": "2", "NumCPUs": "4", "NumTasks": "4294967294", "NTPerNode": "3", "cpus-per-task": "1"},
+            "threads",
+            3,
+        ),
         ({"State": "RUNNING", "NumNodes": "2", "NumCPUs": "5"}, "threads", 3),
         ({"SchedNodes": "n[6-8]"}, "planned", ("n6", "n7", "n8")),
         ({"Licenses": "matlab:2"}, "special", "licenses"),
@@ -91,7 +124,7 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
 @pytest.mark.parametrize(
     "changed", [{"JobID": "x"}, {"NodeList": "n[1-"}, {"TimeLimit": "soon"}, {"SubmitTime": "now"}]
 )
-def test_what_cannot_be_read_names_the_job(changed: dict[str, str]) -> None:
+def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match="squeue: job"):
         squeue.parse(printed(**changed), MARK)
 
@@ -138,8 +171,8 @@ def test_nodes_of_several_partitions_are_one() -> None:
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
 
 
-def test_memory_bandwidth_is_assumed_and_said_so() -> None:
-    """Slurm knows cores and memory of its nodes; instructions per cycle and bandwidth are in none of its answers."""
+def test_assumed_memory_bandwidth_is_reported() -> None:
+    """Slurm reports cores and memory of its nodes, but neither instructions per cycle nor bandwidth."""
     nodes = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
     cluster, notes = cluster_of([*nodes, SlurmNode("future", NodeState.DOWN, 0, 0.0)])
     assert [(node.name, node.type.cores) for node in cluster.nodes] == [("n1", 4), ("n2", 4)]
@@ -170,7 +203,7 @@ def test_counts(text: str, value: int | None) -> None:
 
 @pytest.mark.parametrize("read", [span, size, count, moment])
 @given(st.text())
-def test_numbers_or_nothing_or_a_value_error(read: object, text: str) -> None:
+def test_any_text_is_a_number_none_or_a_value_error(read: object, text: str) -> None:
     try:
         value = read(text)  # type: ignore[operator]
     except ValueError:

@@ -1,0 +1,76 @@
+"""The doctor's findings about waiting jobs and about job_submit.lua."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, Service
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.slurm_answers import (
+    GOOD,
+    NOW,
+    about,
+    asked_of,
+    changed,
+)
+
+SCRIPT = "local HOLD_S = 600\n -- pilotfish:hold=SECONDS\n"
+PLUGIN: dict[str, tuple[str, dict[str, object], Service, Level | None, str]] = {
+    "no plugin": ("(null)", {}, GOOD, None, ""),
+    "installed, and not in use": ("(null)", {"files": {"job_submit.lua": SCRIPT}}, GOOD, NOTE, "not in use"),
+    "in use": ("lua", {"files": {"job_submit.lua": SCRIPT}}, GOOD, OK, "up to 600 s, and the daemon answers"),
+    "no daemon": ("lua,throttle", {"files": {"job_submit.lua": SCRIPT}}, Service(""), PROBLEM, "600 s in vain"),
+    "a dry run": ("lua", {"files": {"job_submit.lua": SCRIPT}}, Service("dry-run"), WARNING, "places none"),
+    "no configuration": ("lua", {"files": {"job_submit.lua": SCRIPT}}, Service(), NOTE, "--config shows"),
+    "another one": ("lua", {"files": {"job_submit.lua": "return 0"}}, GOOD, OK, "the site's own"),
+    "out of sight": ("lua", {}, GOOD, NOTE, "cannot be read from here"),
+    "unreadable": ("lua", {"at_controller": True, "unread": frozenset({"job_submit.lua"})}, GOOD, NOTE, "cannot"),
+    "gone": ("lua", {"at_controller": True}, GOOD, PROBLEM, "slurmctld will not start again"),
+}
+
+
+@pytest.mark.parametrize(("plugins", "settings", "service", "level", "words"), PLUGIN.values(), ids=PLUGIN)
+def test_the_job_submit_plugin(
+    plugins: str, settings: dict[str, object], service: Service, level: Level | None, words: str
+) -> None:
+    said = about("job_submit", asked_of(changed(JobSubmitPlugins=plugins), **settings), service=service)
+    assert (not said) if level is None else (len(said) == 1 and said[0][0] is level and words in said[0][1])
+
+
+def test_the_shipped_script_is_recognised_by_its_content() -> None:
+    import pilotfish
+
+    text = (Path(pilotfish.__file__).parent / "docs" / "slurm" / "job_submit.lua").read_text()
+    settings = {"files": {"job_submit.lua": text}}
+    assert about("job_submit", asked_of(changed(JobSubmitPlugins="lua"), **settings))[0][1].count("600 s") == 1
+
+
+def test_the_shipped_script_only_tags_jobs_and_never_blocks() -> None:
+    """It runs under the controller's locks."""
+    import pilotfish
+
+    text = (Path(pilotfish.__file__).parent / "docs" / "slurm" / "job_submit.lua").read_text()
+    code = re.sub(r"--.*", "", text)
+    assert set(re.findall(r"\bjob\.(\w+) = ", code)) == {"begin_time", "comment"}
+    assert set(re.findall(r"\b(?:io|os|socket)\.\w+", code)) == {"io.open", "os.time"}
+    assert not re.search(r"\b(?:require|dofile|loadfile|while|repeat)\b", code)
+
+
+def job(**settings: object) -> SlurmJob:
+    given = {"submit": NOW - 100, "begin": NOW + 500, "comment": "pilotfish:hold=600", "reason": "BeginTime"}
+    return SlurmJob(7, JobState.PENDING, **(given | settings))  # type: ignore[arg-type]
+
+
+def test_waiting_jobs() -> None:
+    assert "1 job waits, 1 for pilotfish; 0 pinned" in about("queue", asked_of(jobs=[job()]))[0][1]
+    away = about("queue", asked_of(jobs=[job()]), service=Service(""))
+    assert away[1][0] is WARNING and "the last in 500 s" in away[1][1]
+    late = about("queue", asked_of(jobs=[job(deadline=NOW + 100)]))
+    assert late[1][0] is WARNING and "(7)" in late[1][1]
+    mark = f"pilotfish:pin={NOW - 900:.0f}:job=7:uid=5:was="
+    pinned = about("queue", asked_of(jobs=[job(uid=5, admin_comment=mark)]))
+    assert pinned[1][0] is PROBLEM and "the reaper does not run" in pinned[1][1]

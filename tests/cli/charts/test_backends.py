@@ -1,0 +1,232 @@
+"""The three backends on every picture: they can be opened, show the same data, and lose no name or label."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.patches import PathPatch
+
+from pilotfish.cli.charts import bokeh_backend, matplotlib_backend, picture_files, rectangles, terminal_backend
+from pilotfish.cli.charts.figure import Area, Axis, Bars, Boxes, Figure, Line, Panel, Points
+from pilotfish.cli.charts.replay_figures import replay_gantt
+from pilotfish.formats.text import width
+from tests.cli.charts.samples import pictures, planned, random_plan, run_of, seen
+
+SVG = "{http://www.w3.org/2000/svg}"
+KINDS = tuple(pictures(3))
+
+
+def svg(figure: Figure) -> ElementTree.Element:
+    return ElementTree.fromstring(matplotlib_backend.picture(figure, "svg"))
+
+
+def texts(root: ElementTree.Element) -> str:
+    return "\n".join("".join(each.itertext()) for each in root.iter(f"{SVG}text"))
+
+
+def own_part(page: str) -> str:
+    """A page without Bokeh's own code."""
+    head, _, rest = page.partition("<script")
+    return head + rest.rpartition('type="application/json"')[2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [0, 2500])
+def test_every_picture_can_be_drawn_by_every_backend(tmp_path: Path, kind: str, count: int) -> None:
+    figure = pictures(count)[kind]
+    root = svg(figure)
+    words = texts(root)
+    assert figure.title in words and not list(root.iter(f"{SVG}script"))
+    for panel in figure.panels():
+        assert panel.title in words and panel.y.label in words and panel.empty in words
+    assert "\x1b" not in words and "\u202e" not in words
+    page = bokeh_backend.page(figure)
+    assert not re.findall(r"<(?:script|link)[^>]*\b(?:src|href)=", page)
+    assert "</html>" in page and not set(re.findall("<i>|<img|http|<script>&", own_part(page)))
+    for ending, magic in ((".png", b"\x89PNG"), (".pdf", b"%PDF")):
+        picture_files.save(figure, tmp_path / f"x{ending}")
+        data = (tmp_path / f"x{ending}").read_bytes()
+        assert data.startswith(magic) and 3000 < len(data) < 3_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cells", [40, 80])
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("count", [0, 60, 2500])
+def test_terminal_lines_fit(kind: str, cells: int, ascii_only: bool, count: int) -> None:
+    lines = terminal_backend.draw(pictures(count)[kind], cells, ascii_only=ascii_only)
+    for line in lines:
+        assert width(line.plain) <= cells and "\x1b" not in line.plain and "\n" not in line.plain
+        assert not ascii_only or line.plain.isascii()
+    assert len(lines) >= 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_matplotlib_and_bokeh_draw_the_same_numbers(kind: str) -> None:
+    """Every line, point, bar and box of the model is in both, at the same places."""
+    figure = pictures(60)[kind]
+    axes = matplotlib_backend.build(figure).axes[figure.bar is not None :]
+    plots = [plot for row in bokeh_backend.build(figure).children[1:] for plot in getattr(row, "children", [row])]
+    panels = list(figure.panels())
+    assert len(axes) == len(plots) == len(panels)
+    for axis, plot, panel in zip(axes, plots, panels, strict=True):
+        data = [each.data_source.data for each in plot.renderers if hasattr(each, "data_source")]
+        assert axis.get_ylabel() == panel.y.label == (plot.yaxis[0].axis_label or "")
+        for series in panel.series:
+            if isinstance(series, Line) and not series.stairs:
+                x, y = panel.x.place(series.x), series.y
+                assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
+                assert any("y" in each and _same(each["x"], x) and _same(each["y"], y) for each in data)
+            elif isinstance(series, Line):
+                x, y = panel.x.place(series.x), series.y
+                assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
+                assert any("y" in each and _same(np.unique(each["x"]), np.unique(x))
+                           and _same(np.unique(each["y"]), np.unique(y)) for each in data)  # fmt: skip
+            elif isinstance(series, Points):
+                x, y = panel.x.place(series.x), series.y
+                assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
+                assert any("y" in each and _same(each["x"], x) and _same(each["y"], y) for each in data)
+            elif isinstance(series, Bars):
+                widths = [patch.get_width() for patch in axis.patches]
+                assert _same(widths, np.nan_to_num(series.values))
+                assert any("right" in each and _same(each["right"], np.nan_to_num(series.values)) for each in data)
+            elif isinstance(series, Boxes):
+                paths = [each.get_path() for each in axis.patches if isinstance(each, PathPatch)]
+                filled = [each.get_facecolor()[3] > 0 for each in axis.patches if isinstance(each, PathPatch)]
+                corners = [len(path.vertices) for path, full in zip(paths, filled, strict=True) if full]
+                assert sum(corners) == 5 * len(series)
+                (source,) = [each for each in data if "fill" in each][:1]
+                assert _same(source["left"], panel.x.place(series.left)) and _same(source["high"], series.high)
+                assert source["name"] == series.names[series.job].tolist()
+
+
+def _same(one: object, other: object) -> bool:
+    first, second = np.asarray(one, float), np.asarray(other, float)
+    return first.shape == second.shape and bool(np.allclose(first, second, equal_nan=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_legends_name_every_series(kind: str) -> None:
+    figure = pictures(60)[kind]
+    words = texts(svg(figure))
+    page = own_part(bokeh_backend.page(figure))
+    terminal = "\n".join(line.plain for line in terminal_backend.draw(figure, 120))
+    for entry in figure.legend():
+        assert entry.label in words
+        assert escape(entry.label) in page or json.dumps(escape(entry.label))[1:-1] in page
+        assert entry.kind not in ("line", "area") or entry.label in terminal
+
+
+@pytest.mark.parametrize(("count", "most_bytes"), [(30, 60_000), (1_900, 300_000), (30_000, 1_500_000)])
+def test_a_chart_of_many_jobs_stays_small(count: int, most_bytes: int) -> None:
+    data = matplotlib_backend.picture(replay_gantt(seen(run_of(count)), labelled=False), "svg")
+    tags = [element.tag.rpartition("}")[2] for element in ElementTree.fromstring(data).iter()]
+    assert len(data) < most_bytes and len(tags) < 400
+    assert tags.count("image") == (count > rectangles.FEW)
+
+
+def test_a_page_of_many_jobs_is_small_and_of_very_many_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = replay_gantt(seen(run_of(30_000)), labelled=False)
+    whole = bokeh_backend.page(figure)
+    assert len(whole) < 5_000_000 and '"Quad"' in own_part(whole) and '"ImageRGBA"' not in own_part(whole)
+    monkeypatch.setattr(bokeh_backend, "MOST_BOXES", 1000)
+    cut = own_part(bokeh_backend.page(figure))
+    assert '"Quad"' not in cut and '"ImageRGBA"' in cut
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
+def test_a_drawing_is_the_same_when_drawn_again(form: str) -> None:
+    figure = replay_gantt(seen(run_of(200)), labelled=True)
+    assert matplotlib_backend.picture(figure, form) == matplotlib_backend.picture(figure, form)
+
+
+def test_names_stay_within_their_boxes() -> None:
+    jobs = [(f"mProject_{i:05}", ("a",), 9.0 * i, 9.0 * i + 9, 1.0, ()) for i in range(6)]
+    jobs += [(f"s{i}", ("a",), 54 + 0.1 * i, 54.1 + 0.1 * i, 1.0, ()) for i in range(4)]
+    axes = matplotlib_backend.build(planned(jobs, ("a",)).chart()).axes[-1]
+    sheet = axes.figure
+    sheet.canvas.draw()
+    names = [text for text in axes.texts if text.get_text()]
+    assert len(names) == 6
+    for text in names:
+        box = text.get_window_extent().transformed(axes.transData.inverted())
+        start = 9 * (box.x0 // 9)
+        assert start <= box.x0 and box.x1 <= start + 9
+
+
+def test_the_page_shows_facts_under_the_pointer() -> None:
+    page = own_part(bokeh_backend.page(random_plan(3, 2).chart()))
+    for title in ("nodes", "run time alone", "slowdown by contention", "next best", "critical chain"):
+        assert f'["{title}","@fact' in page.replace('", "', '","')
+
+
+def test_terminal_draws_nodes_names_and_time() -> None:
+    chart = planned(
+        [
+            ("prepare", ("a",), 0.0, 10.0, 1.0, ()),
+            ("align", ("a",), 10.0, 20.0, 1.5, ("prepare",)),
+            ("beside", ("a",), 10.0, 20.0, 1.5, ("prepare",)),
+        ],
+        ("a", "b"),
+    ).chart()
+    lines = [line.plain for line in terminal_backend.draw(chart, 43, headed=False)]
+    assert lines == [
+        "a │█prepare███████████▌█align█████████████▌",
+        "  │                    █beside████████████▌",
+        "b │",
+        "  └────────────────────┴──────────────────┴",
+        "   0                 10 s              20 s",
+    ]
+    text = [line.plain for line in terminal_backend.draw(chart, 60, ascii_only=True, headed=False)]
+    assert text[0].startswith("a |[prepare=") and "[align=" in text[0]
+    assert text[1].startswith("  | ") and "[beside=" in text[1]
+    assert text[2] == "b |"
+    assert "10 s" in text[-1] and text[-1].endswith("20 s")
+
+
+def test_terminal_counts_what_does_not_fit() -> None:
+    jobs = [(f"j{i}", ("a",), 0.0, 10.0, 1.0, ()) for i in range(9)]
+    chart = planned(jobs, ("a",)).chart()
+    lines = [line.plain for line in terminal_backend.draw(chart, 40, headed=False)]
+    assert lines[terminal_backend.MAX_LANES].strip(" │") == "5" * 37
+    wide = [line.plain for line in terminal_backend.draw(chart, 80, headed=False)]
+    assert wide[-1] == "digits: how many more jobs run there at that time; + stands for 10 or more"
+    crowded = terminal_backend.draw(random_plan(1000, 40).chart(), 80, headed=False)
+    assert "8 further nodes" in crowded[-1].plain and len(crowded) <= 4 * terminal_backend.MAX_ROWS
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_terminal_names_idle_nodes_and_explains_colours_where_they_are_seen(colour: bool) -> None:
+    names = tuple(f"n{i}" for i in range(1, 51))
+    chart = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names).chart()
+    lines = [line.plain for line in terminal_backend.draw(chart, 80, colour=colour, headed=False)]
+    assert lines[3] == "idle: n[1-2,4-50]" and len(lines) == 4 + colour
+    assert not colour or ("slowdown by contention 1 " in lines[4] and "bold: critical chain" in lines[4])
+
+
+def test_terminal_plots_values_at_their_place() -> None:
+    x = np.array([0.0, 50.0, 100.0])
+    steps = Line("busy", "#000000", x, np.array([0.0, 100.0, 100.0]), stairs=True)
+    band = Area("range", "#000000", x, x, x, faint=True)
+    panel = Panel(Axis("time (s)", 0.0, 100.0), Axis("cores", 0.0, 100.0), [steps, band])
+    lines = [line.plain for line in terminal_backend.draw(Figure("Load", [[panel]]), 46)]
+    plot = [line.partition("│")[2] for line in lines if "│" in line]
+    assert len(plot) == 10 and plot[0].strip() == "●" * 21 and plot[0].index("●") == 20
+    assert plot[-1].startswith("●" * 20) and lines[:2] == ["Load", "● busy"] and lines[-1].strip() == "time (s)"
+    assert lines[-2].split()[0] == "0" and lines[-2].endswith("100")
+
+
+@pytest.mark.parametrize("ending", [".svg", ".png", ".pdf", ".html"])
+def test_without_its_package_a_picture_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    from pilotfish.simulate.errors import PilotfishError
+
+    picture_files.check(Path(f"x{ending}"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(PilotfishError, match=r"needs (matplotlib|bokeh): pip install 'pilotfish\[plot\]'"):
+        picture_files.check(Path(f"x{ending}"))

@@ -1,0 +1,112 @@
+"""Options of all commands: one name, one metavar and one sentence each; help in sections; completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from pilotfish.cli import options
+from pilotfish.cli.__main__ import Pilotfish, app, main
+
+#: Options whose meaning depends on the command: two kinds of policies, files and folders to write, names of things.
+DIFFERENT = {
+    "--policy",
+    "--out",
+    "--adapter",
+    "--name",
+    "--plot",
+    "--compare",
+    "--load",
+    "--jobs",
+    "--walltime",
+    "--user",
+}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command and its full name."""
+    root = typer.main.get_command(app)
+    for name in Pilotfish.lazy:
+        command = root.resolve_command(root.make_context("pilotfish", [name], resilient_parsing=True), [name])[1]
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {each}", command.commands[each]) for each in command.commands)
+        else:
+            yield name, command
+
+
+def test_an_option_has_the_same_metavar_and_sentence_in_every_command() -> None:
+    meanings: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and not getattr(parameter, "hidden", False):
+                meanings[parameter.opts[0]][parameter.metavar or "", parameter.help or ""].append(name)
+    assert len(meanings) > 50
+    assert not {option: dict(found) for option, found in meanings.items() if len(found) > 1 and option not in DIFFERENT}
+
+
+def test_a_letter_means_the_same_option_everywhere() -> None:
+    letters = defaultdict(set)
+    for _, command in commands():
+        for parameter in command.params:
+            names = [name for name in parameter.opts if name.startswith("--")]
+            for letter in (name for name in parameter.opts if len(name) == 2):
+                letters[letter].update(names)
+    assert letters["-c"] == {"--cluster"}
+    assert all(len(names) == 1 for names in letters.values()), letters
+
+
+def test_every_option_has_a_sentence_and_every_default_is_shown() -> None:
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and "--help" not in parameter.opts:
+                assert parameter.help and parameter.help.endswith("."), (name, parameter.opts)
+                assert parameter.show_default, (name, parameter.opts)
+
+
+def test_the_commands_are_listed_in_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    places = [text.index(f"\n{heading}:\n") for heading in ("Workflows", "Profiles", "Service", "Replay", "Site")]
+    assert places == sorted(places) and text.index("  simulate ") > places[3]
+    assert sorted(name for names in Pilotfish.sections.values() for name in names) == sorted(Pilotfish.lazy)
+
+
+def complete(line: str) -> set[str]:
+    """What bash offers at the end of a line."""
+    words = line.split(" ")
+    environment = {**os.environ, "_PILOTFISH_COMPLETE": "complete_bash", "COMP_WORDS": line}
+    command = [sys.executable, "-m", "pilotfish.cli"]
+    changes = {**environment, "COMP_CWORD": str(len(words) - 1)}
+    return set(subprocess.run(command, env=changes, capture_output=True, text=True, timeout=60).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("pilotfish plan --policy ", {"lookahead", "mom", "let", "slf", "loadavg"}),
+        ("pilotfish simulate --policy ", {"easy", "conservative", "strict", "pairs", "nodes"}),
+        ("pilotfish plan --engine ", {"fluid", "interval"}),
+        ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),
+        ("pilotfish generate lublin --kind b", {"both", "batch"}),
+        ("pilotfish policies cons", {"conservative"}),
+    ],
+)
+def test_words_are_completed(line: str, offered: set[str]) -> None:
+    assert complete(line) == offered
+
+
+def test_nothing_is_completed_where_no_service_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("PILOTFISH_SOCKET", str(tmp_path / "none"))
+    assert options.completing(options.workflow_ids)("") == [] == options.completing(options.job_names)("x")
+
+
+def test_a_seed_beyond_the_generators_range_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "dag.yaml", "-c", "c.yaml", "--seed", str(2**63)]) == 64
+    assert f"(allowed: 0 to {2**63 - 1})" in capsys.readouterr().err

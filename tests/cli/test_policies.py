@@ -1,0 +1,57 @@
+"""`pilotfish policies`, and policies of the wrong kind or with a typing error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pilotfish.cli.__main__ import main
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(["policies", *argv]) == 0
+    return capsys.readouterr().out
+
+
+def test_both_kinds_are_listed_in_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = printed(capsys)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in ("easy", "conservative", "strict", "pairs", "nodes", "energybud", "lookahead", "loadavg"):
+        assert any(line.lstrip().startswith((f"{name}:", f"{name} ")) for line in lines), name
+    starts = [line for line in lines if line and not line.startswith(" ")]
+    assert all(":" in line or "`" in line for line in starts), "a wrapped line is indented"
+
+
+def test_one_policy_is_shown_with_the_command_that_takes_it(capsys: pytest.CaptureFixture[str]):
+    text = printed(capsys, "easy")
+    assert "`pilotfish simulate`" in text and "sjf" in text and "conservative" not in text
+    assert "`pilotfish plan`" in printed(capsys, "lookahead")
+    assert main(["policies", "esy"]) == 64
+    assert "did you mean 'easy'?" in capsys.readouterr().err
+
+
+def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
+    found = json.loads(printed(capsys, "--json"))
+    assert found["schema"] == "pilotfish/policies/v1"
+    assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
+    assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["simulate", "t.swf", "-p", "lookahead"], "'lookahead' is a mapping policy, for `pilotfish plan` and `run`"),
+        (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy"], "'easy' is a queue policy, for `pilotfish simulate`"),
+        (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sjf"], "is a queue policy, for `pilotfish simulate`"),
+        (["run", "d.yaml", "-p", "mon"], "did you mean 'mom'?"),
+        (["simulate", "t.swf", "-p", "easy:order=sfj"], "did you mean sjf?"),
+        (["simulate", "t.swf", "-p", "easy:oder=sjf"], "did you mean order=...?"),
+        (["plan", "d.yaml", "-c", "c.yaml", "--objective", "makspan"], "did you mean 'makespan'?"),
+    ],
+)
+def test_the_wrong_policy_gets_a_hint(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+    assert main(argv) == 64
+    assert words in capsys.readouterr().err

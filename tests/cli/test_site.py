@@ -1,0 +1,136 @@
+"""doctor without options, sizes in the cluster file, and JSON of commands that print results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pilotfish.cli.__main__ import main
+from pilotfish.daemon import paths
+
+SWF = "; MaxProcs: 4\n; UnixStartTime: 1000000000\n" + "".join(
+    f"{i} {10 * i} 0 60 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n" for i in range(1, 21)
+)
+CLUSTER = """
+schema: pilotfish/cluster/v1
+node_types: {t: {cores: 2, memory: 4GiB, memory_bandwidth: 10GB/s}}
+nodes: [{names: a, type: t}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, without a configuration of the site and without Slurm."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PILOTFISH_SOCKET", str(tmp_path / "s"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(paths, "SITE_CONFIG", tmp_path / "site" / "pilotfish.yaml")
+    return tmp_path
+
+
+def document(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
+    code = main(argv)
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return json.loads(said.out)
+
+
+def test_doctor_alone_examines_this_machine(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "doctor", "--json")["findings"]
+    topics = {finding["topic"] for finding in found}
+    assert {"config", "service", "cpus", "memory", "cgroups", "state", "probes"} <= topics
+    assert str(home / "state" / "local") in next(one["says"] for one in found if one["topic"] == "state")
+    assert not (home / "state" / "local").exists(), "doctor changes nothing"
+
+
+def test_doctor_alone_examines_the_default_configuration(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / "config" / "pilotfish"
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    (folder / "pilotfish.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: cluster.yaml\n")
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "is valid" in out and "node a names no CPUs of this machine" in out
+    (folder / "pilotfish.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nsede: 1\n")
+    assert main(["doctor"]) == 1
+    assert "did you mean 'seed'?" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_state_folder_that_cannot_be_written_is_a_problem(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "state").write_text("a file")
+    assert main(["doctor"]) == 1
+    assert "cannot be written" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("command", ["daemon", "reap"])
+def test_without_a_configuration_the_command_line_is_wrong(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command]) == 64
+    assert "'--config': missing" in capsys.readouterr().err
+
+
+def test_a_cluster_file_says_sizes_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster"]) == 0
+    types = yaml.safe_load(capsys.readouterr().out)["node_types"]
+    assert all(isinstance(kind["memory"], str) and kind["memory"].endswith("iB") for kind in types.values())
+    assert document(capsys, "cluster", "--json")["schema"] == "pilotfish/cluster/v1"
+
+
+@pytest.mark.parametrize(
+    ("argv", "schema"),
+    [
+        (["generate", "lublin", "--jobs", "5", "-o", "g.swf"], "generated"),
+        (["convert", "t.swf", "t.json"], "conversion"),
+        (["profile", "import", "p.yaml"], "profile-import"),
+        (["simulate", "t.swf"], "replay"),
+        (["predict", "evaluate", "t.swf"], "prediction-scores"),
+    ],
+)
+def test_results_are_printed_as_json_with_a_schema(
+    argv: list[str], schema: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "t.swf").write_text(SWF)
+    profile = "{groups: [{count: 1, service_demand: 1.0}]}"
+    (home / "p.yaml").write_text(f"schema: pilotfish/profiles/v1\nprofiles:\n  mine: {profile}\n")
+    assert document(capsys, *argv, "--json")["schema"] == f"pilotfish/{schema}/v1"
+
+
+def test_json_and_the_file_cannot_both_be_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "lublin", "-o", "-", "--json"]) == 64
+    assert "not both" in capsys.readouterr().err
+
+
+def test_a_replay_shows_percentiles_and_dates(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "t.swf").write_text(SWF)
+    assert main(["simulate", "t.swf"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("50 % within ") == out.count("99 % within ") == 2
+    assert "period      2001-09-09 01:46 to 2001-09-09 01:" in out
+    found = document(capsys, "simulate", "t.swf", "--json")
+    for name in ("waiting_time", "bounded_slowdown"):
+        levels = [found[f"{level}_{name}"] for level in ("median", "p95", "p99")]
+        assert levels == sorted(levels) and found[f"mean_{name}"] > 0
+
+
+def test_a_missing_trace_is_found_before_anything_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "none.swf"]) == 1
+    assert capsys.readouterr().err == "pilotfish: error: none.swf: No such file or directory\n"
+    assert main(["simulate"]) == 64
+
+
+def test_plan_of_a_trace_names_simulate(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "t.swf").write_text(SWF)
+    assert main(["plan", "t.swf"]) == 1
+    assert "this is a trace of jobs (SWF)" in (said := capsys.readouterr().err) and "`pilotfish simulate t.swf`" in said
+
+
+def test_every_error_of_a_workflow_is_a_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "c.yaml").write_text(CLUSTER)
+    (home / "d.yaml").write_text("schema: pilotfish/workflow/v1\njobs:\n  a: {comand: x}\n  b: {command: x, wait: 1}\n")
+    assert main(["plan", "d.yaml", "-c", "c.yaml"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert "d.yaml: jobs.a.comand: unknown key; did you mean 'command'?" in first and "jobs.b.wait" in second

@@ -1,0 +1,108 @@
+"""Plug-ins of other packages: formats of workloads and mapping policies, found by package metadata."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotfish.cli.__main__ import app
+from pilotfish.daemon.config import load_config
+from pilotfish.formats import entry_points, workloads
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.planning.mapping_policies import POLICIES
+
+MODULE = """
+from pilotfish.formats.workloads import Format
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.planning.mapping_policies import choosing
+
+def read(path, *, skip_invalid, **_):
+    text = path.with_suffix(".swf")
+    text.write_text(path.read_text().removeprefix("LOG"))
+    return read_swf(text, skip_invalid=skip_invalid)
+
+log = Format("log", (".joblog",), b"LOG", "", read)
+
+@choosing
+def first(simulation, job):
+    return simulation.decide(job.id, "let")
+"""
+JOBS = "LOG1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n"
+FLOW = """schema: pilotfish/workflow/v1
+jobs: {a: {profile: {service_demand: 5}}, b: {profile: {service_demand: 5}, after: a}}
+"""
+CLUSTER = """schema: pilotfish/cluster/v1
+node_types: {t: {cores: 2, memory: 1GiB, memory_bandwidth: 1GB/s}}
+nodes: [{names: "n[1-2]", type: t}]
+"""
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Put a package with these entry points on the path."""
+    caches = (entry_points.plug_ins, workloads._plugged_in)
+    before = dict(POLICIES)
+
+    def make(points: str) -> None:
+        site = tmp_path / "site"
+        (site / "joblog-1.0.dist-info").mkdir(parents=True)
+        (site / "pilotfish_joblog.py").write_text(MODULE)
+        (site / "joblog-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: joblog\nVersion: 1.0\n")
+        (site / "joblog-1.0.dist-info" / "entry_points.txt").write_text(points)
+        monkeypatch.syspath_prepend(str(site))
+        importlib.invalidate_caches()
+        for each in caches:
+            each.cache_clear()
+
+    yield make
+    sys.modules.pop("pilotfish_joblog", None)
+    POLICIES.clear()
+    POLICIES.update(before)
+    for each in caches:
+        each.cache_clear()
+
+
+def test_a_format_of_another_package_is_found_by_suffix_and_by_content(install: Install, tmp_path: Path) -> None:
+    install("[pilotfish.formats]\nlog = pilotfish_joblog:log\n")
+    for name in ("a.joblog", "b.dat"):
+        (tmp_path / name).write_text(JOBS)
+        assert workloads.format_of(tmp_path / name).name == "log"
+        assert workloads.read_workload(tmp_path / name).run_time.tolist() == [10.0]
+    (tmp_path / "c.swf").write_text(JOBS.removeprefix("LOG"))
+    assert workloads.format_of(tmp_path / "c.swf").name == "SWF"
+
+
+@pytest.mark.parametrize(
+    "target, words",
+    [
+        ("pilotfish_joblog:nothing", "package joblog: pilotfish.formats.log: cannot load 'pilotfish_joblog:nothing'"),
+        ("no_such_module:log", "ModuleNotFoundError"),
+        ("pilotfish_joblog:read", "pilotfish.formats: log: found function .allowed: a workloads.Format"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_used_is_named(install: Install, tmp_path: Path, target: str, words: str) -> None:
+    install(f"[pilotfish.formats]\nlog = {target}\n")
+    (tmp_path / "a.joblog").write_text(JOBS)
+    with pytest.raises(ConfigError, match=words):
+        workloads.format_of(tmp_path / "a.joblog")
+
+
+def test_a_mapping_policy_of_another_package_plans_and_configures(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(FLOW)
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    (tmp_path / "d.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: c.yaml\npolicy: first-fit\n")
+    plan = ["plan", str(tmp_path / "w.yaml"), "--cluster", str(tmp_path / "c.yaml"), "--policy", "first-fit"]
+    assert CliRunner().invoke(app, plan).exit_code != 0
+    with pytest.raises(ConfigError, match="found 'first-fit'"):
+        load_config(tmp_path / "d.yaml")
+    install("[pilotfish.mapping_policies]\nfirst-fit = pilotfish_joblog:first\n")
+    done = CliRunner().invoke(app, plan)
+    assert done.exit_code == 0, done.output
+    assert "first-fit" in done.output
+    assert load_config(tmp_path / "d.yaml").policy == "first-fit"

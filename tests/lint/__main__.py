@@ -1,0 +1,26 @@
+"""Run the checks: `python -m tests.lint` from the root of a checkout. Exit code 1 if one finds something."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.lint import dead_code, layout, words
+
+
+def main() -> int:
+    """Print every finding, one line each."""
+    root = Path(__file__).resolve().parents[2]
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=root, stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    files = [name for name in listing.stdout.splitlines() if (root / name).is_file()]
+    findings = [*layout.check(root, files), *dead_code.check(root, files), *words.check(root, files)]
+    print("\n".join(findings) or f"tests.lint: {len(files)} files, nothing found")
+    return 1 if findings or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Code of the rooms that neither the rooms, the tests nor the benchmarks use, as vulture sees it.
+
+Rule: tests and benchmarks count as users, but only the rooms are reported. EXPECTED names what a library calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from vulture import Vulture
+
+from tests.lint.layout import product_files
+
+CONFIDENCE = 60
+#: Decorators whose functions a library calls: numba, typer, pydantic.
+DECORATORS = ["@overload*", "@unbox*", "@*.command*", "@*_validator*", "@lower*"]
+#: Names that a base class, a protocol or the language calls or reads, and fields that are part of an interface.
+EXPECTED = {
+    "__dir__", "__getattr__", "_new_conn", "buffer_text", "CharacterDataHandler", "daemon_threads", "EndElementHandler",
+    "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
+    "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "trust_env", "typ",
+    "verify",
+    "cache_bytes", "local_bytes", "max_slowdown", "mean_cpu_s", "mean_slowdown", "median_isolated_s",
+    "nb_computing_machines", "NO_LIMIT", "UNICEP",
+}  # fmt: skip
+#: Bokeh's models are configured by assigning attributes.
+EXEMPT = {"cli/charts/bokeh_backend.py"}
+
+
+def check(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each unused name in the rooms."""
+    files = list(files)
+    rooms = set(product_files(files)) | {"api.py"}
+    finder = Vulture(ignore_decorators=DECORATORS)
+    finder.scavenge([root / name for name in files if name.endswith(".py")])
+    for item in finder.get_unused_code(min_confidence=CONFIDENCE):
+        name = Path(item.filename).relative_to(root).as_posix()
+        if name in rooms - EXEMPT and item.name not in EXPECTED:
+            yield f"{name}:{item.first_lineno}: {item.typ} {item.name!r} is unused"

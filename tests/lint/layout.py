@@ -1,0 +1,109 @@
+"""File names, file sizes and import circles of the product's rooms.
+
+Rule: a file name is unique in the product unless it is the same thing in another world; a file has at most LONGEST
+lines; no file imports itself through others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
+LONGEST = 450
+#: The same thing in another world: a command and the module behind it, a value and its file format, an adapter's and a
+#: client's part of one kind, the tables of each kernel.
+SHARED_NAMES = {
+    "__init__.py", "__main__.py", "accuracy.py", "adapter.py", "client.py", "cluster.py", "convert.py", "errors.py",
+    "guard.py", "metrics.py", "network.py", "options.py", "plan.py", "policies.py", "profile.py", "profiles.py",
+    "records.py", "replay.py", "sacct.py", "service.py", "sweep.py", "tables.py", "text.py", "user_policy.py",
+    "workload.py", "write.py",
+}  # fmt: skip
+
+
+def product_files(files: Iterable[str]) -> list[str]:
+    """Return the Python files of the rooms."""
+    return [name for name in files if name.endswith(".py") and name.split("/")[0] in ROOMS]
+
+
+def shared_names(files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each file name that stands in two folders."""
+    places = defaultdict(list)
+    for name in product_files(files):
+        places[name.rpartition("/")[2]].append(name)
+    for name, found in sorted(places.items()):
+        if len(found) > 1 and name not in SHARED_NAMES:
+            yield f"{', '.join(found)}: one name for {len(found)} files (rename, or add to SHARED_NAMES)"
+
+
+def long_files(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each file of more than LONGEST lines."""
+    for name in product_files(files):
+        lines = (root / name).read_text(encoding="utf-8").count("\n")
+        if lines > LONGEST:
+            yield f"{name}: {lines} lines (at most {LONGEST}; split it)"
+
+
+def imported(name: str, text: str, known: set[str]) -> set[str]:
+    """Return the files of `known` that a file imports, at its top or inside a function.
+
+    Args:
+        name: the file's path relative to the root.
+        text: its content.
+        known: all files of the rooms.
+    """
+    package, found = name.split("/")[:-1], set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+        path = "/".join(base)
+        found.add(f"{path}.py")
+        found |= {f"{path}/{alias.name}.py" for alias in node.names}
+    return (found & known) - {name}
+
+
+def circles(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each group of files that import each other in a circle. O(files + imports)."""
+    known = set(product_files(files))
+    graph = {name: imported(name, (root / name).read_text(encoding="utf-8"), known) for name in known}
+    for group in _components(graph):
+        if len(group) > 1:
+            yield f"{', '.join(sorted(group))}: they import each other in a circle"
+
+
+def _components(graph: dict[str, set[str]]) -> Iterator[list[str]]:
+    """Strongly connected components (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            found.append(group)
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    yield from found
+
+
+def check(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield all messages about the layout."""
+    files = list(files)
+    yield from shared_names(files)
+    yield from long_files(root, files)
+    yield from circles(root, files)

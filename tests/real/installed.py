@@ -1,0 +1,154 @@
+"""pilotfish as users install it: the wheel, built from the sdist, in a virtual environment of its own.
+
+Rule: built once per run, outside of the checkout, in a folder that every user may read. The clean environment has no
+extras; a second one has them all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import guardian
+import pytest
+
+import pilotfish
+
+ROOT = Path(pilotfish.__file__).resolve().parent
+PATIENCE_S = 300.0
+#: Compiles every kernel that is not in the cache yet.
+WARM = ("-m", "pilotfish.cli", "warm")
+EVERYBODY = "nobody"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An installation below `folder`: the wheel, the environment `clean`, and `full`, which has the extras."""
+
+    folder: Path
+
+    @property
+    def wheel(self) -> Path:
+        """The wheel that was installed."""
+        (found,) = self.folder.glob("*.whl")
+        return found
+
+    @property
+    def sdist(self) -> Path:
+        """The archive of sources that the wheel was built from."""
+        (found,) = self.folder.glob("*.tar.gz")
+        return found
+
+    @property
+    def cache(self) -> Path:
+        """Compiled kernels, for NUMBA_CACHE_DIR."""
+        return self.folder / "cache"
+
+    @property
+    def command(self) -> list[str]:
+        """The program, as an argument vector."""
+        return [str(self.folder / "clean" / "bin" / "pilotfish")]
+
+    def path(self, environment: str = "clean") -> str:
+        """Return a PATH on which the `pilotfish` of that environment comes first."""
+        return f"{self.folder / environment / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
+
+    def full(self) -> Path:
+        """Return the environment with all extras, made at the first call."""
+        place = self.folder / "full"
+        with locked(self.folder / "full.lock"):
+            if not (place / "ready").exists():
+                _run(_python(self.folder), "-m", "venv", str(place))
+                packages = next((self.folder / "clean").glob("lib/python*/site-packages"))
+                next(place.glob("lib/python*/site-packages")).joinpath("clean.pth").write_text(f"{packages}\n")
+                _run(str(place / "bin" / "pip"), "install", "-q", "--no-deps", "--ignore-installed", str(self.wheel))
+                _run(str(place / "bin" / "pip"), "install", "-q", f"{self.wheel}[plot,parquet]")
+                (place / "ready").touch()
+        return place
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes of this run out."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def installed() -> Installed:
+    """The wheel, installed; the first test that asks for it waits for a minute."""
+    folder = guardian.folder() / "installed"
+    with locked(guardian.folder() / "installed.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            _build(folder)
+            (folder / "ready").touch()
+    assert (folder / "ready").exists(), "the installation failed: see the first test that asked for it"
+    return Installed(folder)
+
+
+def _build(folder: Path) -> None:
+    _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))  # the wheel from the sdist
+    made = Installed(folder)
+    _run(_python(folder), "-m", "venv", str(folder / "clean"))
+    _run(str(folder / "clean" / "bin" / "pip"), "install", "-q", str(made.wheel))
+    kept = Path(os.environ.get("NUMBA_CACHE_DIR") or Path.home() / ".cache" / "pilotfish")
+    _run(str(folder / "clean" / "bin" / "python"), *WARM, NUMBA_CACHE_DIR=str(kept))
+    shutil.copytree(kept / "kernels", made.cache / "kernels")
+    _run("chmod", "-R", "a+rX", str(made.cache))
+
+
+def _run(*argv: str, **environment: str) -> None:
+    """Run a command in the root folder, away from the checkout; fail with what it printed."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        argv, capture_output=True, text=True, cwd="/", env=clean | environment, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+
+
+@cache
+def _python(folder: Path) -> str:
+    """Return a Python that every user may run: this one, or else a copy, or else the system's.
+
+    The same version compiles the same kernels, so the machine's cache serves this environment, too.
+    """
+    ours = Path(sys.executable).resolve()
+    copied = folder / "python" / "bin" / ours.name
+    if _may_run(ours):
+        return str(ours)
+    if not copied.exists():
+        left_out = shutil.ignore_patterns(
+            "site-packages", "__pycache__", "test", "idlelib", "tkinter", "config-*", "*.a"
+        )
+        library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+        shutil.copytree(Path(sys.base_prefix) / library, folder / "python" / library, ignore=left_out)
+        copied.parent.mkdir()
+        shutil.copy(ours, copied)
+    if _may_run(copied):
+        return str(copied)
+    return "/usr/bin/python3" if _may_run(Path("/usr/bin/python3")) else str(ours)
+
+
+def _may_run(python: Path) -> bool:
+    """Whether an ordinary user may run this Python, and it is recent enough."""
+    code = "import sys, ensurepip, ssl, sqlite3, ctypes; sys.exit(sys.version_info < (3, 11))"
+    shell = ["/bin/sh", "-c", 'exec "$@"', "sh"]  # setpriv itself may still read everything
+    argv = [*as_user(EVERYBODY), *shell, str(python), "-I", "-c", code]
+    return subprocess.run(argv, capture_output=True, cwd="/", check=False).returncode == 0
+
+
+def as_user(name: str) -> list[str]:
+    """Return the prefix that runs a command as that user; nothing, where we may not change users."""
+    if os.geteuid() != 0 or name == "root":
+        return []
+    return ["setpriv", f"--reuid={name}", f"--regid={name if name != 'nobody' else 'nogroup'}", "--clear-groups"]

@@ -1,0 +1,301 @@
+"""Every command of the README and of docs/, typed as users type it, with the wheel installed in a clean environment.
+
+As root, as an ordinary user, with a home that cannot be written, and without a home.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import doc_commands
+import guardian
+import pytest
+from doc_commands import HINT, WALKS, Line, Rule
+from installed import EVERYBODY, Installed, as_user
+from real_world import eventually
+
+ROOT_ONLY = os.geteuid() == 0
+KINDS = ("root", "user", "read-only", "homeless")
+PATIENCE_S = 120.0
+ONCE = "user"  #: the kind that runs what is run once
+ONCE_COLD = "homeless"  #: the kind that compiles more than one kernel
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+class Person:
+    """Somebody with a shell: a user, a home, a folder to work in, and the files that the documents name.
+
+    Kinds: `root`; `user`, who is an ordinary one, as are the others; `read-only`, whose home cannot be written;
+    `homeless`, who has none; `foreign`, whose HOME is somebody else's, as after `su` without a dash.
+    """
+
+    def __init__(self, kind: str, installed: Installed, folder: Path) -> None:
+        self.kind, self.installed = kind, installed
+        self.home, self.work, self.state = folder / "home", folder / "work", folder / "state"
+        self.prefix = as_user("root" if kind == "root" else EVERYBODY)
+        self.daemon: subprocess.Popen[bytes] | None = None
+        self.took: dict[str, float] = {}  #: seconds by line
+        for place in (self.home, self.work, self.state):
+            place.mkdir()
+        self.environment = {
+            "LANG": "C.UTF-8", "COLUMNS": "100", "NUMBA_CACHE_DIR": str(installed.cache),
+            guardian.MARK: os.environ[guardian.MARK], "PILOTFISH_TEST": os.environ["PILOTFISH_TEST"],
+        }  # fmt: skip
+        if kind != "homeless":
+            self.environment["HOME"] = str(self.home)
+        elif not ROOT_ONLY:
+            self.environment["HOME"] = "/nonexistent"
+        if kind in ("read-only", "homeless"):
+            self.environment["PILOTFISH_STATE"] = str(self.state)
+        if self.prefix:
+            for place in (self.home, self.work, self.state):
+                shutil.chown(place, EVERYBODY, "nogroup")
+        if kind in ("read-only", "foreign"):
+            if self.prefix:
+                shutil.chown(self.home, "root", "root")
+            self.home.chmod(0o555 if kind == "read-only" else 0o700 if self.prefix else 0o000)
+
+    def type(
+        self, line: str, folder: Path | None = None, environment: str = "clean"
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a line in a shell, to its end."""
+        begin = time.monotonic()
+        with subprocess.Popen(
+            [*self.prefix, "/bin/sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, cwd=folder or self.work, start_new_session=True,
+            env=self.environment | {"PATH": self.installed.path(environment)},
+        ) as shell:  # fmt: skip
+            try:
+                out, err = shell.communicate(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(shell.pid, signal.SIGKILL)
+                out, err = shell.communicate()
+                err += f"\nnot over after {PATIENCE_S:g} s"
+        self.took[line] = time.monotonic() - begin
+        return Done(line, shell.returncode, out, err)
+
+    def serve(self, line: str) -> None:
+        """Start a daemon, and wait until it answers."""
+        with (self.work / "daemon.log").open("ab") as log:
+            self.daemon = subprocess.Popen(
+                [*self.prefix, "/bin/sh", "-c", f"exec {line}"], stdout=log, stderr=log, cwd=self.work,
+                env=self.environment | {"PATH": self.installed.path()},
+            )  # fmt: skip
+
+        def answers() -> bool:
+            assert self.daemon is not None
+            assert self.daemon.poll() is None, (self.work / "daemon.log").read_text()
+            return self.type("pilotfish status").returncode == 0
+
+        eventually(answers, f"an answer of `{line}`")
+
+    def dismiss(self) -> int:
+        """End the daemon as systemd does; returns its exit status."""
+        assert self.daemon is not None
+        self.daemon.send_signal(signal.SIGTERM)
+        code, self.daemon = self.daemon.wait(PATIENCE_S), None
+        return code
+
+
+@contextmanager
+def person(kind: str, installed: Installed, stock: Path | None = None) -> Iterator[Person]:
+    """Somebody of that kind, in folders of their own."""
+    if kind == "root" and not ROOT_ONLY:
+        pytest.skip("SKIPPED: not root, so nothing was run as root")
+    with tempfile.TemporaryDirectory(dir=guardian.folder(), prefix=kind[0], ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        found = Person(kind, installed, Path(name))
+        try:
+            if stock:
+                shutil.copytree(stock, found.work, dirs_exist_ok=True)
+                if found.prefix:
+                    subprocess.run(["chown", "-R", f"{EVERYBODY}:nogroup", found.work], check=True)
+            yield found
+        finally:
+            if found.daemon:
+                found.daemon.kill()
+                found.daemon.wait()
+            found.home.chmod(0o755)
+
+
+def stock(installed: Installed) -> Path:
+    """Return a folder with the files that the documents name, made once."""
+    from installed import locked
+
+    place = installed.folder / "stock"
+    with locked(installed.folder / "stock.lock"):
+        if not (place / "ready").exists():
+            place.mkdir()
+            for name, text in doc_commands.FILES.items():
+                path = place / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+                path.chmod(0o755 if text.startswith("#!") else 0o644)
+            with person("root" if ROOT_ONLY else "user", installed) as maker:
+                for line in doc_commands.MADE:
+                    done = maker.type(line, place)
+                    assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+            (place / "ready").touch()
+    return place
+
+
+def wrong(line: Line, rule: Rule, done: Done) -> str:
+    """Return what is wrong about how a command ended, "" if nothing is."""
+    said = done.stderr.strip().splitlines()
+    if "Traceback" in done.stderr:
+        return "a traceback"
+    if done.returncode == 0:
+        return ""
+    if done.returncode not in rule.codes:
+        return f"exit status {done.returncode}"
+    if rule.says not in done.stdout + done.stderr:
+        return f"it does not say {rule.says!r}"
+    if not (said and said[-1].startswith("pilotfish: ")) and not done.stdout.strip():
+        return "no clear error"
+    return ""
+
+
+def walk(someone: Person, lines: list[Line]) -> list[str]:
+    """Type the commands of a document in turn; returns what went wrong."""
+    failed, block, folder = [], -1, someone.work
+    for line in lines:
+        rule = line.rule
+        assert rule is not None
+        if line.block != block:
+            block, folder = line.block, someone.work
+        if rule.skip or (rule.once and someone.kind != ONCE):
+            continue
+        if line.typed.startswith("cd "):
+            folder = folder / line.typed[3:].strip()
+            continue
+        if line.text.startswith("pilotfish daemon"):
+            if someone.daemon:
+                someone.dismiss()
+            someone.serve(line.typed)
+            if code := someone.dismiss():
+                failed.append(f"{line.text}: exit status {code} after SIGTERM")
+            continue
+        if rule.daemon and not someone.daemon:
+            someone.serve("pilotfish daemon --config pilotfish.yaml")
+        done = someone.type(line.typed, folder)
+        if done.returncode == 1 and HINT in done.stderr and "Traceback" not in done.stderr:
+            if someone.kind != ONCE:
+                continue
+            someone.installed.full()
+            done = someone.type(line.typed, folder, "full")
+        if problem := wrong(line, rule, done):
+            failed.append(f"$ {line.typed}\n  {problem}: {done.stdout[-300:]}{done.stderr[-700:]}".rstrip())
+    if someone.daemon and (code := someone.dismiss()):
+        failed.append(f"the daemon's exit status is {code} after SIGTERM")
+    return failed
+
+
+@pytest.mark.parametrize("document", WALKS)
+def test_every_command_has_a_rule(document: str) -> None:
+    unknown = [line.text for line in WALKS[document] if line.rule is None]
+    assert not unknown, f"{document}: doc_commands.RULES does not say how to run {unknown}"
+
+
+def test_there_are_commands() -> None:
+    assert "README.md" in WALKS and sum(map(len, WALKS.values())) > 20
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        pytest.param(document, kind, marks=pytest.mark.xdist_group(f"installed {kind}"))
+        for kind in KINDS
+        for document in WALKS
+    ],
+)
+def test_every_command_can_be_typed(
+    document: str, kind: str, installed: Installed, record_property: Callable[[str, object], None]
+) -> None:
+    with person(kind, installed, stock(installed)) as someone:
+        for name, text in doc_commands.examples(document).items():
+            (someone.work / name).write_text(text)
+        first = "pilotfish profile run --name align -- ./align.sh"  # documents name this profile
+        done = someone.type(first)
+        assert done.returncode == 0, done.stderr
+        failed = walk(someone, WALKS[document])
+        slowest = sorted(someone.took.items(), key=lambda item: -item[1])[:3]
+        words = "; ".join(f"{seconds:.1f} s: {line}" for line, seconds in slowest)
+        record_property("measured", f"{len(someone.took)} commands in {sum(someone.took.values()):.0f} s ({words})")
+    assert not failed, "\n\n".join([f"{document}, as {kind}:", *failed])
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.xdist_group(f"installed {kind}")) for kind in (*KINDS[2:], "foreign")]
+)
+def test_what_keeps_nothing_needs_neither_home_nor_cache(kind: str, installed: Installed) -> None:
+    with person(kind, installed, stock(installed)) as someone:
+        del someone.environment["NUMBA_CACHE_DIR"]  # each command compiles for itself
+        someone.environment.pop("PILOTFISH_STATE", None)
+        own = doc_commands.DAG.replace("profile: align", "profile: {service_demand: 9}")
+        (someone.work / "own.yaml").write_text(own)
+        for line in (
+            "pilotfish --version",
+            "pilotfish policies",
+            "pilotfish generate lublin --jobs 10 --procs 4 -o small.swf",
+            "pilotfish convert lab.yaml platform.xml",
+            *(["pilotfish simulate -w small.swf"] if kind == ONCE_COLD else []),
+            "pilotfish plan own.yaml --cluster lab.yaml",
+            "pilotfish demo",
+        ):
+            done = someone.type(line)
+            assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        refused = someone.type("pilotfish profile run --name align -- ./prepare.sh")
+        assert refused.returncode == 1 and "Traceback" not in refused.stderr
+        said = refused.stderr.strip().splitlines()[-1]
+        assert said.startswith("pilotfish: ") and "profiles.sqlite" in said, refused.stderr
+
+
+@pytest.mark.xdist_group("installed root")
+def test_the_wheel_is_the_repository_without_its_tests(installed: Installed) -> None:
+    from pilotfish import __version__
+
+    names = zipfile.ZipFile(installed.wheel).namelist()
+    rooms = {name.split("/")[1] for name in names if name.startswith("pilotfish/") and name.count("/") > 1}
+    assert not rooms & {"tests", "benchmarks"} and __version__ in installed.wheel.name
+    assert {"pilotfish/py.typed", "pilotfish/profiles/library/node_types.yaml"} <= set(names)
+    assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
+    with tarfile.open(installed.sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {
+        "Makefile",
+        "README.md",
+        "tests/conftest.py",
+        "tests/real/prepare.sh",
+        "docs/slurm/job_submit.lua",
+    } <= inside
+
+
+@pytest.mark.xdist_group("installed root")
+def test_every_module_of_it_can_be_imported(installed: Installed) -> None:
+    code = (
+        "import importlib, pkgutil, pilotfish\n"
+        "names = [m.name for m in pkgutil.walk_packages(pilotfish.__path__, 'pilotfish.')]\n"
+        "bad = {}\n"
+        "for name in names:\n"
+        "    if not name.endswith('__main__'):\n"
+        "        try: importlib.import_module(name)\n"
+        "        except ImportError as error: bad[name] = error\n"
+        "extras = ('matplotlib', 'bokeh', 'pyarrow', 'distributed')\n"
+        "bad = {n: e for n, e in bad.items() if (e.name or '').split('.')[0] not in extras}\n"
+        "assert len(names) > 100 and not bad, bad\n"
+    )
+    python = installed.folder / "clean" / "bin" / "python"
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr

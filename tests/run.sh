@@ -1,0 +1,11 @@
+#!/bin/sh
+# Run the tests with the command given, whose first word is a Python, and print what they did not reach.
+# What tests run in processes of their own (commands, daemons) and compiled kernels are not counted.
+"$@" --cov --cov-report=
+code=$?
+printf '\ncoverage by the tests in this process, the ten worst files of at least ten statements:\n'
+"$1" -m coverage report --sort=cover | awk '
+    NR == 1 { print }
+    /^[^ ]+\.py / && $2 >= 10 && shown < 10 { print; shown++ }
+    /^TOTAL/ { print }'
+exit $code

@@ -1,0 +1,105 @@
+"""What is private of numba is in one module, and what it changes in numba it puts back."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pilotfish
+from pilotfish.simulate.kernels import KERNELS
+
+ROOT = Path(pilotfish.__file__).resolve().parent
+OWNER = "simulate/kernels/compile.py"
+PUBLIC = ("numba", "numba.extending")
+#: Names that only numba's insides have.
+PRIVATE = ("_tm", "_final_module", "_optimize_final_module", "_finalize_specific", "_add_module", "set_env")
+ROOMS = ("simulate", "profiles", "daemon", "adapters")
+FILES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def private(tree: ast.Module) -> list[str]:
+    """What a module takes of numba that is private."""
+    found = []
+    for node in ast.walk(tree):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+        found += [name for name in names if name.split(".")[0] == "numba" and name not in PUBLIC]
+        found += [node.attr] if isinstance(node, ast.Attribute) and node.attr in PRIVATE else []
+    return found
+
+
+def test_one_module_uses_private_parts_of_numba() -> None:
+    using = {path.relative_to(ROOT).as_posix() for path in FILES if private(ast.parse(path.read_text()))}
+    assert using == {OWNER}
+    assert not any("NRT_" in path.read_text() for path in FILES if path.relative_to(ROOT).as_posix() != OWNER)
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [("from numba.core import types", 1), ("import numba.cpython.unsafe", 1), ("x.codegen._tm", 1), ("import numba", 0),
+     ("from numba import njit, types", 0), ("from numba.extending import overload", 0), ("from .numba import x", 0)],
+)  # fmt: skip
+def test_the_search_finds_what_it_should(source: str, count: int) -> None:
+    assert len(private(ast.parse(source))) == count
+
+
+def test_the_tested_range_is_that_of_the_package() -> None:
+    from pilotfish.simulate.kernels.compile import TESTED
+
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    oldest, beyond = (".".join(map(str, each)) for each in TESTED)
+    assert f"numba>={oldest},<{beyond}" in listed
+
+
+def test_numba_is_as_it_was_after_a_kernel() -> None:
+    """Other functions are compiled and run in the same process, with the same functions of numba in them."""
+    code = """
+import gc
+import numpy as np
+from numba import njit
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from pilotfish.simulate.kernels import compile as native
+from pilotfish.simulate.kernels.swf import parser as swf
+
+def state():
+    names = ("_optimize_final_module", "_finalize_specific", "_add_module", "set_env")
+    owners = JITCodeLibrary, JITCPUCodegen
+    return [getattr(owner, name, None) for owner in owners for name in names], gc.get_threshold()
+
+before = state()
+native.object_code(swf.call, swf.SIGNATURE)
+assert state() == before
+
+@njit
+def total(x):
+    if len(x) > 5:
+        raise ValueError("too long")
+    return min(x[0], 7.0) + max(x.sum(), 0.0)
+
+assert total(np.ones(3)) == 4.0
+try:
+    total(np.ones(9))
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "too long\n"), done.stderr
+
+
+def test_every_kernel_module_is_listed() -> None:
+    folder = ROOT / "simulate" / "kernels"
+    with_call = {
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in folder.rglob("*.py")
+        if "\nSIGNATURE = " in path.read_text()
+    }
+    assert with_call == set(KERNELS)
+    for name, kernel in KERNELS.items():
+        tree = ast.parse((folder / f"{name.replace('.', '/')}.py").read_text())
+        (takes,) = (len(f.args.args) for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "call")
+        assert kernel.integers + kernel.reals == takes

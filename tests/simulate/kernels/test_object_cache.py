@@ -1,0 +1,162 @@
+"""Compiled kernels on disk: whole or not there at all, one function whatever is asked, nothing lost without a disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pilotfish.simulate.kernels import load, object_cache
+from pilotfish.simulate.model.cluster import Contention
+from pilotfish.simulate.planning.simulation import Simulation
+from tests.support.instances import PAPER, flow, make_cluster, make_job
+
+SUPPORT = str(Path(__file__).parents[2] / "support")
+
+
+def test_a_damaged_file_is_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "kernel.o"
+    assert object_cache._read(path) is None
+    object_cache._write(path, b"code")
+    assert object_cache._read(path) == b"code"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:20], b"", whole[:-1] + b"x", b"x" + whole[1:]):
+        path.write_bytes(damaged)
+        assert object_cache._read(path) is None
+    assert [p.name for p in path.parent.iterdir()] == ["kernel.o"]
+
+
+def test_where_nothing_can_be_written_nothing_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    assert object_cache._write(tmp_path / "file" / "kernel.o", b"code") in ("File exists", "Not a directory")
+    assert (tmp_path / "file").read_text() == "not a directory"
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(object_cache.os, "replace", full)
+    assert object_cache._write(tmp_path / "kernel.o", b"code") == "No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_others_may_read_a_kernel(tmp_path: Path) -> None:
+    """An image is warmed by root and used by others."""
+    assert object_cache._write(tmp_path / "kernel.o", b"code") is None
+    assert (tmp_path / "kernel.o").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, _ in object_cache.PLACES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/fish")
+    assert object_cache.cache_root() == Path("/home/fish/.cache/pilotfish/kernels")
+    for name, below in reversed(object_cache.PLACES):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert object_cache.cache_root() == tmp_path / name / below
+    assert object_cache.cache_directory().parent == tmp_path / "NUMBA_CACHE_DIR" / "kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setenv("PILOTFISH_CACHE", "")
+    monkeypatch.setenv("CACHE_DIRECTORY", "/var/cache/a:/var/cache/b")
+    assert object_cache.cache_root() == Path("/var/cache/a/kernels")
+    monkeypatch.delenv("CACHE_DIRECTORY")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert object_cache.cache_root() == Path("/home/fish/.cache/pilotfish/kernels")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert object_cache.cache_root() is None
+
+
+READ = """
+import sys
+import warnings
+{before}
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.kernels import is_warm, prepare
+cold = not is_warm("swf.parser")
+lines = []
+prepare(["swf.parser"], lines.append)
+jobs = read_swf(sys.argv[1])
+print(cold, "numba" in sys.modules, jobs.run_time.tobytes().hex(), len(lines))
+print(*lines, sep="\\n", file=sys.stderr)
+"""
+OUTSIDE = 'import numba\nnumba.__version__ = "99.1.0"'
+WITHOUT = "from numba.core import codegen\ndel codegen.JITCodeLibrary"
+
+
+def read(tmp_path: Path, before: str, **environment: str) -> tuple[list[str], list[str]]:
+    """What a process prints that reads a trace, its words and the lines of stderr."""
+    trace = tmp_path / "t.swf"
+    jobs = "".join(f"{i} {i} 0 {i}.25 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for i in range(9))
+    trace.write_text(f"; MaxProcs: 4\n{jobs}")
+    argv = [sys.executable, "-c", READ.format(before=before), trace]
+    kept = {name: value for name, value in os.environ.items() if name not in (*dict(object_cache.PLACES), "HOME")}
+    done = subprocess.run(argv, capture_output=True, text=True, env=kept | environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("before", "why"), [(OUTSIDE, "outside the tested range"), (WITHOUT, "cannot import name 'JITCodeLibrary'")]
+)
+def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(tmp_path: Path, before: str, why: str) -> None:
+    usual, _ = read(tmp_path, "", NUMBA_CACHE_DIR=str(tmp_path / "usual"))
+    cache = str(tmp_path / "cache")
+    first, said = read(tmp_path, before, NUMBA_CACHE_DIR=cache)
+    assert first[0] == "True" and first[2] == usual[2]
+    assert [why in line for line in said] == [False, True] and "numba itself compiles" in said[1]
+    assert list((tmp_path / "cache").rglob("*.nbi"))
+    second, said = read(tmp_path, before, NUMBA_CACHE_DIR=cache)
+    assert second[:3] == ["False", "True", usual[2]] and said == [""]
+
+
+@pytest.mark.parametrize("before", ["", OUTSIDE])
+def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path, before: str) -> None:
+    (tmp_path / "file").write_text("")
+    for _ in range(2):
+        words, said = read(tmp_path, before, NUMBA_CACHE_DIR=str(tmp_path / "file"))
+        assert words[0] == "True"
+        assert sum("kernels cannot be kept in" in line and "Not a directory" in line for line in said) == 1
+    words, said = read(tmp_path, f"import pwd\npwd.getpwuid = {{}}.__getitem__\n{before}")
+    assert words[0] == "True" and sum("kernels cannot be kept" in line for line in said) == 1
+
+
+def test_a_library_user_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_cache, "_said", set())
+    with pytest.warns(object_cache.KernelWarning, match="kernels cannot be kept and are compiled each time"):
+        object_cache._keep(None, b"", object_cache._warn)
+
+
+def test_one_function_serves_every_question() -> None:
+    """There is no second specialisation to compile, whatever types Python hands in."""
+    kernel = load()
+    for policy in PAPER:
+        for contention in (Contention.NONE, Contention.MAX_MIN):
+            simulation = Simulation(flow(make_job("a"), make_job("b")), make_cluster(2, contention=contention))
+            simulation.run(policy, keys=np.array([1.0, 0.0], np.float32), caps=np.array([1, 2]), explain=True)
+            simulation.run(policy, keys=np.arange(2), caps=None)
+            simulation.follow(np.array([0, 1], np.int32), np.arange(2), np.array([-1, -1], np.int8), np.full(2, 4))
+            simulation.reset()
+            simulation.settle()
+            assert simulation.forecast("a", ("n1",)) == simulation.forecast("a", ["n1"]) == pytest.approx(10.0)
+    assert load() is kernel
+
+
+def test_planning_needs_no_compiler_once_the_kernel_is_there() -> None:
+    load()
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {SUPPORT!r})\n"
+        "from instances import flow, make_cluster, make_job\n"
+        "from pilotfish.simulate.planning.simulation import Simulation\n"
+        "assert Simulation(flow(make_job('a')), make_cluster()).run('mom').makespan == 10.0\n"
+        "print('numba' in sys.modules, 'networkx' in sys.modules)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["False", "False"]

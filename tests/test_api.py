@@ -1,0 +1,67 @@
+"""`pilotfish.api` is the stable interface: its names exist, are documented, cost nothing until used, and stay."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pilotfish
+from pilotfish import api
+
+ROOT = Path(pilotfish.__file__).resolve().parent
+TREE = ast.parse((ROOT / "api.py").read_text(encoding="utf-8"))
+ROOMS = {"simulate", "formats", "profiles", "adapters", "daemon"}
+#: The promise of this version. A name may be added here; to remove one is a breaking change that the changelog names.
+PROMISED = {
+    "Cluster", "ConfigError", "Decision", "InvalidJobError", "Job", "Machine", "Node", "NodeType", "Objective",
+    "Outcome", "PilotfishError", "Plan", "PlannedJob", "PolicyError", "Power", "Profile", "ProfileStore", "QueuePolicy",
+    "QueueView", "QueuedJob", "Reject", "Replayed", "Running", "Simulation", "Start", "Summary", "ThreadGroup", "Wake",
+    "Workflow", "Workload", "choosing", "lublin", "machine_of", "parse_policy", "plan", "profile_store_path", "read_cluster",
+    "read_workflow", "read_workload", "replay", "summarise",
+}  # fmt: skip
+
+
+def imported_for_types() -> dict[str, tuple[str, str]]:
+    """Public name -> (module, name there), as the type checker sees it."""
+    return {
+        alias.asname or alias.name: (f".{node.module}", alias.name)
+        for node in ast.walk(TREE)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+
+
+def test_the_public_names_are_the_promised_ones() -> None:
+    assert set(api.__all__) == PROMISED and len(api.__all__) == len(PROMISED)
+    assert set(dir(api)) >= PROMISED
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_each_name_exists_and_is_documented(name: str) -> None:
+    found = getattr(api, name)
+    assert found is getattr(api, name)
+    assert name == "Decision" or (found.__doc__ or "").strip()
+
+
+def test_type_checker_and_interpreter_see_the_same_names() -> None:
+    assert imported_for_types() == api._WHERE
+
+
+def test_it_imports_no_command_line() -> None:
+    assert {module.split(".")[1] for module, _ in api._WHERE.values()} <= ROOMS
+
+
+def test_the_import_alone_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "numba", "pydantic", "networkx", "yaml")
+    code = f"import sys, pilotfish.api; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Snapshots'"):
+        api.Snapshots  # noqa: B018
