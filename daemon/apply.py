@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
@@ -24,19 +23,9 @@ class Applied:
     sent: bool = True
 
 
-class Applier(Protocol):
-    """Carries actions out; `dry`: nothing really happens."""
-
-    dry: bool
-
-    def apply(self, action: Action) -> None:
-        """Carry out one action. Raises AdapterError."""
-        ...
-
-
 @dataclass(slots=True)
 class Live:
-    """Carries actions out through the resource manager."""
+    """Carries actions out through the resource manager; `dry`: nothing really happens."""
 
     adapter: Adapter
     dry: bool = False
@@ -71,6 +60,9 @@ class Recording:
             self.show(line)
             for command in self.preview(action):
                 self.show(f"  {command}")
+
+
+Applier = Live | Recording
 
 
 def describe(action: Action) -> str:

@@ -6,7 +6,7 @@ applied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ..simulate.model.capacity import Occupancy
 from ..simulate.model.plan import Action, Cancel, Rejection, Start
@@ -64,8 +64,8 @@ def _start_obstacle(action: Start, views: dict[str, JobView], states: dict[str, 
         return f"the job is {view.state} already"
     if view is not None and view.offered and view.waits:
         return f"it has to wait: {view.waits}"
-    if len(set(action.nodes)) != action.job.nodes:
-        return f"{_names(action.nodes)} are {len(set(action.nodes))} nodes, the job asks for {action.job.nodes}"
+    if (given := len(set(action.nodes))) != action.job.nodes:
+        return f"{', '.join(action.nodes) or 'no nodes'} are {given} nodes, the job asks for {action.job.nodes}"
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)
         if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:
@@ -75,7 +75,3 @@ def _start_obstacle(action: Start, views: dict[str, JobView], states: dict[str, 
         if obstacle:
             return obstacle
     return ""
-
-
-def _names(nodes: Sequence[str]) -> str:
-    return ", ".join(nodes) or "no nodes"

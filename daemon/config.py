@@ -22,18 +22,7 @@ from . import paths
 
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset(
-    {
-        "policy",
-        "objective",
-        "budget",
-        "time_limit",
-        "seed",
-        "cycle_seconds",
-        "guard",
-        "relearn",
-        "log",
-        "keep_days",
-    }
+    ("policy", "objective", "budget", "time_limit", "seed", "cycle_seconds", "guard", "relearn", "log", "keep_days")
 )
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
@@ -54,13 +43,21 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def _absolute(value: str | None, info: ValidationInfo, what: str) -> str | None:
-    """Return a path relative to the configuration's folder. Raises ValueError(what is allowed) if it is not a path."""
-    if value is None:
-        return None
-    if not value or "\0" in value:
-        raise ValueError(what)
-    return str((info.context["base"] if info.context else Path.cwd()) / Path(value).expanduser())
+def _path_of(kind: str) -> AfterValidator:
+    """Return the check that makes a path absolute, relative to the configuration's folder; `kind` is file or folder."""
+
+    def absolute(value: str, info: ValidationInfo) -> str:
+        if value and "\0" not in value:
+            path = (info.context["base"] if info.context else Path.cwd()) / Path(value).expanduser()
+            if info.field_name != "cluster" or not path.is_dir():
+                return str(path)
+        raise ValueError(f"the path of a {kind}")
+
+    return AfterValidator(absolute)
+
+
+FilePath = Annotated[str, _path_of("file")]
+FolderPath = Annotated[str, _path_of("folder")]
 
 
 class AdapterConfig(_Section):
@@ -122,13 +119,8 @@ class PowerConfig(_Section):
 class CalibrationConfig(_Section):
     """Where the nodes' calibrations are recorded, and which change between two of them counts."""
 
-    folder: str | None = None
+    folder: FolderPath | None = None
     bound: float = Field(default=0.1, ge=0.001, le=10)
-
-    @field_validator("folder")
-    @classmethod
-    def _folder(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return _absolute(value, info, "the path of a folder")
 
 
 class LogConfig(_Section):
@@ -141,7 +133,7 @@ class LogConfig(_Section):
 class DaemonConfig(_Section):
     """The whole file. Paths are absolute after reading."""
 
-    cluster: str
+    cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()
     policy: PolicyName = "lookahead"
     objective: str = "makespan"
@@ -149,8 +141,8 @@ class DaemonConfig(_Section):
     time_limit: float | None = Field(default=10.0, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**32)
     cycle_seconds: float = Field(default=1.0, ge=0.05, le=600)
-    state_dir: str | None = None
-    profiles: str | None = None
+    state_dir: FolderPath | None = None
+    profiles: FilePath | None = None
     keep_days: float = Field(default=30.0, gt=0)
     dry_run: bool = False
     socket: SocketConfig = SocketConfig()
@@ -162,15 +154,6 @@ class DaemonConfig(_Section):
     counters: str | list[str] = "auto"
     calibration: CalibrationConfig = CalibrationConfig()
     log: LogConfig = LogConfig()
-
-    @field_validator("cluster", "state_dir", "profiles")
-    @classmethod
-    def _paths(cls, value: str | None, info: ValidationInfo) -> str | None:
-        kind = "folder" if info.field_name == "state_dir" else "file"
-        path = _absolute(value, info, f"the path of a {kind}")
-        if path is not None and info.field_name == "cluster" and Path(path).is_dir():
-            raise ValueError("the path of a file")
-        return path
 
     @field_validator("objective")
     @classmethod

@@ -11,10 +11,9 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any
 
-from ..adapters.base import Capabilities
+from ..formats.schema import nearest
 from ..formats.text import count
 from ..profiles.classes import class_fields, classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
@@ -23,6 +22,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from .codec import asked_for, at_home, decode, new_id
 from .ipc import refusal
+from .learning.job_profiles import GivenProfiles
 from .loop import Cycle
 from .report.accuracy import LATEST, profile_of
 from .state.journal import Journal
@@ -39,23 +39,12 @@ class Requests:
         cycle: of the daemon.
         journal: has the workflows that have ended.
         cluster: where submitted jobs must fit.
-        capabilities: of the adapter.
-        with_profiles: replaces default profiles by what earlier runs showed.
-        output: returns the files of a job's stdout and stderr by its key, None if unknown.
+        profiles: replace default profiles by what earlier runs showed.
     """
 
-    def __init__(
-        self,
-        cycle: Cycle,
-        journal: Journal,
-        cluster: Cluster,
-        capabilities: Capabilities,
-        *,
-        with_profiles: Callable[[Workflow], Workflow] = lambda workflow: workflow,
-        output: Callable[[str], tuple[Path, Path] | None] = lambda key: None,
-    ) -> None:
+    def __init__(self, cycle: Cycle, journal: Journal, cluster: Cluster, profiles: GivenProfiles) -> None:
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
-        self._capabilities, self._with_profiles, self._output = capabilities, with_profiles, output
+        self._adapter, self._profiles = cycle.adapter, profiles
         self._calls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
             "status": self._status,
@@ -87,7 +76,7 @@ class Requests:
             if asked_for(decode(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        workflow = self._with_profiles(workflow)
+        workflow = self._profiles.with_profiles(workflow)
         self._can_run(workflow)
         submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time())
         self._journal.submit(submission, key)
@@ -97,7 +86,7 @@ class Requests:
 
     def _can_run(self, workflow: Workflow) -> None:
         for job in workflow.jobs:
-            if job.command is None and not self._capabilities.virtual_time:
+            if job.command is None and not self._adapter.capabilities.virtual_time:
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} has no command: it can be planned, not run")
             if reason := never_fits(job, self._cluster):
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
@@ -185,17 +174,13 @@ class Requests:
     def _job(self, entry: Entry) -> dict[str, Any]:
         forecast, job_class = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
         within = forecast.run_within if forecast else None
-        files = self._output(entry.key) if entry.start_time is not None else None
+        files = self._adapter.output(entry.key) if entry.start_time is not None else None
         return {
             "id": entry.job.id,
             "key": entry.key,
             "state": str(entry.state),
             "nodes": list(entry.nodes),
-            "start_time": entry.start_time,
-            "finish_time": entry.finish_time,
-            "exit_code": entry.exit_code,
-            "signal": entry.signal,
-            "reason": entry.reason,
+            **{name: getattr(entry, name) for name in ("start_time", "finish_time", "exit_code", "signal", "reason")},
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_run_within": list(within) if within else None,
             "forecast_finish_time": entry.expected,
@@ -214,9 +199,7 @@ class Requests:
         if submission.offered and job not in entries and (before := self._journal.find(workflow)):
             entries = before.entries
         if job not in entries:
-            near = difflib.get_close_matches(job, entries, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{hint}")
+            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{nearest(job, entries)}")
         return entries[job]
 
 

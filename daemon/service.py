@@ -29,22 +29,14 @@ from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
 from .assembly import assemble
-from .config import (
-    RELOADABLE,
-    DaemonConfig,
-    changed_keys,
-    check_counters,
-    check_objective,
-    load_config,
-    naming_config,
-)  # fmt: skip
+from .config import RELOADABLE, DaemonConfig, changed_keys, check_counters, check_objective, load_config, naming_config
 from .guarded_planner import simulate_plan
 from .ipc import Server
 from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
-from .metered_adapter import MeteredAdapter
+from .metered_adapter import metered
 from .planning.guard import FORGOTTEN, Guard
 from .planning.job_shortlist import WINDOW
 from .planning.problem import Options, Planner
@@ -126,7 +118,7 @@ class Service:
         self._metrics = Metrics()
         self._health = Health(self._patience_s(), time.monotonic)
         self._exporter = self._export(stack) if config.metrics.enabled else None
-        self._adapter = MeteredAdapter(self._adapter_for(cluster), self._metrics)
+        self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
         if self._adapter.capabilities.offers:
             self._journal.keep_handed_over(self._adapter.name, time.time())
@@ -148,21 +140,11 @@ class Service:
             recheck_s=max(1.0, config.cycle_seconds),
             profiles=profiles,
             drift=self._drift,
-            observers=lambda tracker: [
-                *([power_saver] if power_saver else []),
-                *([] if self._dry else self._learners(stack, profiles, tracker)),
-            ],
+            observers=lambda tracker: power_saver + ([] if self._dry else self._learners(stack, profiles, tracker)),
         )
         self._tracker = self._cycle.tracker
-        requests = Requests(
-            self._cycle,
-            self._journal,
-            cluster,
-            self._adapter.capabilities,
-            with_profiles=profiles.with_profiles,
-            output=self._adapter.output,
-        )
-        _compile()
+        requests = Requests(self._cycle, self._journal, cluster, profiles)
+        prepare(["mapping.entry"], log.info)  # before the socket opens: no client or job waits for the compilation
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
 
@@ -188,9 +170,8 @@ class Service:
         stack.callback(profiles.write)
         counters = NodeCounters(self._counters(), profiles)
         stack.callback(counters.close)
-        usage = self._usage_reader(profiles, tracker)
         renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
-        return [counters, *([usage] if usage else []), renewal]
+        return [counters, *self._usage_reader(profiles, tracker), renewal]
 
     def _counters(self) -> NeighbourCounters:
         """Return the configured hardware counters for jobs that run on this node."""
@@ -203,23 +184,21 @@ class Service:
             log.info("hardware counters of jobs: %s", ", ".join(counters.names))
         return counters
 
-    def _power_saver(self, applier: Applier) -> PowerSaver | None:
+    def _power_saver(self, applier: Applier) -> list[Observer]:
         power = self.config.power
         if not power.save:
-            return None
+            return []
         if not self._adapter.capabilities.power:
             problem = f"found true, but the adapter {self._adapter.name!r} cannot power nodes down"
             raise ConfigError(str(self._file), "power.save", problem, "false, or the adapter slurm")
-        return PowerSaver(applier, power.idle_seconds, power.spare_nodes)
+        return [PowerSaver(applier, power.idle_seconds, power.spare_nodes)]
 
-    def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> UsageReader | None:
+    def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         section = self.config.books
         if not (section.enabled and self._adapter.capabilities.books):
-            return None
-        return UsageReader(
-            self._adapter, self._journal, profiles, self._metrics, tracker.queue, tracker.unsaved, time.monotonic,
-            delay_s=section.delay_seconds, every_s=section.every_seconds,
-        )  # fmt: skip
+            return []
+        sources = self._adapter, self._journal, profiles, self._metrics, tracker.queue, tracker.unsaved, time.monotonic
+        return [UsageReader(*sources, delay_s=section.delay_seconds, every_s=section.every_seconds)]
 
     def _profile_store(self, stack: ExitStack) -> Path:
         """Return the profile store; for a dry run a copy, because even reading leaves files."""
@@ -264,13 +243,10 @@ class Service:
         return adapter
 
     def _guard(self) -> Guard:
-        guard = self.config.guard
+        section = self.config.guard
+        bound, errors = section.max_median_error, self._journal.last_errors(FORGOTTEN * section.window)
         return Guard(
-            bound=guard.max_median_error,
-            window=guard.window,
-            fallback=guard.policy,
-            enabled=guard.enabled,
-            errors=self._journal.last_errors(FORGOTTEN * guard.window),
+            bound=bound, window=section.window, fallback=section.policy, enabled=section.enabled, errors=errors
         )
 
     def _drift_options(self) -> dict[str, Any]:
@@ -365,8 +341,7 @@ class Service:
             self._cycle.trigger.renew()
             self._drift.configure(**self._drift_options())
             self._health.patience_s = self._patience_s()
-            names = ", ".join(sorted(changed & RELOADABLE)) or "nothing changed"
-            log.info("the configuration was reloaded: %s", names)
+            log.info("the configuration was reloaded: %s", ", ".join(sorted(changed & RELOADABLE)) or "nothing changed")
         notify("READY=1")
 
     def _catch_signals(self, stack: ExitStack) -> int:
@@ -386,13 +361,6 @@ class Service:
             self._stop = True
 
 
-def _compile() -> None:
-    """Load the simulator before the socket opens, so that no client or job waits for its compilation."""
-    prepare(["mapping.entry"], log.info)
-
-
 def _options(config: DaemonConfig) -> Options:
-    chosen: dict[str, Any] = {
-        name: getattr(config, name) for name in ("policy", "objective", "seed", "budget", "time_limit")
-    }
+    chosen = config.model_dump(include={"policy", "objective", "seed", "budget", "time_limit"})
     return Options(**chosen, window=WINDOW)

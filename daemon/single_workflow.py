@@ -14,7 +14,7 @@ from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from .apply import Live
 from .assembly import assemble
-from .metered_adapter import MeteredAdapter
+from .metered_adapter import metered
 from .planning.guard import Guard
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options
@@ -47,14 +47,14 @@ class WorkflowRun:
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
-        self._adapter = metered = MeteredAdapter(adapter, metrics)
+        self._adapter = adapter = metered(adapter, metrics)
         self._clock = clock
         self._journal = journal = Journal(Path(":memory:"), in_memory=True)
         guard = Guard(bound=math.inf, window=1, fallback=plan.policy, enabled=False)
         planner = FixedPlan(f"{run}/", plan, workflow, clock)
         options = Options(policy=plan.policy, seed=plan.seed)
-        self._cycle = assemble(metered, Live(metered), journal, metrics, guard, options, clock, planner=planner)
-        self.submission = Submission(run, workflow, metered.snapshot().time)
+        self._cycle = assemble(adapter, Live(adapter), journal, metrics, guard, options, clock, planner=planner)
+        self.submission = Submission(run, workflow, adapter.snapshot().time)
         journal.submit(self.submission, None)
         self._cycle.tracker.add(self.submission)
 

@@ -71,6 +71,9 @@ class Manager:
     def load(self) -> None:
         pass
 
+    def output(self, key) -> None:
+        pass
+
     def apply(self, action) -> None:
         if action.key in self.refuse:
             raise self.refuse[action.key]

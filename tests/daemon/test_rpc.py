@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
+from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import Workflow
 
 
 @pytest.fixture
 def asked(bench):
-    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, bench.manager.capabilities)
+    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles())
 
     def ask(do, **arguments):
         return requests.handle({"v": 1, "do": do, **arguments})

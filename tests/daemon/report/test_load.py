@@ -8,7 +8,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pilotfish.adapters.base import NOT_SENT, AdapterError, BreakerState, Load
-from pilotfish.daemon.metered_adapter import MeteredAdapter
+from pilotfish.daemon.metered_adapter import metered
 from pilotfish.daemon.report.metrics import Metrics
 
 LOAD = Load(
@@ -22,7 +22,7 @@ LOAD = Load(
 @pytest.fixture
 def metrics(bench) -> Metrics:
     bench.manager.load = lambda: LOAD
-    MeteredAdapter(bench.manager, bench.metrics).snapshot()
+    metered(bench.manager, bench.metrics).snapshot()
     return bench.metrics
 
 
@@ -51,7 +51,7 @@ def test_requests_are_counted_once_and_the_text_can_be_parsed(metrics: Metrics) 
 
 
 def test_calls_are_counted_if_the_adapter_counts_no_requests(bench) -> None:
-    MeteredAdapter(bench.manager, bench.metrics).snapshot()
+    metered(bench.manager, bench.metrics).snapshot()
     text = generate_latest(bench.metrics.registry).decode()
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="snapshot",result="ok"} 1.0' in text
     assert "breaker" not in text

@@ -13,7 +13,7 @@ import requests
 from prometheus_client import generate_latest
 
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.metered_adapter import MeteredAdapter
+from pilotfish.daemon.metered_adapter import metered
 from pilotfish.daemon.report import exporter
 from pilotfish.daemon.report.exporter import Exporter, Health
 from pilotfish.daemon.report.metrics import Metrics, node_watts
@@ -58,7 +58,7 @@ def served(bench):
 
 def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     bench, _, _, url = served
-    bench.cycle.adapter = MeteredAdapter(bench.manager, bench.metrics)
+    bench.cycle.adapter = metered(bench.manager, bench.metrics)
     bench.cycle.applier = Live(bench.cycle.adapter)
     workflow = bench.submit(kit.job("secret"))
     bench.run(15)
@@ -146,7 +146,7 @@ def test_power_of_a_node(power, threads, watts):
 
 def test_errors_of_the_manager_are_counted_by_kind(bench):
     bench.manager.down = "gone"
-    counted = MeteredAdapter(bench.manager, bench.metrics)
+    counted = metered(bench.manager, bench.metrics)
     with pytest.raises(Exception, match="gone"):
         counted.snapshot()
     assert bench.value("adapter_errors_total", kind="unreachable") == 1

@@ -180,7 +180,7 @@ def test_known_profiles_are_used_and_only_the_manager_cancels(offering, kit) -> 
     offering.manager.offer(dataclasses.replace(kit.job("1"), profile=DEFAULT_PROFILE))
     offering.run(1)
     assert offering.cycle.tracker.queue.find("rjms/1").job.profile is known
-    answer = Requests(offering.cycle, offering.journal, offering.manager.cluster, offering.manager.capabilities).handle(
+    answer = Requests(offering.cycle, offering.journal, offering.manager.cluster, GivenProfiles()).handle(
         {"do": "cancel", "target": "rjms/1"}
     )
     assert not answer["ok"] and "can only be cancelled in the resource manager" in answer["error"]
