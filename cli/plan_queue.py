@@ -152,7 +152,7 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
     screen = Screen()
     policy = f", policy {seen.plan.policy}" if seen.plan else ""
     screen.title(
-        f"queue of {adapter.name}: {count(seen.handed_over, 'job')} handed over, {len(seen.starts)} would start now, "
+        f"queue of {adapter.name}: {count(len(seen.jobs), 'job')} handed over, {len(seen.starts)} would start now, "
         f"{count(len(cluster.nodes), 'node')}{policy}"
     )
     if seen.plan and seen.plan.jobs:
@@ -167,7 +167,7 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
-    if not seen.handed_over:
+    if not seen.jobs:
         screen.put("No waiting job is handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
 
 
@@ -187,7 +187,7 @@ def _document(seen: QueuePreview, adapter: Adapter, cluster: Cluster) -> dict[st
     plan = seen.plan and with_classes(plan_to_dict(seen.plan), classes_of(seen.plan, seen.jobs, cluster))
     return {
         "adapter": adapter.name,
-        "handed_over": seen.handed_over,
+        "handed_over": len(seen.jobs),
         "starts": [{"job": start.key, "nodes": list(start.nodes)} for start in seen.starts],
         "commands": list(seen.commands),
         "waits": seen.waits,

@@ -10,6 +10,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..formats.entry_points import register_mapping_policy
 from ..simulate.errors import PilotfishError
@@ -51,6 +52,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     )
 
 
+@dataclass(slots=True)
 class GuardedPlanner:
     """Makes the plan of a cycle.
 
@@ -63,19 +65,13 @@ class GuardedPlanner:
         stopping: whether the daemon is about to stop; ends a search.
     """
 
-    def __init__(
-        self,
-        forecasts: ForecastErrors,
-        options: Options,
-        trigger: Trigger,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        *,
-        make_plan: Planner = simulate_plan,
-        stopping: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._forecasts, self._trigger, self._metrics, self._clock = forecasts, trigger, metrics, clock
-        self.options, self.make_plan, self._stopping = options, make_plan, stopping
+    forecasts: ForecastErrors
+    options: Options
+    trigger: Trigger
+    metrics: Metrics
+    clock: Callable[[], float]
+    make_plan: Planner = simulate_plan
+    stopping: Callable[[], bool] = lambda: False
 
     def decide(self, problem: Problem, snapshot: Snapshot, report: CycleReport, retry_s: float) -> Plan | None:
         """Return the plan of this cycle, if there is one, and set when to plan next.
@@ -86,14 +82,14 @@ class GuardedPlanner:
             report: of this cycle; receives the plan, its policy, and whether there is more to plan.
             retry_s: seconds until a start that failed may be tried again.
         """
-        now, guard = snapshot.time, self._forecasts.guard
+        now, guard = snapshot.time, self.forecasts.guard
         if not problem.startable:
-            self._trigger.recheck(now, retry_s)
+            self.trigger.recheck(now, retry_s)
             return None
         wanted = guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
         for policy in dict.fromkeys((wanted, guard.fallback)):
             objective = self.options.objective if policy == wanted else "makespan"
-            began = self._clock()
+            began = self.clock()
             limit = self._limit(began)
             options = dataclasses.replace(self.options, policy=policy, objective=objective, should_stop=limit)
             try:
@@ -103,16 +99,16 @@ class GuardedPlanner:
                 continue
             if plan is None:
                 return None
-            self._metrics.count_plan(policy, plan, self._clock() - began)
+            self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
-            self._trigger.recheck(now, min(next_due(plan, problem), retry_s))
+            self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
             return plan
-        self._trigger.recheck(now, 0.0)
+        self.trigger.recheck(now, 0.0)
         return None
 
     def policy_for(self, queue: Queue) -> str:
         """Return the policy that decides for the jobs in the queue."""
-        guard = self._forecasts.guard
+        guard = self.forecasts.guard
         if not guard.tripped:
             return self.options.policy
         return guard.policy(self.options.policy, {source_of(entry.job) for entry in queue.active()})
@@ -125,25 +121,25 @@ class GuardedPlanner:
 
     def _plan(self, problem: Problem, cluster: Cluster, options: Options, report: CycleReport) -> Plan | None:
         """Return the last plan if it still serves, else a new one; None if news ended the search."""
-        cache = self._trigger.cache
+        cache = self.trigger.cache
         if plan := cache.next(problem, cluster, options, report.events):
             report.more = True
             return plan
         plan = self.make_plan(problem, cluster, options)
         if cache.interrupted:
-            self._trigger.changed = True  # the next cycle plans with the news
+            self.trigger.changed = True  # the next cycle plans with the news
             return None
         cache.store(plan, problem)
         report.more = problem.beyond
         return plan
 
     def _note_failure(self, policy: str, error: Exception, report: CycleReport) -> None:
-        self._trigger.cache.drop()
+        self.trigger.cache.drop()
         trace = not isinstance(error, PilotfishError)
         what = f"{type(error).__name__}: {error}"
         log.error("cycle %d: policy %s failed: %s", report.number, policy, what, exc_info=trace)
-        self._metrics.decisions.labels(policy, "failed").inc()
+        self.metrics.decisions.labels(policy, "failed").inc()
 
     def _limit(self, began: float) -> Callable[[], bool]:
         deadline = began + (self.options.time_limit or math.inf)
-        return lambda: self._stopping() or self._clock() > deadline or self._trigger.cache.has_news()
+        return lambda: self.stopping() or self.clock() > deadline or self.trigger.cache.has_news()

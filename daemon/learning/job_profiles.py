@@ -122,17 +122,13 @@ def job_measurements(
         cpu_model: of the machine.
         counted: hardware counts of some, by key.
     """
-    found = ((view.job, measured(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
+    found = ((view.job, measurement_of(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
     return [(job, run) for job, run in found if run is not None and job.command]
 
 
-def measured(view: JobView, cpu_model: str, counted: Mapping[str, HardwareCounts] = NOTHING) -> Measurement | None:
-    """Return a job's usage on each of its nodes with its hardware counts, if any. The arguments are as in `taught`."""
-    found = measurement_of(view, cpu_model)
-    return counted[view.key].apply_to(found) if found and view.key in counted else found
-
-
-def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
+def measurement_of(
+    view: JobView, cpu_model: str = "", counted: Mapping[str, HardwareCounts] = NOTHING
+) -> Measurement | None:
     """Return a job's usage on each of its nodes, assumed to be spread evenly; None if times or CPU time are unknown.
 
     Usage (see the adapter) is of the whole job: cpu_seconds and waiting_seconds are sums over threads, `threads` the
@@ -141,6 +137,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
     Args:
         view: of an ended job.
         cpu_model: of the machine.
+        counted: hardware counts of some jobs, by key.
     """
     if view.start_time is None or view.finish_time is None:
         return None
@@ -154,7 +151,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
     busy_s = max(usage["cpu_seconds"] / threads, _LEAST_S)
     waited_s = min(usage.get("waiting_seconds", 0.0) / threads, wall_s)
     isolated_s = max(wall_s - waited_s, busy_s)
-    return Measurement(
+    found = Measurement(
         groups=(ThreadGroup(threads, busy_s, min(1.0, busy_s / isolated_s)),),
         wall_s=wall_s,
         isolated_s=isolated_s,
@@ -170,6 +167,7 @@ def measurement_of(view: JobView, cpu_model: str = "") -> Measurement | None:
         strain=held_up,
         sources={"strain": "its control group"} if held_up else {},
     )
+    return counted[view.key].apply_to(found) if view.key in counted else found
 
 
 def _threads(usage: dict[str, float], wall_s: float) -> int:

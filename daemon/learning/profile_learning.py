@@ -12,7 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -38,7 +38,7 @@ from .job_profiles import (
     if_alike,
     job_measurements,
     learnable,
-    measured,
+    measurement_of,
     widened,
     with_learned_profiles,
 )  # fmt: skip
@@ -130,19 +130,17 @@ class LearnedProfiles(GivenProfiles):
         self.write()
         for view in views:
             if self.learns_from(view.job) and not _teaches(view.job):
-                self._watch(view.job.profile.name, measured(view, cpu_model(), counted))
+                self._watch(view.job.profile.name, measurement_of(view, cpu_model(), counted))
 
     def write(self) -> None:
         """Write the runs that are held back, if the store can be written."""
-        written = self._try(self._written, False)
-        if written:
-            self._held.clear()
+        self._try(self._write_held, None)
         self._held_until = self._clock() + AGAIN_S
 
-    def _written(self) -> bool:
+    def _write_held(self) -> None:
         if self._held:
             self._store.record_jobs(self._held)
-        return True
+        self._held.clear()
 
     def with_interference(self, cluster: Cluster) -> Cluster:
         """Return the cluster with relative scores of programs that slow each other; the same object while they stay.
@@ -223,22 +221,15 @@ class LearnedProfiles(GivenProfiles):
 
     def _read(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
         """Do the same as `_try`, but wait for a locked store once a cycle, not for each job."""
-        if self._clock() < self._locked_until:
-            return otherwise
-        return self._try(partial(self._unlocked, do), otherwise)
+        return otherwise if self._clock() < self._locked_until else self._try(do, otherwise, reads=True)
 
-    def _unlocked(self, do: Callable[[], _Result]) -> _Result:
-        try:
-            return do()
-        except LockedError:
-            self._locked_until = self._clock() + AGAIN_S
-            raise
-
-    def _try(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
+    def _try(self, do: Callable[[], _Result], otherwise: _Result, *, reads: bool = False) -> _Result:
         """Return the result of `do`, or `otherwise` with a warning if the store cannot be used."""
         try:
             result = do()
         except ConfigError as error:
+            if reads and isinstance(error, LockedError):
+                self._locked_until = self._clock() + AGAIN_S
             if not self._warned:
                 log.warning("the profile store cannot be used, measurements are written later: %s", error)
             self._warned = True
@@ -247,6 +238,7 @@ class LearnedProfiles(GivenProfiles):
         return result
 
 
+@dataclass
 class DriftRenewal(Observer):
     """Learns drifted profiles again after each snapshot; waiting jobs are planned with the new ones.
 
@@ -258,29 +250,24 @@ class DriftRenewal(Observer):
         renewed: called for each job that was changed.
     """
 
-    def __init__(
-        self,
-        drift: ProfileDrift,
-        profiles: LearnedProfiles,
-        metrics: Metrics,
-        queue: Queue,
-        renewed: Callable[[Entry], None],
-    ) -> None:
-        self._drift, self._profiles, self._metrics = drift, profiles, metrics
-        self._queue, self._renewed = queue, renewed
+    drift: ProfileDrift
+    profiles: LearnedProfiles
+    metrics: Metrics
+    queue: Queue
+    renewed: Callable[[Entry], None]
 
     def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
         """Learn again what has drifted, and change the waiting jobs."""
-        drifted = self._drift.take_drifted()
+        drifted = self.drift.take_drifted()
         if not drifted:
             return
-        found = self._profiles.relearn(drifted, self._drift.window)
-        self._metrics.errors.relearned.inc(len(found))
-        for entry in self._queue.active() if found else ():
+        found = self.profiles.relearn(drifted, self.drift.window)
+        self.metrics.errors.relearned.inc(len(found))
+        for entry in self.queue.active() if found else ():
             profile = found.get(profile_of(entry.job)) if entry.waiting and learnable(entry.job) else None
             if profile and (job := with_renewed_profile(entry.job, profile, snapshot.cluster)):
                 entry.change(job)
-                self._renewed(entry)
+                self.renewed(entry)
 
 
 def _teaches(job: Job) -> bool:

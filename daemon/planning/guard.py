@@ -26,11 +26,6 @@ class Forecaster(NamedTuple):
         return self.model + (f" on {self.source} profiles" if self.source else "")
 
 
-def forecast_error(forecast: float, actual: float) -> float:
-    """Return |forecast - actual| / actual, both in seconds; spans under 1 ms count as 1 ms."""
-    return abs(forecast - actual) / max(actual, 1e-3)
-
-
 class Guard:
     """Watches forecast errors and names the policy to use.
 

@@ -18,6 +18,7 @@ from ...simulate.model.capacity import SLACK, Occupancy, memory_need
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import RunningJob
+from ..state.queue import shape_of
 from .problem import Problem
 
 Array = npt.NDArray[Any]
@@ -37,8 +38,8 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
     nodes = tuple(node for node in cluster.nodes if node.name in needed or node.memory_domain in domains)
     small = dataclasses.replace(cluster, nodes=nodes, groups={})
     index = small.index
-    here = [_cut(job, index) for job in problem.running]
-    kept = {job.id: job for job in here if job.nodes}
+    here = [(job, tuple(name for name in job.nodes if name in index)) for job in problem.running]
+    kept = {job.id: dataclasses.replace(job, nodes=nodes) for job, nodes in here if nodes}
     jobs = tuple(
         dataclasses.replace(job, nodes=len(kept[job.id].nodes)) if job.id in kept else job
         for job in problem.workflow.jobs
@@ -51,7 +52,7 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
 
 def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster) -> set[str]:
     """Return the names of the nodes that suit the waiting jobs."""
-    shapes = {_shape(job): job for job in waiting}
+    shapes = {shape_of(job): job for job in waiting}
     wanted = sum(job.nodes for job in waiting)
     taken, last = Occupancy(cluster), [0.0] * len(cluster.nodes)
     for job in problem.workflow.jobs:
@@ -82,11 +83,3 @@ def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJo
         short = wanted - int((allowed & free).sum())
         chosen.update(order[allowed & ~free][: max(short, 0)].tolist())
     return {cluster.nodes[i].name for i in chosen}
-
-
-def _shape(job: Job) -> tuple[object, ...]:
-    return job.nodes, job.profile.threads, memory_need(job), job.allowed
-
-
-def _cut(job: RunningJob, nodes: dict[str, int]) -> RunningJob:
-    return dataclasses.replace(job, nodes=tuple(name for name in job.nodes if name in nodes))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
 
 from ...adapters.base import Adapter
 from ...simulate.model.capacity import Occupancy
@@ -25,8 +24,6 @@ from ...simulate.model.snapshot import JobState
 from ..state.queue import Event
 from .plan_order import released_by, slack
 from .problem import NOW_S, Options, Problem, starts
-
-_Named = TypeVar("_Named", Job, RunningJob)
 
 
 class FixedPlan:
@@ -59,19 +56,19 @@ class FixedPlan:
         now = self._clock()
         self._began = now if self._began is None else self._began
         elapsed = now - self._began
-        keys = {job.id.removeprefix(self._prefix): job.id for job in self._ours(problem.workflow.jobs)}
-        running = {job.id.removeprefix(self._prefix) for job in self._ours(problem.running)}
+        keys, running = self._ours(problem.workflow.jobs), set(self._ours(problem.running))
         starting = self._starting(problem, cluster, keys, running)
         jobs = [_moved(job, keys[job.id], elapsed, starting, running) for job in self._order if job.id in keys]
         return dataclasses.replace(self.plan, jobs=tuple(jobs), simulated_in=0.0, evaluations=0)
 
-    def _ours(self, jobs: Iterable[_Named]) -> list[_Named]:
-        return [job for job in jobs if job.id.startswith(self._prefix)]
+    def _ours(self, jobs: Iterable[Job | RunningJob]) -> dict[str, str]:
+        """Return the key in the queue of each job of the plan, by its id there."""
+        return {job.id.removeprefix(self._prefix): job.id for job in jobs if job.id.startswith(self._prefix)}
 
     def _starting(self, problem: Problem, cluster: Cluster, keys: dict[str, str], running: set[str]) -> set[str]:
-        taken = Occupancy(cluster)
-        for job, there in zip(problem.workflow.jobs, _nodes_of(problem), strict=True):
-            taken.place(job, there)
+        taken, where = Occupancy(cluster), {job.id: job.nodes for job in problem.running}
+        for job in problem.workflow.jobs:
+            taken.place(job, where.get(job.id, ()))
         front: dict[str, float] = {}
         starting: set[str] = set()
         for planned in self._order:
@@ -91,11 +88,6 @@ class FixedPlan:
         if entry is None or any(name in keys for name in self._released.get(planned.id, ())):
             return False
         return all(taken.obstacle(entry.job, name) is None for name in planned.nodes)
-
-
-def _nodes_of(problem: Problem) -> list[tuple[str, ...]]:
-    where = {job.id: job.nodes for job in problem.running}
-    return [where.get(job.id, ()) for job in problem.workflow.jobs]
 
 
 def _moved(job: PlannedJob, key: str, elapsed: float, starting: set[str], running: set[str]) -> PlannedJob:

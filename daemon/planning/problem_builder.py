@@ -115,7 +115,9 @@ def build_problem(
         view = views.pop(entry.key, None)
         if busy(entry) or entry.intent is not None:
             if nodes := _known(entry.nodes, snapshot.cluster):
-                done = _progress(entry, view, snapshot.time, progress(entry.key))
+                begun, expected = entry.start_time, entry.expected
+                span = expected - begun if expected is not None and begun is not None else None
+                done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = RunningJob(entry.key, nodes, done)
             continue
         if entry.waits and not queue.unmet(entry):
@@ -133,7 +135,8 @@ def build_problem(
     running = list(placed.values())
     for other in (neighbours or Neighbours()).of(views.values(), snapshot.cluster):
         jobs.append(other.job)
-        done = _neighbour_progress(other.view, snapshot.time, progress(other.job.id))
+        view, simulated = other.view, progress(other.job.id)
+        done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
         running.append(RunningJob(other.job.id, other.nodes, done))
     available = _available(snapshot, [entry.job for entry in startable.values()])
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond)
@@ -169,34 +172,18 @@ def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
     return tuple(name for name in nodes if name in cluster.index)
 
 
-def _progress(entry: Entry, view: JobView | None, now: float, simulated: float | None) -> float:
+def _progress(
+    job: Job, begun: float | None, span: float | None, view: JobView | None, now: float, simulated: float | None
+) -> float:
     """Return the share of work done: as simulated, else elapsed time over the latest forecast; at most by CPU time.
 
     CPU time alone would overestimate a job that waits for memory: a stalled thread uses time without progress.
     """
-    if entry.start_time is None:
+    if begun is None:
         return 0.0
     if simulated is None:
-        elapsed, expected = now - entry.start_time, entry.expected
-        span = expected - entry.start_time if expected is not None else entry.job.profile.isolated_time
-        simulated = elapsed / max(span, 1e-9)
-    return _clip(min(simulated, _cpu_progress(entry.job, view)))
-
-
-def _neighbour_progress(view: JobView, now: float, simulated: float | None) -> float:
-    if view.start_time is None:
-        return 0.0
-    if simulated is None:
-        simulated = (now - view.start_time) / view.job.profile.isolated_time
-    return _clip(min(simulated, _cpu_progress(view.job, view)))
-
-
-def _cpu_progress(job: Job, view: JobView | None) -> float:
+        simulated = (now - begun) / max(job.profile.isolated_time if span is None else span, 1e-9)
     used = dict(view.usage).get("cpu_seconds") if view and view.usage else None
-    if used is None:
-        return 1.0
-    return used / (job.nodes * sum(group.count * group.demand for group in job.profile.groups))
-
-
-def _clip(progress: float) -> float:
-    return max(progress, 0.0) if progress < 1.0 else ALMOST_DONE
+    if used is not None:
+        simulated = min(simulated, used / (job.nodes * sum(group.count * group.demand for group in job.profile.groups)))
+    return max(simulated, 0.0) if simulated < 1.0 else ALMOST_DONE

@@ -34,8 +34,7 @@ class QueuePreview:
         commands: the command lines that would be run for `actions`.
         rejected: actions that the check dropped.
         waits: why a job is not planned, by key.
-        handed_over: number of waiting jobs that were handed over.
-        jobs: the waiting jobs, under their keys.
+        jobs: the waiting jobs that were handed over, under their keys.
     """
 
     plan: Plan | None
@@ -44,7 +43,6 @@ class QueuePreview:
     commands: tuple[str, ...]
     rejected: tuple[Rejection, ...]
     waits: dict[str, str]
-    handed_over: int
     jobs: tuple[Job, ...]
 
 
@@ -86,7 +84,6 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
             tuple(commands),
             tuple(report.rejected),
             waits,
-            len(waiting),
             tuple(replace(entry.job, id=key) for key, entry in waiting.items()),
         )
     finally:

@@ -81,10 +81,7 @@ class RunOutcome:
     @cached_property
     def makespan(self) -> float:
         """Seconds from the first start to the last end; 0 if no job ran."""
-        return max(
-            (job.finish_time for job in self.jobs if job.run_time is not None and job.finish_time),
-            default=0.0,
-        )
+        return max((job.finish_time for job in self.jobs if job.run_time is not None and job.finish_time), default=0.0)
 
     @property
     def makespan_error(self) -> float | None:
@@ -150,16 +147,10 @@ def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]])
                 "id": job.planned.id,
                 "state": str(job.state),
                 "nodes": list(job.nodes),
-                "start_time": job.start_time,
-                "finish_time": job.finish_time,
-                "run_time": job.run_time,
-                "forecast_run_time": job.forecast_run_time,
+                **{name: getattr(job, name) for name in ("start_time", "finish_time", "run_time", "forecast_run_time")},
                 "run_time_error": job.error,
-                "exit_code": job.exit_code,
-                "signal": job.signal,
-                "reason": job.reason,
-                "stdout": outputs.get(job.planned.id, (None, None))[0],
-                "stderr": outputs.get(job.planned.id, (None, None))[1],
+                **{name: getattr(job, name) for name in ("exit_code", "signal", "reason")},
+                **dict(zip(("stdout", "stderr"), outputs.get(job.planned.id, (None, None)), strict=True)),
             }
             for job in outcome.jobs
         ],

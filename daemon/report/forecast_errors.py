@@ -11,10 +11,10 @@ from ...formats.text import percent
 from ...simulate.model.cluster import Cluster
 from ..learning.job_profiles import has_default_profile
 from ..learning.profile_drift import ProfileDrift
-from ..planning.guard import Forecaster, Guard, forecast_error
+from ..planning.guard import Forecaster, Guard
 from ..state.queue import Entry
 from ..state.unsaved import Unsaved
-from .accuracy import inside, model_of, profile_of, source_of
+from .accuracy import inside, model_of, profile_of, relative_error, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")
@@ -46,7 +46,7 @@ class ForecastErrors:
         if run_time < 0.0:  # a clock was set back: the run time is unknown
             return
         if entry.forecast:
-            error = forecast_error(entry.forecast.run_time, run_time)
+            error = abs(relative_error(entry.forecast.run_time, run_time))
             self._metrics.forecast_error.labels("run_time").observe(error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not has_default_profile(entry.job):
@@ -55,7 +55,7 @@ class ForecastErrors:
                     self._metrics.errors.count_interval(source_of(entry.job), inside=inside(run_time, within))
         if entry.promised is not None:
             submitted = submit_time if entry.since is None else entry.since
-            error = forecast_error(entry.promised - submitted, entry.finish_time - submitted)
+            error = abs(relative_error(entry.promised - submitted, entry.finish_time - submitted))
             self._metrics.forecast_error.labels("finish_time").observe(error)
 
     def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:

@@ -23,15 +23,12 @@ class HandedOver(Submission):
 
     asked: dict[str, Job] = field(default_factory=dict)
 
+    offered = True
+
     @property
     def state(self) -> JobState:
         """Always RUNNING."""
         return JobState.RUNNING
-
-    @property
-    def offered(self) -> bool:
-        """Always True."""
-        return True
 
     def drop_ended(self) -> None:
         """Drop the jobs that have ended."""

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,15 @@ from .journal_db import identity, open_copy, open_file, unusable
 from .queue import Entry, Forecast, Queue, Submission
 from .unsaved import PendingUsage, Unsaved
 
+#: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
+_RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
+_PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since")
+_ran_of, _progress_of = attrgetter(*_RAN), attrgetter(*_PROGRESS)
+_forecast_of = attrgetter("start_time", "finish_time", "isolated_run_time", "contention_slowdown")
 _JOB_COLUMNS = (
-    "workflow, job, position, state, nodes, start_time, finish_time, exit_code, signal, reason,"
-    " forecast_start, forecast_finish, isolated_run_time, contention_slowdown, promised, expected, handed,"
-    " cancel_wanted, attempts, not_before, since, forecast_earliest,"
-    " forecast_latest"
+    f"workflow, job, position, state, nodes, {', '.join(_RAN)},"
+    f" forecast_start, forecast_finish, isolated_run_time, contention_slowdown, {', '.join(_PROGRESS)},"
+    " forecast_earliest, forecast_latest"
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
@@ -95,18 +100,7 @@ class Journal:
             idempotency_key: chosen by the client, unique; None = none.
         """
         with self._transaction() as run:
-            run(
-                "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state)"
-                " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?)",
-                (
-                    submission.id,
-                    submission.workflow.name,
-                    idempotency_key,
-                    encode(submission.workflow),
-                    submission.submit_time,
-                    str(submission.state),
-                ),
-            )
+            _insert(run, submission, encode(submission.workflow), idempotency_key)
             for entry in submission.entries.values():
                 run(_SAVE, _row(entry))
 
@@ -119,11 +113,7 @@ class Journal:
         """
         if not self._read("SELECT 1 FROM workflows WHERE id = ?", (name,)):
             with self._transaction() as run:
-                run(
-                    "INSERT INTO workflows (id, number, name, definition, submit_time, state)"
-                    " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?)",
-                    (name, name, _HANDED_OVER, time, str(JobState.RUNNING)),
-                )
+                _insert(run, handed_over(name, time), _HANDED_OVER)
 
     def submitted_as(self, idempotency_key: str) -> tuple[str, str] | None:
         """Return the id and the definition of the workflow submitted with this key, if there is one."""
@@ -132,11 +122,7 @@ class Journal:
         return row
 
     def save(
-        self,
-        entries: Iterable[Entry],
-        *,
-        ended: Iterable[Submission] = (),
-        unsaved: Unsaved | None = None,
+        self, entries: Iterable[Entry], *, ended: Iterable[Submission] = (), unsaved: Unsaved | None = None
     ) -> None:
         """Write how far jobs have come, in one transaction. Raises JournalError.
 
@@ -151,10 +137,8 @@ class Journal:
                 run(_SAVE, _row(entry))
             for submission in ended:
                 finish = max(e.finish_time or 0.0 for e in submission.entries.values())
-                run(
-                    "UPDATE workflows SET state = ?, finish_time = ? WHERE id = ?",
-                    (str(submission.state), finish, submission.id),
-                )
+                ending = (str(submission.state), finish, submission.id)
+                run("UPDATE workflows SET state = ?, finish_time = ? WHERE id = ?", ending)
             for intent, outcome in unsaved.outcomes.items():
                 run("UPDATE intents SET outcome = ? WHERE id = ?", (outcome, intent))
             for key, time, cycle, kind, text, data in unsaved.records:
@@ -202,10 +186,9 @@ class Journal:
     def load(self) -> Queue:
         """Return the queue: every workflow that has not ended, with its open intents."""
         queue = Queue()
-        select = "SELECT id, definition, submit_time FROM workflows WHERE finish_time IS NULL ORDER BY number"
         try:
-            for row in self._read(select):
-                queue.add(self._submission(*row))
+            for submission in self._submissions("WHERE finish_time IS NULL ORDER BY number"):
+                queue.add(submission)
         except (sqlite3.Error, InvalidJobError, ValueError, KeyError) as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
         for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
@@ -213,6 +196,10 @@ class Journal:
             if entry and action == "start" and not entry.state.ended:
                 entry.intent = intent
         return queue
+
+    def _submissions(self, which: str, *arguments: object) -> Iterator[Submission]:
+        for row in self._read(f"SELECT id, definition, submit_time FROM workflows {which}", arguments):
+            yield self._submission(*row)
 
     def _submission(self, workflow: str, definition: str, submit_time: float) -> Submission:
         rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
@@ -227,13 +214,11 @@ class Journal:
 
     def recent(self, limit: int) -> list[Submission]:
         """Return the last `limit` workflows, the newest last, ended or not."""
-        rows = self._read("SELECT id, definition, submit_time FROM workflows ORDER BY number DESC LIMIT ?", (limit,))
-        return [self._submission(*row) for row in reversed(rows)]
+        return list(self._submissions("ORDER BY number DESC LIMIT ?", limit))[::-1]
 
     def find(self, workflow: str) -> Submission | None:
         """Return the workflow of that id, ended or not."""
-        rows = self._read("SELECT id, definition, submit_time FROM workflows WHERE id = ?", (workflow,))
-        return self._submission(*rows[0]) if rows else None
+        return next(self._submissions("WHERE id = ?", workflow), None)
 
     def workflows_with(self, job: str) -> list[str]:
         """Return the ids of the workflows that have a job of that id, the newest first."""
@@ -315,50 +300,31 @@ class Journal:
         return self._db.execute(query, arguments).fetchall()
 
 
-def _row(entry: Entry) -> tuple[Any, ...]:
-    forecast = entry.forecast
-    forecast_columns: tuple[float | None, ...] = (None,) * 4
-    if forecast:
-        forecast_columns = (
-            forecast.start_time,
-            forecast.finish_time,
-            forecast.isolated_run_time,
-            forecast.contention_slowdown,
-        )
-    return (
-        entry.workflow,
-        entry.job.id,
-        entry.position,
-        str(entry.state),
-        json.dumps(entry.nodes),
-        entry.start_time,
-        entry.finish_time,
-        entry.exit_code,
-        entry.signal,
-        entry.reason,
-        *forecast_columns,
-        entry.promised,
-        entry.expected,
-        entry.handed,
-        entry.cancel_wanted,
-        entry.attempts,
-        entry.not_before,
-        entry.since,
-        *(forecast.within if forecast and forecast.within else (None, None)),
+def _insert(
+    run: Callable[..., sqlite3.Cursor], submission: Submission, definition: str, idempotency_key: str | None = None
+) -> None:
+    name, state = submission.workflow.name, str(submission.state)
+    run(
+        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state)"
+        " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?)",
+        (submission.id, name, idempotency_key, definition, submission.submit_time, state),
     )
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    given = (entry.workflow, entry.job.id, entry.position, str(entry.state), json.dumps(entry.nodes))
+    forecast = _forecast_of(entry.forecast) if entry.forecast else (None,) * 4
+    within = (entry.forecast and entry.forecast.within) or (None, None)
+    return *given, *_ran_of(entry), *forecast, *_progress_of(entry), *within
 
 
 def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
-    entry.start_time, entry.finish_time, entry.exit_code, entry.signal, entry.reason = row[5:10]
-    within = (row[21], row[22]) if row[21] is not None else None
-    entry.forecast = Forecast(row[10], row[11], row[12], row[13], within) if row[10] is not None else None
-    entry.promised, entry.expected = row[14:16]
-    entry.handed, entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = (
-        bool(row[16]),
-        bool(row[17]),
-        *row[18:21],
-    )
+    for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:21], strict=True):
+        setattr(entry, name, value)
+    entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
+    forecast = (*row[10:14], row[21:] if row[21] is not None else None)
+    entry.forecast = Forecast(*forecast) if row[10] is not None else None
 
 
 def _measured_forecast(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> ForecastOutcome:

@@ -12,6 +12,7 @@ import dataclasses
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job, Workflow
@@ -20,6 +21,7 @@ from ...simulate.model.snapshot import JobState, JobView, Snapshot
 
 #: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
 Records = Mapping[str, JobView | None]
+Shape = tuple[int, int, float, frozenset[str] | None]
 #: Seconds before a job whose start failed is tried again: doubled each time, up to the last.
 RETRY_S = (1.0, 60.0)
 #: Snapshots in a row, and seconds, after which a missing job will not come back. The last one, seconds, holds if
@@ -65,11 +67,16 @@ class Forecast:
         return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
 
 
+def shape_of(job: Job) -> Shape:
+    """Return what decides where a job fits: nodes, threads, bytes and allowed nodes."""
+    return job.nodes, job.profile.threads, memory_need(job), job.allowed
+
+
 @dataclass(slots=True)
 class Entry:
     """A job in the queue.
 
-    `key` is its name in the resource manager; `shape` (nodes, threads, bytes, allowed nodes) decides where it fits.
+    `key` is its name in the resource manager; `shape` decides where it fits.
 
     Args:
         position: in its workflow, from 0.
@@ -107,7 +114,7 @@ class Entry:
     missed: int = 0
     missed_since: float = 0.0
     key: str = field(init=False)
-    shape: tuple[int, int, float, frozenset[str] | None] = field(init=False)
+    shape: Shape = field(init=False)
 
     def __post_init__(self) -> None:
         self.key = f"{self.workflow}/{self.job.id}"
@@ -116,7 +123,7 @@ class Entry:
     def change(self, job: Job) -> None:
         """Replace what the job asks for."""
         self.job = job
-        self.shape = (job.nodes, job.profile.threads, memory_need(job), job.allowed)
+        self.shape = shape_of(job)
 
     @property
     def waiting(self) -> bool:
@@ -135,8 +142,9 @@ class Event:
 
 @dataclass(slots=True)
 class Submission:
-    """A workflow that was submitted to us under `id`."""
+    """A workflow that was submitted to us under `id`; `offered`: its jobs stay in the resource manager's own queue."""
 
+    offered: ClassVar[bool] = False
     id: str
     workflow: Workflow
     submit_time: float
@@ -157,11 +165,6 @@ class Submission:
             order = (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.COMPLETED)
             return next(state for state in order if state in states)
         return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
-
-    @property
-    def offered(self) -> bool:
-        """Whether its jobs were handed over, and stay in the resource manager's own queue."""
-        return False
 
     def drop_ended(self) -> None:
         """Drop ended jobs that are not needed any more: none before the whole workflow has ended."""

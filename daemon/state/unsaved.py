@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..planning.guard import Forecaster
@@ -46,11 +46,9 @@ class Unsaved:
     pending: list[PendingUsage] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.records or self.outcomes or self.errors or self.pending)
+        return any(getattr(self, each.name) for each in fields(self))
 
     def clear(self) -> None:
         """Forget everything: the journal has it."""
-        self.records.clear()
-        self.outcomes.clear()
-        self.errors.clear()
-        self.pending.clear()
+        for each in fields(self):
+            getattr(self, each.name).clear()

@@ -13,8 +13,9 @@ import pytest
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.planning.guard import Guard, forecast_error
+from pilotfish.daemon.planning.guard import Guard
 from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.report.accuracy import relative_error
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.single_workflow import WorkflowRun
 from pilotfish.daemon.state.journal import Journal
@@ -105,7 +106,8 @@ def test_repeated_plans_under_contention_have_small_errors(tmp_path: Path) -> No
     done = world.run(workflow(60, bandwidth=10e9))
     assert done.state is JobState.COMPLETED and not world.cycle.tracker.forecasts.guard.tripped
     found = [
-        forecast_error(entry.forecast.run_time, entry.finish_time - entry.start_time) for entry in done.entries.values()
+        abs(relative_error(entry.forecast.run_time, entry.finish_time - entry.start_time))
+        for entry in done.entries.values()
     ]
     assert statistics.median(found) < 1e-6 and max(found) < 0.3
 

@@ -25,6 +25,7 @@ from pilotfish.daemon.report.accuracy import (
     known,
     profile_of,
     quantile,
+    relative_error,
     to_csv,
     to_dict,
 )
@@ -40,6 +41,13 @@ def job(
     actual: float, forecast: float = 10.0, profile: str | None = "align", at: float = 0.0, **told: Any
 ) -> ForecastOutcome:
     return ForecastOutcome(f"w/{at:g}", at, forecast, actual, profile, **{"model": "max-min", "policy": "mom", **told})
+
+
+@pytest.mark.parametrize(
+    ("forecast", "actual", "size"), [(10, 10, 0), (15, 10, 0.5), (5, 10, 0.5), (0, 0, 0), (0.001, 0, 1.0)]
+)
+def test_an_error_is_relative_to_what_happened(forecast, actual, size):
+    assert abs(relative_error(forecast, actual)) == pytest.approx(size)
 
 
 def test_the_figures_of_a_group():
