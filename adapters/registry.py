@@ -13,11 +13,11 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, cast
 
+from ..formats.schema import nearest
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .base import Adapter
@@ -87,7 +87,7 @@ def _check(name: str, options: Mapping[str, object]) -> None:
     known = [option for option in parameters if option != "cluster"]
     for option in options:
         if option not in known:
-            raise ConfigError(f"adapter {name}", option, f"unknown option{_near(option, known)}", ", ".join(known))
+            raise ConfigError(f"adapter {name}", option, f"unknown option{nearest(option, known)}", ", ".join(known))
     for option in known:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
@@ -99,7 +99,7 @@ def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
     found = getattr(_module(name), what, None) if name in known else None
     if found is None:
         able = [other for other in known if _has(other, what)]
-        problem = f"found {name!r}{_near(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
+        problem = f"found {name!r}{nearest(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
         raise ConfigError("adapter", "", problem, ", ".join(able))
     return cast("Callable[..., Any]", found)
 
@@ -123,8 +123,3 @@ def _module(name: str) -> ModuleType:
         return cast(ModuleType, point.load())
     except Exception as error:  # the package is not ours
         raise ConfigError(f"adapter {name}", "", f"{point.value} cannot be imported: {error}") from error
-
-
-def _near(word: str, words: list[str]) -> str:
-    near = get_close_matches(word, words, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

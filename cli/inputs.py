@@ -163,10 +163,10 @@ def refuse_trace(path: Path) -> None:
 
 def this_machine(workflow: Workflow) -> Cluster:
     """Return this machine with a node for each CPU, or nodes as large as the widest job; print what is assumed."""
-    from ..adapters.local import this_machine_cluster
+    from ..adapters.local.host import machine_cluster
 
     widest = max((job.profile.threads for job in workflow.jobs), default=1)
-    cluster, assumed = this_machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
+    cluster, assumed = machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
     for text in assumed:
         note(text)
     return cluster

@@ -44,21 +44,11 @@ def create(
     )
 
 
-def this_machine_cluster(
-    cpus_per_node: int | str = 1,
-    memory_bandwidth: float | None = None,
-    oversubscription: float = 1.0,
-    name: str = "",
-) -> tuple[Cluster, tuple[str, ...]]:
-    """Return this machine as a cluster and a warning for each assumed number; see `host.machine_cluster`."""
-    from .host import machine_cluster
-
-    return machine_cluster(cpus_per_node, memory_bandwidth, oversubscription, name)
-
-
 def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return this machine, one node for each CPU, and a sentence for each assumption."""
-    return this_machine_cluster()
+    from .host import machine_cluster
+
+    return machine_cluster()
 
 
 def examine(

@@ -23,7 +23,7 @@ from ...simulate.model.snapshot import NodeState, Snapshot
 from ..base import Adapter, AdapterError, Capabilities
 from . import keeper
 from .cgroups import ControlGroups, remove
-from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, write_record
+from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, opened, write_record
 from .job_spec import Spec, directory_name, plain
 from .observe import Observer, kept_jobs
 from .processes import MARK
@@ -168,24 +168,22 @@ class LocalAdapter(Adapter):
         try:
             with suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
-            fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                if not lock(fd):
-                    return
-                there = set(os.listdir(directory))
-                if there & {BEGIN, END, CANCEL} or (name in self._begun and SPEC not in there):
-                    return
-                spec = self._spec(start, directory)
-                write_record(directory, SPEC, plain(spec))
-                self._spawn(directory, fd)
-                self._begun.add(name)
-            except OSError:
-                self._begun.discard(name)
-                shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: no other process is in it
-                remove(spec.cgroups if spec else ())
-                raise
-            finally:
-                os.close(fd)
+            with opened(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT) as fd:
+                try:
+                    if not lock(fd):
+                        return
+                    there = set(os.listdir(directory))
+                    if there & {BEGIN, END, CANCEL} or (name in self._begun and SPEC not in there):
+                        return
+                    spec = self._spec(start, directory)
+                    write_record(directory, SPEC, plain(spec))
+                    self._spawn(directory, fd)
+                    self._begun.add(name)
+                except OSError:
+                    self._begun.discard(name)
+                    shutil.rmtree(directory, ignore_errors=True)  # locked and not begun: no other process is in it
+                    remove(spec.cgroups if spec else ())
+                    raise
         except OSError as error:
             why = f"job {start.key!r} could not be started: {error.strerror}"
             raise AdapterError(why, transient=True, kind="spawn", argv=start.job.command or ()) from error
@@ -244,19 +242,14 @@ class LocalAdapter(Adapter):
         if view is None or view.state.ended:
             return
         try:
-            os.close(os.open(os.path.join(directory, CANCEL), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
+            with opened(os.path.join(directory, CANCEL), os.O_WRONLY | os.O_CREAT):
+                pass
+            with opened(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT) as fd:
                 if lock(fd):
                     self._spawn(directory, fd)  # the new keeper finds the cancel file and ends what is left
-            finally:
-                os.close(fd)
-            with suppress(OSError):  # no keeper listens yet, or any more: the cancel file is enough
-                control = os.open(os.path.join(directory, CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                try:
-                    os.write(control, b"c")
-                finally:
-                    os.close(control)
+            control = os.path.join(directory, CONTROL)  # no keeper listens yet, or any more: the cancel file is enough
+            with suppress(OSError), opened(control, os.O_WRONLY | os.O_NONBLOCK) as fd:
+                os.write(fd, b"c")
         except OSError as error:
             why = f"job {cancel.key!r} could not be cancelled: {error.strerror}"
             raise AdapterError(why, transient=True, kind="spawn") from error

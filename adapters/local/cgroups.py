@@ -9,11 +9,12 @@ scheduler/sched-bwc.rst of Linux.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+
+from .job_files import opened
 
 CONTROLLERS = ("cpuset", "cpu", "memory")
 FRESH_S = 600.0  #: a group this young may belong to a job that is just starting
@@ -136,11 +137,8 @@ def _read(group: str, name: str) -> str:
 
 
 def _write(group: str, name: str, value: str) -> None:
-    fd = os.open(os.path.join(group, name), os.O_WRONLY)
-    try:
+    with opened(os.path.join(group, name), os.O_WRONLY) as fd:
         os.write(fd, value.encode())
-    finally:
-        os.close(fd)
 
 
 #: File of a group -> key in it ("": the file is one number) -> (name, factor to its unit); version 2, then version 1.
@@ -196,6 +194,6 @@ def _stalls(text: str) -> dict[str, float]:
 
 
 def _text(group: str, name: str) -> str:
-    with contextlib.suppress(OSError, ValueError), open(os.path.join(group, name)) as file:
+    with suppress(OSError, ValueError), open(os.path.join(group, name)) as file:
         return file.read(1 << 16)
     return ""

@@ -14,12 +14,23 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing `typing` costs each keeper milliseconds
+    from collections.abc import Iterator
     from typing import Any
 
 SPEC, BEGIN, END = "spec.json", "begin.json", "end.json"
 CANCEL, CONTROL, LOCK, EVENTS, PROBLEM = "cancel", "control", "lock", "events", "keeper.err"
 PACE = "pace"  #: in the state directory, shared by all keepers
 MAX_END_BYTES = 4096  #: space reserved for end.json before a job begins
+
+
+@contextlib.contextmanager
+def opened(path: str, flags: int) -> Iterator[int]:
+    """Open a file by the flags of open(2), and close it in the end; one that is created is its owner's only."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def read_record(directory: str, name: str) -> dict[str, Any] | None:
@@ -46,11 +57,8 @@ def reserve_end(directory: str) -> None:
     Raises:
         OSError: There is no space.
     """
-    fd = os.open(_draft(directory, END), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(_draft(directory, END), os.O_WRONLY | os.O_CREAT) as fd:
         os.posix_fallocate(fd, 0, MAX_END_BYTES)
-    finally:
-        os.close(fd)
 
 
 def write_record(directory: str, name: str, record: dict[str, Any], *, once: bool = False) -> None:
@@ -78,11 +86,8 @@ def write_record(directory: str, name: str, record: dict[str, Any], *, once: boo
             with contextlib.suppress(OSError):
                 os.unlink(draft)
         raise
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as fd:
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def restore_directory(directory: str, lock: int, spec: dict[str, Any], begin: dict[str, Any]) -> int | None:
@@ -142,12 +147,9 @@ def _draft(directory: str, name: str) -> str:
 
 
 def _fill(path: str, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT) as fd:
         done = 0
         while done < len(data):
             done += os.write(fd, data[done:])
         os.ftruncate(fd, len(data))
         os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Iterable
 
+from .job_files import opened
 from .processes import boot_id
 
 #: Share of one core for sampling all jobs of a node; the rest of a node's 0.5 % is for hardware counters.
@@ -60,20 +61,13 @@ class Pace:
     def _pay(self, cost_s: float, paid_s: float | None = None) -> float:
         self._paid_s = cost_s if paid_s is None else paid_s
         now = time.monotonic()
-        try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return now + max(0.0, cost_s) / SHARE
-        try:
+        with contextlib.suppress(OSError), opened(self._path, os.O_RDWR | os.O_CREAT) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             due = paid_from(os.pread(fd, 200, 0), cost_s, now)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{boot_id()} {due}\n".encode(), 0)
-        except OSError:
-            due = now + max(0.0, cost_s) / SHARE
-        finally:
-            os.close(fd)
-        return max(now, due)
+            return max(now, due)
+        return now + max(0.0, cost_s) / SHARE
 
 
 def paid_from(content: bytes, cost_s: float, now: float) -> float:

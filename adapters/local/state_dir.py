@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..base import AdapterError
-from .job_files import BEGIN, END, LOCK
+from .job_files import BEGIN, END, LOCK, opened
 
 LOCK_NAME = "adapter.lock"
 PATIENCE_S = 1.0  #: how long a killed predecessor may take to release the lock
@@ -112,11 +112,8 @@ def _has_ended(job: Path) -> bool:
 @contextmanager
 def _lock_of(directory: Path, name: str = LOCK_NAME) -> Iterator[bool]:
     """Hold the lock in a directory if it is free."""
-    fd = os.open(directory / name, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with opened(str(directory / name), os.O_RDWR) as fd:
         yield lock(fd)
-    finally:
-        os.close(fd)
 
 
 def _refuse_unsafe(directory: Path) -> None:

@@ -222,7 +222,7 @@ class SimulatedAdapter(Adapter):
             return
         jobs = [(view.key, view.job) for view in running] + [(start.key, start.job) for start in coming]
         engine = Simulation(
-            Workflow("running", tuple(self._as_simulated(key, job) for key, job in jobs)),
+            Workflow("running", tuple(replace(job, id=key, profile=self._truth(job), after=()) for key, job in jobs)),
             self.cluster,
             underway=[RunningJob(view.key, view.nodes) for view in running],
             by_hand=[start.key for start in coming],
@@ -234,9 +234,6 @@ class SimulatedAdapter(Adapter):
             engine.world.clock[0] = self._clock
             engine.settle()
         self._engine = engine
-
-    def _as_simulated(self, key: str, job: Job) -> Job:
-        return replace(job, id=key, profile=self._truth(job), after=())
 
 
 def create(cluster: Cluster, start_time: float = 0.0) -> SimulatedAdapter:
