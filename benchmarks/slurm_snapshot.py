@@ -25,8 +25,7 @@ from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.daemon.loop import Cycle
 from pilotfish.daemon.planning.guard import Guard
-from pilotfish.daemon.planning.job_shortlist import WINDOW
-from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

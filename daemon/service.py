@@ -36,15 +36,13 @@ from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
-from .metered_adapter import metered
 from .planning.guard import FORGOTTEN, Guard
-from .planning.job_shortlist import WINDOW
-from .planning.problem import Options, Planner
+from .planning.problem import WINDOW, Options, Planner
 from .power_saving import PowerSaver
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
-from .report.metrics import Metrics
+from .report.metrics import Metrics, metered
 from .rpc import Requests
 from .state.journal import Journal, JournalError
 from .state.journal_db import copy_database

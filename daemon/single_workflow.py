@@ -14,12 +14,11 @@ from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from .apply import Live
 from .assembly import assemble
-from .metered_adapter import metered
 from .planning.guard import Guard
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options
 from .report.cycle_report import CycleReport
-from .report.metrics import Metrics
+from .report.metrics import Metrics, metered
 from .state.journal import Journal
 from .state.queue import Submission
 
@@ -39,13 +38,7 @@ class WorkflowRun:
     """
 
     def __init__(
-        self,
-        run: str,
-        workflow: Workflow,
-        plan: Plan,
-        adapter: Adapter,
-        metrics: Metrics,
-        clock: Callable[[], float],
+        self, run: str, workflow: Workflow, plan: Plan, adapter: Adapter, metrics: Metrics, clock: Callable[[], float]
     ) -> None:
         self._adapter = adapter = metered(adapter, metrics)
         self._clock = clock

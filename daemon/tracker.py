@@ -15,8 +15,7 @@ from ..simulate.model.plan import Action, Cancel, Plan, Rejection
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.job_profiles import GivenProfiles
-from .planning.problem import Problem, starts
-from .planning.problem_builder import Neighbours, build_problem, just_ended, running_jobs
+from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
 from .reaper import lapsed, overdue
 from .report.forecast_errors import ForecastErrors

@@ -50,11 +50,7 @@ def unknown_outcome(state: str, reason: str) -> dict[str, Any]:
 
 
 def write_end(
-    directory: str,
-    result: dict[str, Any],
-    start_time: float | None,
-    finish_time: float,
-    usage: dict[str, float],
+    directory: str, result: dict[str, Any], start_time: float | None, finish_time: float, usage: dict[str, float]
 ) -> bool:
     """Write end.json and wake the adapter; wait while the disk is full. Return False if the directory is gone."""
     times = {"start_time": start_time, "finish_time": finish_time}

@@ -19,10 +19,7 @@ MEMORY_DOMAIN = "host0"
 
 
 def machine_cluster(
-    cpus_per_node: int | str = 1,
-    memory_bandwidth: float | None = None,
-    oversubscription: float = 1.0,
-    name: str = "",
+    cpus_per_node: int | str = 1, memory_bandwidth: float | None = None, oversubscription: float = 1.0, name: str = ""
 ) -> tuple[Cluster, tuple[str, ...]]:
     """Return this machine as a cluster, and a warning for each number that had to be assumed.
 
@@ -76,10 +73,7 @@ def _groups(cpus_per_node: int | str) -> dict[str, tuple[int, ...]]:
 
 
 def _socket_of(cpu: int) -> int:
-    with (
-        suppress(OSError, ValueError),
-        open(f"/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id") as file,
-    ):
+    with suppress(OSError, ValueError), open(f"/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id") as file:
         return max(0, int(file.read()))
     return 0
 
@@ -87,10 +81,7 @@ def _socket_of(cpu: int) -> int:
 def _frequency() -> float | None:
     """Return Hz of the first CPU: cpufreq's maximum (kHz), otherwise /proc/cpuinfo (MHz)."""
     cpu = min(os.sched_getaffinity(0))
-    with (
-        suppress(OSError, ValueError),
-        open(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq") as file,
-    ):
+    with suppress(OSError, ValueError), open(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq") as file:
         return int(file.read()) * 1e3
     with suppress(OSError, ValueError), open("/proc/cpuinfo") as file:
         for line in file:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...daemon.planning.plan_order import released_by
+from ...daemon.planning.plan_cache import released_by
 from ...formats.hostlist import fold
 from ...formats.text import clean, count, decimals, fit, seconds
 from ...simulate.model.cluster import Cluster

@@ -6,13 +6,15 @@ discarded whole, so no plan depends on when news came: same snapshot and seed, s
 a failure, a node) makes the last plan void. If few jobs are left, or nothing was searched, the plan is made again.
 
 Rule of a fixed plan: a job starts on the plan's nodes as soon as its predecessors and the jobs that it waits for have
-ended, the nodes have capacity, and no job that the plan starts earlier on one of these nodes still waits.
+ended, the nodes have capacity, and no job that the plan starts earlier on one of these nodes still waits. Which jobs
+these are is read from the plan's own times; times closer than 1e-9 (relative) are one instant.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 from ...adapters.base import Adapter
@@ -22,8 +24,51 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunningJob
 from ...simulate.model.snapshot import JobState
 from ..state.queue import Event
-from .plan_order import released_by, slack
 from .problem import NOW_S, Options, Problem, starts
+
+
+def slack(instant: float) -> float:
+    """Return the seconds within which another time counts as the same instant; `instant` in seconds."""
+    return 1e-9 * max(1.0, instant)
+
+
+def released_by(plan: Plan, workflow: Workflow) -> dict[str, tuple[PlannedJob, ...]]:
+    """Return, for each job that the plan starts later than its predecessors' ends, the jobs that it waits for.
+
+    These are the jobs on its nodes that end at the moment it starts and began before it. Jobs that start as soon as
+    their predecessors have ended, or that wait for no end, are absent. O((jobs + edges) log jobs).
+
+    Args:
+        plan: whose times decide.
+        workflow: the planned workflow.
+    """
+    planned = {job.id: job for job in plan.jobs}
+    leavers: dict[str, list[PlannedJob]] = {}
+    for ended in sorted(plan.jobs, key=lambda job: job.finish_time):
+        for name in ended.nodes:
+            leavers.setdefault(name, []).append(ended)
+    released = {}
+    for job in workflow.jobs:
+        if job.id not in planned:
+            continue
+        mine = planned[job.id]
+        ready = max((planned[name].finish_time for name in job.after if name in planned), default=0.0)
+        if mine.start_time > ready + slack(mine.start_time) and (found := _ending_at(mine, leavers)):
+            released[job.id] = found
+    return released
+
+
+def _ending_at(job: PlannedJob, leavers: dict[str, list[PlannedJob]]) -> tuple[PlannedJob, ...]:
+    low, high = job.start_time - slack(job.start_time), job.start_time + slack(job.start_time)
+    found: dict[str, PlannedJob] = {}
+    for name in job.nodes:
+        ended = leavers[name]
+        for i in range(bisect_left(ended, low, key=lambda other: other.finish_time), len(ended)):
+            if ended[i].finish_time > high:
+                break
+            if ended[i].start_time < job.start_time:
+                found[ended[i].id] = ended[i]
+    return tuple(found.values())
 
 
 class FixedPlan:
@@ -38,13 +83,7 @@ class FixedPlan:
     """
 
     def __init__(
-        self,
-        prefix: str,
-        plan: Plan,
-        workflow: Workflow,
-        clock: Callable[[], float],
-        *,
-        began: float | None = None,
+        self, prefix: str, plan: Plan, workflow: Workflow, clock: Callable[[], float], *, began: float | None = None
     ) -> None:
         self.plan, self._prefix, self._clock = plan, prefix, clock
         self._released = {name: {job.id for job in jobs} for name, jobs in released_by(plan, workflow).items()}

@@ -1,18 +1,37 @@
-"""The planning problem, how to plan it, and what a plan starts now."""
+"""The planning problem: how it is made from the queue and a snapshot, how to plan it, and what a plan starts now.
+
+Rule: the planner gets all unfinished jobs (of thousands, a shortlist) as one workflow, with all running jobs, ours or
+not, where they run. A job that fits no usable node now is left out with its successors, and so is one that something
+other than a job of ours keeps from starting; so neither delays the others.
+
+Rule of the shortlist: the first jobs in the order of service (by submission and file, each after its predecessors), and
+as many of the jobs that may start now, taken in turns from each shape, so that neither a long chain in front nor jobs
+too large for a node keep the others out. The rest is planned as these start. Up to that many jobs, all are considered.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush, nsmallest
 
+from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Workflow
+from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import Plan, PlannedJob, RunningJob, Start
-from ..state.queue import Entry
+from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ..check import holds_nodes, occupancy
+from ..state.queue import Entry, Event, Queue, busy
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
+#: Progress of a job that has run for as long as forecast, or longer: it may end at any moment.
+ALMOST_DONE = 0.989
+#: More jobs make a search take seconds and improve nothing about the next hour.
+WINDOW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +94,216 @@ def next_due(plan: Plan, problem: Problem) -> float:
         if planned.id in running or (planned.id in problem.startable and planned.start_time > NOW_S)
     ]
     return min(due, default=math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another user's running job: its view, and the job under its key on those of its nodes that the cluster has."""
+
+    view: JobView
+    job: Job
+    nodes: tuple[str, ...]
+
+
+class Neighbours:
+    """The neighbours in one snapshot after another; a view that has not changed is not converted again."""
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+        self._known: dict[str, Neighbour] = {}
+
+    def of(self, views: Iterable[JobView], cluster: Cluster) -> Iterator[Neighbour]:
+        """Yield those of the views that hold nodes of the cluster. O(views)."""
+        before = self._known if cluster is self._cluster else {}
+        self._cluster, self._known = cluster, {}
+        for view in views:
+            if not holds_nodes(view):
+                continue
+            found = before.get(view.key)
+            if found is None or found.view is not view:
+                nodes = tuple(name for name in view.nodes if name in cluster.index)
+                job = dataclasses.replace(view.job, id=view.key, after=(), nodes=max(1, len(nodes)))
+                found = Neighbour(view, job, nodes)
+            self._known[view.key] = found
+            if found.nodes:
+                yield found
+
+
+def running_view(key: str, job: Job, nodes: tuple[str, ...], start_time: float) -> JobView:
+    """Return a running job as `Progress` follows it; `start_time` in epoch seconds."""
+    return JobView(key, job, JobState.RUNNING, nodes, start_time=start_time)
+
+
+def running_jobs(queue: Queue, snapshot: Snapshot) -> dict[str, JobView]:
+    """Return the running jobs to simulate, by key: ours, and the others that share a node with ours.
+
+    Other jobs are not simulated; their elapsed time is used instead.
+    """
+    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    running: dict[str, JobView] = {}
+    for entry in queue.active():
+        views.pop(entry.key, None)
+        if busy(entry) and entry.start_time is not None and (nodes := _known(entry.nodes, snapshot.cluster)):
+            running[entry.key] = running_view(entry.key, queue.as_planned(entry), nodes, entry.start_time)
+    shared = {name for view in running.values() for name in view.nodes}
+    for view in views.values():
+        if not holds_nodes(view) or view.start_time is None or shared.isdisjoint(view.nodes):
+            continue
+        if nodes := _known(view.nodes, snapshot.cluster):
+            running[view.key] = running_view(view.key, view.job, nodes, view.start_time)
+    return running
+
+
+def just_ended(queue: Queue, events: Sequence[Event]) -> dict[str, JobView]:
+    """Return the jobs that had started and have just ended, by key."""
+    found: dict[str, JobView] = {}
+    for entry in (event.entry for event in events):
+        if entry.state.ended and entry.start_time is not None:
+            found[entry.key] = running_view(entry.key, queue.as_planned(entry), entry.nodes, entry.start_time)
+    return found
+
+
+def build_problem(
+    queue: Queue,
+    snapshot: Snapshot,
+    progress: Callable[[str], float | None] = lambda key: None,
+    window: int | None = None,
+    neighbours: Neighbours | None = None,
+) -> Problem:
+    """Return the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
+
+    Args:
+        queue: the jobs.
+        snapshot: the cluster and its jobs at this moment.
+        progress: share of its work that a running job has done, [0, 1], by key; None = estimate it from time.
+        window: the most waiting jobs to consider, see the rule; None = all.
+        neighbours: of the snapshot before.
+    """
+    usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
+    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    waiting: list[Entry] = []
+    placed: dict[str, RunningJob] = {}
+    stuck: dict[str, str] = {}
+    obstacles: dict[object, str | None] = {}
+    active = queue.active()
+    for entry in active:
+        view = views.pop(entry.key, None)
+        if busy(entry) or entry.intent is not None:
+            if nodes := _known(entry.nodes, snapshot.cluster):
+                begun, expected = entry.start_time, entry.expected
+                span = expected - begun if expected is not None and begun is not None else None
+                done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
+                placed[entry.key] = RunningJob(entry.key, nodes, done)
+            continue
+        if entry.waits and not queue.unmet(entry):
+            continue
+        if entry.shape not in obstacles:
+            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
+        if reason := obstacles[entry.shape]:
+            stuck[entry.key] = reason
+        else:
+            waiting.append(entry)
+    chosen, beyond = _shortlisted(waiting, placed, queue, window)
+    startable = {e.key: e for e in chosen if queue.ready(e) and e.not_before <= snapshot.time}
+    planned = {entry.key for entry in chosen}
+    jobs = [_as_planned(queue, entry, placed) for entry in active if entry.key in planned or entry.key in placed]
+    running = list(placed.values())
+    for other in (neighbours or Neighbours()).of(views.values(), snapshot.cluster):
+        jobs.append(other.job)
+        view, simulated = other.view, progress(other.job.id)
+        done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
+        running.append(RunningJob(other.job.id, other.nodes, done))
+    available = _available(snapshot, [entry.job for entry in startable.values()])
+    return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond)
+
+
+def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:
+    nodes = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
+    return tuple(node.name for node, state in nodes if state in wanted)
+
+
+def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
+    """Return the nodes that are up, and those asleep too if a startable job would have to wait without them."""
+    up = _names_in(snapshot, NodeState.UP)
+    if NodeState.ASLEEP not in snapshot.node_states:
+        return up
+    taken = occupancy(snapshot)
+    for job in jobs:
+        free = [name for name in up if taken.obstacle(job, name) is None]
+        if len(free) < job.nodes:
+            return _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
+        taken.place(job, tuple(free[: job.nodes]))
+    return up
+
+
+def _as_planned(queue: Queue, entry: Entry, placed: dict[str, RunningJob]) -> Job:
+    job = queue.as_planned(entry)
+    if entry.key not in placed:
+        return job
+    return dataclasses.replace(job, after=(), nodes=len(placed[entry.key].nodes))
+
+
+def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
+    return tuple(name for name in nodes if name in cluster.index)
+
+
+def _progress(
+    job: Job, begun: float | None, span: float | None, view: JobView | None, now: float, simulated: float | None
+) -> float:
+    """Return the share of work done: as simulated, else elapsed time over the latest forecast; at most by CPU time.
+
+    CPU time alone would overestimate a job that waits for memory: a stalled thread uses time without progress.
+    """
+    if begun is None:
+        return 0.0
+    if simulated is None:
+        simulated = (now - begun) / max(job.profile.isolated_time if span is None else span, 1e-9)
+    used = dict(view.usage).get("cpu_seconds") if view and view.usage else None
+    if used is not None:
+        simulated = min(simulated, used / (job.nodes * sum(group.count * group.demand for group in job.profile.groups)))
+    return max(simulated, 0.0) if simulated < 1.0 else ALMOST_DONE
+
+
+def _shortlisted(
+    waiting: Sequence[Entry], placed: Collection[str], queue: Queue, most: int | None
+) -> tuple[list[Entry], bool]:
+    """Return the waiting jobs to plan, in the order given, and whether others are left out. O(jobs + edges).
+
+    Args:
+        waiting: in the order of the queue. A job is left out if a predecessor is neither waiting here, nor placed,
+            nor completed.
+        placed: keys of the jobs that have their nodes.
+        queue: of all these jobs.
+        most: size of the window, jobs; None = no window.
+    """
+    position = {entry.key: i for i, entry in enumerate(waiting)}
+    blockers = [_blockers(entry, placed, queue) for entry in waiting]
+    ready = [i for i, count in enumerate(blockers) if count == 0]
+    heap, taken = ready.copy(), set[int]()
+    while heap and (most is None or len(taken) < most):
+        i = heappop(heap)
+        taken.add(i)
+        workflow = waiting[i].workflow
+        for name in queue.submissions[workflow].successors.get(waiting[i].job.id, ()):
+            k = position.get(f"{workflow}/{name}", -1)
+            if k >= 0:
+                blockers[k] -= 1
+                if blockers[k] == 0:
+                    heappush(heap, k)
+    if heap and most is not None:
+        taken.update(_in_turns([i for i in ready if queue.ready(waiting[i])], waiting, most))
+    return [waiting[i] for i in sorted(taken)], bool(heap)
+
+
+def _blockers(entry: Entry, placed: Collection[str], queue: Queue) -> int:
+    """Return how many predecessors must be planned before the job."""
+    return sum(other.key not in placed for other in queue.unmet(entry))
+
+
+def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:
+    """Return the first job of each shape, then the second of each, and so on, at most `most` of them."""
+    turns, ranked = Counter[object](), []
+    for i in ready:
+        ranked.append((turns[waiting[i].shape], i))
+        turns[waiting[i].shape] += 1
+    return [i for _, i in nsmallest(most, ranked)]

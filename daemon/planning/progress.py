@@ -11,14 +11,8 @@ from collections.abc import Mapping
 
 from ...adapters.simulated import SimulatedAdapter
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job
 from ...simulate.model.plan import Cancel, Start
-from ...simulate.model.snapshot import JobState, JobView
-
-
-def running_view(key: str, job: Job, nodes: tuple[str, ...], start_time: float) -> JobView:
-    """Return a running job as `Progress` follows it; `start_time` in epoch seconds."""
-    return JobView(key, job, JobState.RUNNING, nodes, start_time=start_time)
+from ...simulate.model.snapshot import JobView
 
 
 class Progress:

@@ -99,9 +99,7 @@ class Calibrations:
             labels=("node",),
         )
         ratio = GaugeMetricFamily(
-            "pilotfish_calibration_change_ratio",
-            "New over old, of those constants.",
-            labels=("node", "constant"),
+            "pilotfish_calibration_change_ratio", "New over old, of those constants.", labels=("node", "constant")
         )
         for node, calibration in sorted(self._found.items()):
             age.add_metric((node,), max(0.0, self._clock() - calibration.time))

@@ -11,13 +11,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ... import __version__
-from ...adapters.base import BreakerState, Load
+from ...adapters.base import Adapter, AdapterError, BreakerState, Load
 from ...profiles.identity import COMMAND, KIND
 from ...simulate.model.cluster import Node
-from ...simulate.model.plan import LEVEL, Plan
+from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..check import occupancy
 from ..planning.guard import Forecaster
@@ -179,10 +179,7 @@ class Metrics:
             make, Counter, "energy_joules_total", "Energy of all nodes, by the power model; absent where unknown."
         )
         self.adapter_requests = make(
-            Counter,
-            "adapter_requests_total",
-            "Requests to the resource manager.",
-            ("adapter", "call", "result"),
+            Counter, "adapter_requests_total", "Requests to the resource manager.", ("adapter", "call", "result")
         )
         self.adapter_errors = make(Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",))
         self.usage_lookups = make(
@@ -263,3 +260,36 @@ def node_watts(node: Node, threads: int) -> float | None:
         return power.idle + (power.computing - power.idle) * busy / node.type.cores
     uncore = power.per_socket * node.type.sockets * (power.idle_uncore if busy == 0 else 1.0)
     return power.idle + uncore + power.per_core * busy
+
+
+#: The metrics label of each method that sends requests. `apply` is counted by its action; the others send none.
+COUNTED = {"refresh": "look_again"} | {name: name for name in ("snapshot", "recall", "books", "preview", "forget")}
+
+
+def metered(inner: Adapter, metrics: Metrics) -> Adapter:
+    """Return an adapter that counts the calls to `inner` in `metrics`, or shows the requests that it counts itself."""
+    return cast(Adapter, _MeteredAdapter(inner, metrics))
+
+
+class _MeteredAdapter:
+    def __init__(self, inner: Adapter, metrics: Metrics) -> None:
+        self._inner, self._metrics = inner, metrics
+        if inner.load() is not None:
+            metrics.show_load(inner.name, inner.load)
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._inner, name)
+        return partial(self._count, COUNTED[name], member) if name in COUNTED else member
+
+    def apply(self, action: Action) -> None:
+        self._count(type(action).__name__.lower(), self._inner.apply, action)
+
+    def _count(self, call: str, do: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            result = do(*arguments)
+        except AdapterError as error:
+            self._metrics.adapter_requests.labels(self._inner.name, call, "error").inc()
+            self._metrics.adapter_errors.labels(error.kind).inc()
+            raise
+        self._metrics.adapter_requests.labels(self._inner.name, call, "ok").inc()
+        return result

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.daemon.planning.plan_order import released_by
+from pilotfish.daemon.planning.plan_cache import released_by
 from pilotfish.daemon.report.accuracy import outcome_of, outcome_to_dict
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.single_workflow import WorkflowRun

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from pilotfish.daemon.planning.problem import next_due, starts
-from pilotfish.daemon.planning.problem_builder import ALMOST_DONE, build_problem
+from pilotfish.daemon.planning.problem import ALMOST_DONE, build_problem, next_due, starts
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob

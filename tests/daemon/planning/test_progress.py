@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.daemon.planning.progress import Progress, running_view
+from pilotfish.daemon.planning.problem import running_view
+from pilotfish.daemon.planning.progress import Progress
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Start

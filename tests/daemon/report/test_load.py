@@ -8,8 +8,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pilotfish.adapters.base import NOT_SENT, AdapterError, BreakerState, Load
-from pilotfish.daemon.metered_adapter import metered
-from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.report.metrics import Metrics, metered
 
 LOAD = Load(
     {("jobs", "ok"): 7, ("jobs", "open"): 2, ("ended", "unreachable"): 1},

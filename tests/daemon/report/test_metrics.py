@@ -13,10 +13,9 @@ import requests
 from prometheus_client import generate_latest
 
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.metered_adapter import metered
 from pilotfish.daemon.report import exporter
 from pilotfish.daemon.report.exporter import Exporter, Health
-from pilotfish.daemon.report.metrics import Metrics, node_watts
+from pilotfish.daemon.report.metrics import Metrics, metered, node_watts
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
-from pilotfish.daemon.planning.problem_builder import Neighbours, build_problem
+from pilotfish.daemon.planning.problem import Neighbours, build_problem
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.queue import Queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power

@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.planning.problem_builder import build_problem
+from pilotfish.daemon.planning.problem import build_problem
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
