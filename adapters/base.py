@@ -159,9 +159,6 @@ class Adapter(Protocol):
 
         Returns:
             Key -> job; a job on record that has not ended is UNKNOWN. None: no record is kept.
-
-        Raises:
-            AdapterError: The record cannot be read now.
         """
         return None
 
@@ -173,9 +170,6 @@ class Adapter(Protocol):
 
         Returns:
             Key -> usage; jobs without a complete record are omitted. None: there is no accounting.
-
-        Raises:
-            AdapterError: Accounting cannot be read now.
         """
         return None
 
@@ -206,11 +200,7 @@ class Adapter(Protocol):
         return None
 
     def forget(self, key: str) -> None:
-        """Drop the records of an ended job. Default: nothing is kept.
-
-        Raises:
-            AdapterError: The job has not ended.
-        """
+        """Drop the records of an ended job. Raises AdapterError if it has not ended. Default: nothing is kept."""
         return
 
     def output(self, key: str) -> tuple[Path, Path] | None:

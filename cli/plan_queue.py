@@ -19,8 +19,8 @@ from .usage_errors import adapter_errors
 
 if TYPE_CHECKING:
     from ..adapters.base import Adapter
+    from ..daemon.one_off import QueuePreview
     from ..daemon.planning.problem import Options
-    from ..daemon.planning.queue_preview import QueuePreview
 
 _MOST_WAITS = 15
 
@@ -101,7 +101,7 @@ def show_queue(source: QueueSource, *, commands: bool, as_json: bool, everything
         ConfigError: see `queue_source`.
     """
     from ..adapters import registry
-    from ..daemon.planning.queue_preview import look
+    from ..daemon.one_off import look
 
     with ExitStack() as stack:
         with adapter_errors(source.config):

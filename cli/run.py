@@ -160,10 +160,10 @@ def _carry_out(
     metrics_port: int | None,
 ) -> _Result:
     """Run the plan to its end."""
+    from ..daemon.one_off import WorkflowRun
     from ..daemon.report.accuracy import outcome_of
     from ..daemon.report.exporter import Exporter, Health
     from ..daemon.report.metrics import Metrics
-    from ..daemon.single_workflow import WorkflowRun
     from ..profiles.probes.node_load import OtherLoad
     from .output.live import view
 

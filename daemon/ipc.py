@@ -155,8 +155,8 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
         arguments: of the request.
 
     Raises:
-        AbsentError: no daemon listens, or no reply came in time.
-        WireError: the daemon refused, or the user may not connect.
+        NoDaemonError: no daemon listens, or no reply came in time.
+        DaemonError: the daemon refused, or the user may not connect.
     """
     import zmq
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ..adapters.base import Adapter
 from .apply import Applier, carry_out
@@ -31,6 +32,7 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(slots=True)
 class Cycle:
     """One pass of the loop after another; the state between two passes is the tracker's, which the journal rebuilds.
 
@@ -40,18 +42,14 @@ class Cycle:
         clock: seconds, monotonic, for durations only; all times of jobs are the resource manager's.
     """
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        applier: Applier,
-        tracker: JobTracker,
-        trigger: Trigger,
-        planner: GuardedPlanner,
-        observers: Sequence[Observer],
-        clock: Callable[[], float],
-    ) -> None:
-        self.adapter, self.applier, self.tracker, self.trigger = adapter, applier, tracker, trigger
-        self.planner, self.observers, self.clock, self.number = planner, observers, clock, 0
+    adapter: Adapter
+    applier: Applier
+    tracker: JobTracker
+    trigger: Trigger
+    planner: GuardedPlanner
+    observers: Sequence[Observer]
+    clock: Callable[[], float]
+    number: int = 0
 
     @_no_garbage_collection()
     def run(self) -> CycleReport:

@@ -19,8 +19,7 @@ LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a
 def _directory(ours: str, systemd: str, xdg: str, fallback: str) -> Path:
     """Return the directory in the variable `ours`, else systemd's first, else XDG's, else one in the home directory.
 
-    Raises:
-        ConfigError: the user has no home directory.
+    Raises ConfigError if the user has no home directory.
     """
     if found := os.environ.get(ours):
         return Path(found).expanduser()
@@ -73,25 +72,17 @@ def profile_store_path() -> Path:
 def runtime_socket() -> str:
     """Return the daemon's ZeroMQ endpoint: PILOTFISH_SOCKET, else a socket in the runtime or state directory.
 
-    Raises:
-        ConfigError: the path is too long for a Unix socket.
+    Raises ConfigError if the path is too long for a Unix socket.
     """
     chosen = os.environ.get("PILOTFISH_SOCKET")
     if chosen and "://" in chosen and not chosen.startswith("ipc://"):
         return chosen
     if chosen:
         path = Path(chosen.removeprefix("ipc://")).expanduser()
-    elif systemd := os.environ.get("RUNTIME_DIRECTORY"):
-        path = Path(systemd.split(":")[0]) / SOCKET_NAME
-    elif runtime := os.environ.get("XDG_RUNTIME_DIR"):
-        path = Path(runtime) / SOCKET_NAME
     else:
-        path = state_dir() / SOCKET_NAME
-    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
-        raise ConfigError(
-            "PILOTFISH_SOCKET",
-            "",
-            f"the socket's path has {len(os.fsencode(path))} bytes: {path}",
-            f"at most {LONGEST_SOCKET_PATH}",
-        )
+        systemd = os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0]
+        path = Path(systemd or os.environ.get("XDG_RUNTIME_DIR") or state_dir()) / SOCKET_NAME
+    if (length := len(os.fsencode(path))) > LONGEST_SOCKET_PATH:
+        problem = f"the socket's path has {length} bytes: {path}"
+        raise ConfigError("PILOTFISH_SOCKET", "", problem, f"at most {LONGEST_SOCKET_PATH}")
     return f"ipc://{path}"

@@ -34,11 +34,7 @@ def opened(path: str, flags: int) -> Iterator[int]:
 
 
 def read_record(directory: str, name: str) -> dict[str, Any] | None:
-    """Return the JSON object in `directory`/`name`, or None if the file is missing.
-
-    Raises:
-        ValueError: The file is unreadable or not one JSON object.
-    """
+    """Return the JSON object in `directory`/`name`, or None without a file. Raises ValueError if it is unreadable."""
     try:
         with open(os.path.join(directory, name), "rb") as file:
             record = json.load(file)
@@ -52,11 +48,7 @@ def read_record(directory: str, name: str) -> dict[str, Any] | None:
 
 
 def reserve_end(directory: str) -> None:
-    """Reserve space for end.json, so that a disk that fills up later does not lose the exit code.
-
-    Raises:
-        OSError: There is no space.
-    """
+    """Reserve space for end.json, so that a full disk does not lose the exit code. Raises OSError without space."""
     with opened(_draft(directory, END), os.O_WRONLY | os.O_CREAT) as fd:
         os.posix_fallocate(fd, 0, MAX_END_BYTES)
 

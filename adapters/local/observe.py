@@ -176,13 +176,11 @@ class _ReadOnlyJobReader(_JobReader):
         if not os.path.isdir(self.directory):
             return None
         begin = self._load(Begin, BEGIN)
-        keeps = is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id) if begin else _has_keeper(self.directory)
+        if begin:
+            keeps = is_alive(begin.keeper_pid, begin.keeper_ticks, begin.boot_id)
+        else:
+            keeps = os.path.basename(self.directory) in kept_jobs(Path(self.directory).parent)
         return self._with_keeper() if keeps else self._without_keeper(-1)
-
-
-def _has_keeper(directory: str) -> bool:
-    """Return whether a process was started to keep this job. O(processes)."""
-    return os.path.basename(directory) in kept_jobs(Path(directory).parent)
 
 
 def kept_jobs(jobs: Path) -> set[str]:

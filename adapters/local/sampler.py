@@ -29,11 +29,7 @@ LONGEST_CREDIT_S = 60.0
 
 
 class Pace:
-    """One keeper's part of the allowance.
-
-    Args:
-        path: The shared file; created if missing.
-    """
+    """One keeper's part of the allowance in the shared file `path`, which is created if missing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -91,11 +87,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples one job; `due` is when the next sample should be taken, monotonic seconds.
-
-    Args:
-        pace: The node's allowance.
-    """
+    """Samples one job within the node's allowance; `due` is when to take the next sample, monotonic seconds."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace

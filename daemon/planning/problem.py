@@ -156,11 +156,11 @@ def running_jobs(queue: Queue, snapshot: Snapshot) -> dict[str, JobView]:
 
 def just_ended(queue: Queue, events: Sequence[Event]) -> dict[str, JobView]:
     """Return the jobs that had started and have just ended, by key."""
-    found: dict[str, JobView] = {}
-    for entry in (event.entry for event in events):
-        if entry.state.ended and entry.start_time is not None:
-            found[entry.key] = running_view(entry.key, queue.as_planned(entry), entry.nodes, entry.start_time)
-    return found
+    return {
+        entry.key: running_view(entry.key, queue.as_planned(entry), entry.nodes, entry.start_time)
+        for entry in (event.entry for event in events)
+        if entry.state.ended and entry.start_time is not None
+    }
 
 
 def build_problem(

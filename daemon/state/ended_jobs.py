@@ -40,8 +40,7 @@ class EndedJobs:
     def look_up(self, missing: Mapping[str, float]) -> Records | None:
         """Return the records of the jobs that are missing now; None if no records are kept.
 
-        Args:
-            missing: by key, a time before which the job cannot have been started, epoch seconds.
+        `missing` has by key a time before which the job cannot have been started, epoch seconds.
         """
         self._answers = {key: view for key, view in self._answers.items() if key in missing}
         self._asked = {key: at for key, at in self._asked.items() if key in missing}
@@ -58,31 +57,20 @@ class EndedJobs:
         try:
             found = self._adapter.recall({key: missing[key] for key in keys})
         except AdapterError as error:
-            self._note_failure(error, len(missing))
+            self._answers.clear()
+            if self._answered:
+                what = (
+                    f"{count(len(missing), 'job')} that the queue does not show {'is' if len(missing) == 1 else 'are'}"
+                )
+                log.error("the records of ended jobs cannot be read: %s; %s unknown until they can", error, what)
+            self._answered = False
             return
         if not self._answered:
             log.warning("the records of ended jobs can be read again")
-        self._answered = True
-        if found is None:
-            self._note_no_records()
-            return
-        self._kept = True
-        self._answers |= {key: found.get(key) for key in keys}
+        if found is None and self._kept:
+            long = "%s keeps no record of jobs that have left its queue: one that is not shown for long has failed"
+            log.warning(long, self._adapter.name)
+        self._answered, self._kept = True, found is not None
+        self._answers = {} if found is None else self._answers | {key: found.get(key) for key in keys}
         if found:
             self._gap = GAP_S[0]
-
-    def _note_failure(self, error: AdapterError, missing: int) -> None:
-        self._answers.clear()
-        if self._answered:
-            what = f"{count(missing, 'job')} that the queue does not show {'is' if missing == 1 else 'are'}"
-            log.error("the records of ended jobs cannot be read: %s; %s unknown until they can", error, what)
-        self._answered = False
-
-    def _note_no_records(self) -> None:
-        if self._kept:
-            log.warning(
-                "%s keeps no record of jobs that have left its queue: one that is not shown for long has failed",
-                self._adapter.name,
-            )
-        self._kept = False
-        self._answers.clear()

@@ -62,7 +62,8 @@ class HandedOver(Submission):
         self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, with_profile: Callable[[Job], Job]
     ) -> bool:
         """Add a job, or note what has changed. Return whether anything has."""
-        followed = all(before in self.entries or _offered(views.get(before)) for before in view.job.after)
+        shown = (before for before in view.job.after if before not in self.entries)
+        followed = all(before in views and views[before].offered for before in shown)
         job = view.job if followed else dataclasses.replace(view.job, after=())
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
@@ -112,10 +113,6 @@ def _ended(key: str, records: Records | None) -> JobView | None:
     """Return the record of the job's end, if there is one."""
     view = (records or {}).get(key)
     return view if view and view.state.ended else None
-
-
-def _offered(view: JobView | None) -> bool:
-    return view is not None and view.offered
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

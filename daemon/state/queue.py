@@ -27,15 +27,13 @@ RETRY_S = (1.0, 60.0)
 #: Snapshots in a row, and seconds, after which a missing job will not come back. The last one, seconds, holds if
 #: records are kept and do not know the job: they may be far behind after a fault.
 MISSED, MISSED_S, UNRECORDED_S = 10, 30.0, 900.0
-_BUSY = (JobState.RUNNING, JobState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """A job's forecast; times are epoch seconds of the resource manager's clock.
 
-    Args:
-        within: earliest and latest end of the prediction interval of probability LEVEL; None = not known.
+    `within` is the earliest and latest end of the prediction interval of probability LEVEL; None = not known.
     """
 
     start_time: float
@@ -363,7 +361,7 @@ class Queue:
 
 def busy(entry: Entry) -> bool:
     """Return whether the job holds its nodes: it runs, may run, or was placed to run."""
-    return (entry.handed or entry.state in _BUSY) and not entry.state.ended
+    return (entry.handed or entry.state in (JobState.RUNNING, JobState.UNKNOWN)) and not entry.state.ended
 
 
 def outcome(entry: Entry) -> str:

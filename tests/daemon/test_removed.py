@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.registry import create
+from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.single_workflow import WorkflowRun
 from pilotfish.daemon.state import queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow

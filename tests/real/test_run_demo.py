@@ -18,9 +18,9 @@ import yaml
 from real_world import COMMAND, CPUS, pilotfish
 
 from pilotfish.adapters import registry
+from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.report.accuracy import RunOutcome, outcome_of
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.single_workflow import WorkflowRun
 from pilotfish.formats.cluster import read_cluster
 from pilotfish.formats.workflow import read_workflow
 from pilotfish.simulate.model.cluster import Cluster

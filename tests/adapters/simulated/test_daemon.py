@@ -13,11 +13,11 @@ import pytest
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.planning.guard import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.accuracy import relative_error
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.single_workflow import WorkflowRun
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.model.cluster import Cluster, CpuSharing, Node, NodeType

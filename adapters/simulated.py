@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...simulate.errors import ConfigError, InvariantError, PilotfishError
-from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job, Profile, Workflow
-from ...simulate.model.plan import Action, Cancel, RunningJob, Start
-from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
-from ...simulate.planning.simulation import Simulation
-from ..base import Adapter, AdapterError, Capabilities
+from ..simulate.errors import ConfigError, InvariantError, PilotfishError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Job, Profile, Workflow
+from ..simulate.model.plan import Action, Cancel, RunningJob, Start
+from ..simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ..simulate.planning.simulation import Simulation
+from .base import Adapter, AdapterError, Capabilities
 
 
 class SimulatedAdapter(Adapter):

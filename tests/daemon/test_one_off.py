@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.planning.plan_cache import released_by
 from pilotfish.daemon.report.accuracy import outcome_of, outcome_to_dict
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.single_workflow import WorkflowRun
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob
 from pilotfish.simulate.model.snapshot import JobState

@@ -1,0 +1,165 @@
+"""The daemon's cycle without a service: run one workflow by its plan, or preview what the daemon would do with a queue.
+
+Rule: it is the same cycle, with a journal in memory and no guard; a preview is one dry cycle, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..adapters.base import Adapter, AdapterError
+from ..simulate.model.job import Job, Workflow
+from ..simulate.model.plan import Plan, Rejection, Start
+from ..simulate.model.snapshot import JobState
+from .apply import Live, Recording, describe
+from .assembly import assemble
+from .learning.profile_learning import LearnedProfiles
+from .planning.guard import Guard
+from .planning.plan_cache import FixedPlan
+from .planning.problem import Options
+from .report.cycle_report import CycleReport
+from .report.metrics import Metrics, metered
+from .state.journal import Journal
+from .state.queue import Submission
+
+STEP_S = 0.25
+#: The cluster is read at least this often, even if the adapter reports no change.
+READ_EVERY_S = 1.0
+
+
+class WorkflowRun:
+    """A workflow that runs by a plan.
+
+    Args:
+        run: its id, unique in the adapter, without '/'.
+        plan: of the whole workflow.
+        metrics: of the run.
+        clock: seconds, monotonic, for durations; epoch times are the adapter's.
+    """
+
+    def __init__(
+        self, run: str, workflow: Workflow, plan: Plan, adapter: Adapter, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        self._adapter = adapter = metered(adapter, metrics)
+        self._clock = clock
+        self._journal = journal = _in_memory()
+        planner = FixedPlan(f"{run}/", plan, workflow, clock)
+        options = Options(policy=plan.policy, seed=plan.seed)
+        self._cycle = assemble(
+            adapter, Live(adapter), journal, metrics, _no_guard(plan.policy), options, clock, planner=planner
+        )
+        self.submission = Submission(run, workflow, adapter.snapshot().time)
+        journal.submit(self.submission, None)
+        self._cycle.tracker.add(self.submission)
+
+    def until_ended(self, show: Callable[[CycleReport | None], None], cancelled: Callable[[], bool]) -> Submission:
+        """Run the workflow to its end.
+
+        Args:
+            show: called with the report of each cycle, and with None every STEP_S in between.
+            cancelled: called as often; once it returns True, waiting jobs are cancelled and running ones ended.
+
+        Raises:
+            AdapterError: the resource manager cannot be reached, and trying again will not help; running jobs go on.
+        """
+        asked = False
+        while not self.submission.state.ended:
+            if not asked and cancelled():
+                asked = True
+                self._cycle.tracker.cancel([e for e in self.submission.entries.values() if not e.state.ended])
+            try:
+                show(self._cycle.run())
+            except AdapterError as error:
+                if not error.transient:
+                    raise
+            if not self.submission.state.ended and not self._cycle.trigger.changed:
+                self._pause(show, (lambda: False) if asked else cancelled)
+        return self.submission
+
+    def _pause(self, show: Callable[[CycleReport | None], None], cancelled: Callable[[], bool]) -> None:
+        due = self._clock() + READ_EVERY_S
+        while not self._adapter.wait(STEP_S) and not cancelled() and self._clock() < due:
+            show(None)
+
+    def close(self) -> None:
+        """Drop the journal; the adapter stays open."""
+        self._journal.close()
+
+
+@dataclass(frozen=True)
+class QueuePreview:
+    """What one cycle decided.
+
+    Args:
+        plan: of the waiting jobs that were handed over; None = there is nothing to plan.
+        starts: what would start now.
+        actions: everything that would be done, each as one line.
+        commands: the command lines that would be run for `actions`.
+        rejected: actions that the check dropped.
+        waits: why a job is not planned, by key.
+        jobs: the waiting jobs that were handed over, under their keys.
+    """
+
+    plan: Plan | None
+    starts: tuple[Start, ...]
+    actions: tuple[str, ...]
+    commands: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+    waits: dict[str, str]
+    jobs: tuple[Job, ...]
+
+
+def look(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
+    """Return what the daemon would do now. Raises AdapterError.
+
+    Args:
+        adapter: whose queue is read.
+        options: how to plan.
+        profiles: a profile store that may be written to, such as a copy.
+    """
+    journal = _in_memory()
+    try:
+        if adapter.capabilities.offers:
+            journal.keep_handed_over(adapter.name, time.time())
+        guard = _no_guard(options.policy)
+        recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
+        clock = time.monotonic
+        cycle = assemble(adapter, recording, journal, Metrics(), guard, options, clock, profiles=learned)
+        began = time.perf_counter()
+        report = cycle.run()
+        took = time.perf_counter() - began
+        tracker = cycle.tracker
+        waiting = {entry.key: entry for entry in tracker.queue.active() if entry.state is JobState.PENDING}
+        planned = {job.id for job in report.plan.jobs} if report.plan else set()
+        waits = {key: entry.waits for key, entry in waiting.items() if entry.waits and key not in planned}
+        waits |= tracker.stuck
+        actions = [applied.action for applied in report.applied]
+        commands = [line for action in actions for line in adapter.preview(action)]
+        plan = report.plan and replace(
+            report.plan,
+            jobs=tuple(job for job in report.plan.jobs if job.id in waiting and job.id not in waits),
+            simulated_in=took,
+        )
+        return QueuePreview(
+            plan,
+            tuple(action for action in actions if isinstance(action, Start)),
+            tuple(map(describe, actions)),
+            tuple(commands),
+            tuple(report.rejected),
+            waits,
+            tuple(replace(entry.job, id=key) for key, entry in waiting.items()),
+        )
+    finally:
+        journal.close()
+
+
+def _in_memory() -> Journal:
+    return Journal(Path(":memory:"), in_memory=True)
+
+
+def _no_guard(policy: str) -> Guard:
+    return Guard(bound=math.inf, window=1, fallback=policy, enabled=False)
