@@ -19,7 +19,6 @@ from ..profiles.classes import class_fields, classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.model.capacity import never_fits
 from ..simulate.model.cluster import Cluster
-from ..simulate.model.job import Workflow
 from .codec import asked_for, at_home, decode, new_id
 from .ipc import refusal
 from .learning.job_profiles import GivenProfiles
@@ -77,19 +76,16 @@ class Requests:
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
         workflow = self._profiles.with_profiles(workflow)
-        self._can_run(workflow)
-        submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time())
-        self._journal.submit(submission, key)
-        self._tracker.add(submission)
-        log.info("accepted %s with %s", submission.id, count(len(workflow.jobs), "job"))
-        return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
-
-    def _can_run(self, workflow: Workflow) -> None:
         for job in workflow.jobs:
             if job.command is None and not self._adapter.capabilities.virtual_time:
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} has no command: it can be planned, not run")
             if reason := never_fits(job, self._cluster):
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
+        submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time())
+        self._journal.submit(submission, key)
+        self._tracker.add(submission)
+        log.info("accepted %s with %s", submission.id, count(len(workflow.jobs), "job"))
+        return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
 
     def _status(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("workflow") is not None:
@@ -115,9 +111,8 @@ class Requests:
         submission = self._find(target.partition("/")[0])
         entries = [self._entry(target)] if "/" in target else list(submission.entries.values())
         if submission.offered:
-            raise InvalidJobError(
-                f"{target}: a job handed over by its user can only be cancelled in the resource manager"
-            )
+            why = "a job handed over by its user can only be cancelled in the resource manager"
+            raise InvalidJobError(f"{target}: {why}")
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")

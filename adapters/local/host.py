@@ -41,7 +41,7 @@ def machine_cluster(
     if frequency is None:
         frequency = DEFAULT_FREQUENCY
         warnings.append(f"frequency of this machine is unknown: {DEFAULT_FREQUENCY / 1e9:g} GHz assumed")
-    memory, total = _memory_bytes(), sum(map(len, groups.values()))
+    memory, total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), sum(map(len, groups.values()))
     types = {
         size: NodeType(
             name=f"{size}-cpu",
@@ -88,7 +88,3 @@ def _frequency() -> float | None:
             if line.startswith("cpu MHz"):
                 return float(line.partition(":")[2]) * 1e6
     return None
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

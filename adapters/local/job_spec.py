@@ -89,9 +89,7 @@ def plain(value: Any) -> dict[str, Any]:
     return dataclasses.asdict(value)
 
 
-@functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+_hints = functools.cache(typing.get_type_hints)
 
 
 def _read(kind: Any, value: Any) -> Any:

@@ -206,7 +206,12 @@ def build_problem(
     chosen, beyond = _shortlisted(waiting, placed, queue, window)
     startable = {e.key: e for e in chosen if queue.ready(e) and e.not_before <= snapshot.time}
     planned = {entry.key for entry in chosen}
-    jobs = [_as_planned(queue, entry, placed) for entry in active if entry.key in planned or entry.key in placed]
+    jobs = []
+    for entry in active:
+        if run := placed.get(entry.key):
+            jobs.append(dataclasses.replace(entry.job, id=entry.key, after=(), nodes=len(run.nodes)))
+        elif entry.key in planned:
+            jobs.append(queue.as_planned(entry))
     running = list(placed.values())
     for other in (neighbours or Neighbours()).of(views.values(), snapshot.cluster):
         jobs.append(other.job)
@@ -234,13 +239,6 @@ def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
             return _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
         taken.place(job, tuple(free[: job.nodes]))
     return up
-
-
-def _as_planned(queue: Queue, entry: Entry, placed: dict[str, RunningJob]) -> Job:
-    job = queue.as_planned(entry)
-    if entry.key not in placed:
-        return job
-    return dataclasses.replace(job, after=(), nodes=len(placed[entry.key].nodes))
 
 
 def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
@@ -277,7 +275,7 @@ def _shortlisted(
         most: size of the window, jobs; None = no window.
     """
     position = {entry.key: i for i, entry in enumerate(waiting)}
-    blockers = [_blockers(entry, placed, queue) for entry in waiting]
+    blockers = [sum(other.key not in placed for other in queue.unmet(entry)) for entry in waiting]
     ready = [i for i, count in enumerate(blockers) if count == 0]
     heap, taken = ready.copy(), set[int]()
     while heap and (most is None or len(taken) < most):
@@ -293,11 +291,6 @@ def _shortlisted(
     if heap and most is not None:
         taken.update(_in_turns([i for i in ready if queue.ready(waiting[i])], waiting, most))
     return [waiting[i] for i in sorted(taken)], bool(heap)
-
-
-def _blockers(entry: Entry, placed: Collection[str], queue: Queue) -> int:
-    """Return how many predecessors must be planned before the job."""
-    return sum(other.key not in placed for other in queue.unmet(entry))
 
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:

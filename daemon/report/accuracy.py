@@ -164,22 +164,10 @@ LATEST = 10_000
 TREND = 8
 #: Name of a group whose value is not in the journal.
 NOT_RECORDED = "not recorded"
-#: Column of the CSV -> attribute of a job.
-_CSV = {
-    "job": "key",
-    "model": "model",
-    "policy": "policy",
-    "profile": "profile",
-    "source": "source",
-    "class": "job_class",
-    "end_time": "time",
-    "forecast_s": "forecast_s",
-    "actual_s": "actual_s",
-    "error": "error",
-    "shortest_s": "shortest_s",
-    "longest_s": "longest_s",
-    "inside": "inside",
-}
+#: Columns of the CSV, and the attributes of a job behind those that are named otherwise.
+_COLUMNS = ("job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "error",
+            "shortest_s", "longest_s", "inside")  # fmt: skip
+_ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time"}
 KINDS = ("model", "source", "policy", "class", "profile")
 #: Sources of profiles, default profiles excepted: the errors of guesses must not count against a model.
 SOURCES = ("measured", "predicted", "given")
@@ -315,7 +303,7 @@ def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
     """
     groups: dict[str, list[ForecastOutcome]] = {}
     for job in jobs if kind == "profile" else known(jobs):
-        groups.setdefault(getattr(job, _CSV[kind]) or NOT_RECORDED, []).append(job)
+        groups.setdefault(getattr(job, _ATTRIBUTES.get(kind, kind)) or NOT_RECORDED, []).append(job)
     found = [accuracy(name, members) for name, members in groups.items()]
     return sorted(found, key=lambda group: (-group.jobs, group.name))
 
@@ -324,9 +312,9 @@ def to_csv(jobs: Sequence[ForecastOutcome]) -> str:
     """Return all jobs as CSV with a header, times in seconds; unknown values are empty, names are sanitised."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV)
+    writer.writerow(_COLUMNS)
     for job in jobs:
-        writer.writerow(_cell(getattr(job, name)) for name in _CSV.values())
+        writer.writerow(_cell(getattr(job, _ATTRIBUTES.get(name, name))) for name in _COLUMNS)
     return out.getvalue()
 
 

@@ -16,6 +16,8 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from .queue import Entry, Queue, Records, Submission
 
+Profiled = Callable[[Job], Job]
+
 
 @dataclass(slots=True)
 class HandedOver(Submission):
@@ -35,10 +37,8 @@ class HandedOver(Submission):
         self.entries = {name: entry for name, entry in self.entries.items() if not entry.state.ended}
         self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
 
-    def follow(
-        self, snapshot: Snapshot, queue: Queue, with_profile: Callable[[Job], Job], records: Records | None = None
-    ) -> bool:
-        """See `take_in`."""
+    def follow(self, queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None) -> bool:
+        """Follow its jobs; the arguments and the result are those of `take_in`."""
         prefix = f"{self.id}/"
         views = {view.key.removeprefix(prefix): view for view in snapshot.jobs if view.key.startswith(prefix)}
         news = False
@@ -53,13 +53,13 @@ class HandedOver(Submission):
                 news = True
         self.drop_ended()
         for name, view in views.items():
-            if view.offered:
-                news = self._update(name, view, views, queue, with_profile) or news
+            if view.offered and self._update(name, view, views, queue, with_profile):
+                news = True
         self._sort(views)
         return news
 
     def _update(
-        self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, with_profile: Callable[[Job], Job]
+        self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, with_profile: Profiled
     ) -> bool:
         """Add a job, or note what has changed. Return whether anything has."""
         shown = (before for before in view.job.after if before not in self.entries)
@@ -91,9 +91,7 @@ def handed_over(name: str, now: float) -> HandedOver:
     return HandedOver(name, Workflow(name, ()), now)
 
 
-def take_in(
-    queue: Queue, snapshot: Snapshot, with_profile: Callable[[Job], Job], records: Records | None = None
-) -> bool:
+def take_in(queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None = None) -> bool:
     """Follow the jobs that are handed over. Return whether there is something new to plan. O(jobs + dependencies).
 
     Args:
@@ -105,7 +103,7 @@ def take_in(
     news = False
     for submission in queue.submissions.values():
         if isinstance(submission, HandedOver):
-            news = submission.follow(snapshot, queue, with_profile, records) or news
+            news = submission.follow(queue, snapshot, with_profile, records) or news
     return news
 
 

@@ -308,8 +308,11 @@ class Queue:
         entry.missed_since = entry.missed_since if entry.missed else now
         entry.missed += 1
         patience_s = MISSED_S if records is None else UNRECORDED_S
-        long = entry.missed >= MISSED and now - entry.missed_since >= patience_s
-        return self._end_missed(entry, now) if long and not entry.cancel_wanted else self._lose(entry, now, records)
+        if entry.missed < MISSED or now - entry.missed_since < patience_s or entry.cancel_wanted:
+            return self._lose(entry, now, records)
+        entry.state, entry.finish_time = JobState.FAILED, now
+        entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
+        return Event("ended", entry, outcome(entry))
 
     def _lose(self, entry: Entry, now: float, records: Records | None) -> Event | None:
         """Mark a job as UNKNOWN; one that was to be cancelled is given up."""
@@ -322,11 +325,6 @@ class Queue:
         entry.state, entry.reason = JobState.UNKNOWN, why
         return Event("lost", entry, why)
 
-    def _end_missed(self, entry: Entry, now: float) -> Event:
-        entry.state, entry.finish_time = JobState.FAILED, now
-        entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
-        return Event("ended", entry, outcome(entry))
-
     def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> Event:
         """Put a job back whose start, as the snapshot shows, did not happen."""
         entry.handed, why = False, left.reason if left else ""
@@ -336,8 +334,7 @@ class Queue:
         entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None
         if entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled before it started")
-        first, last = RETRY_S
-        entry.not_before = now + min(first * 2**entry.attempts, last)
+        entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
         entry.attempts, entry.refused = entry.attempts + 1, ""
         return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
@@ -396,9 +393,5 @@ def mark(state: str, exit_code: int | None, number: int | None) -> str:
 
 def _name(number: int | None) -> str:
     """Return the name of a signal, such as `SIGKILL`; "" without one."""
-    if not number:
-        return ""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    names = {each.value: each.name for each in signal.Signals}
+    return names.get(number, f"signal {number}") if number else ""
