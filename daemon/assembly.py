@@ -16,8 +16,7 @@ from .planning.problem import Options, Planner
 from .report.cycle_report import CycleReporter, Observer
 from .report.forecast_errors import ForecastErrors
 from .report.metrics import Metrics
-from .state.journal import Journal
-from .state.unsaved import Unsaved
+from .state.journal import Journal, Unsaved
 from .tracker import JobTracker
 from .trigger import Trigger
 

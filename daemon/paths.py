@@ -16,27 +16,22 @@ SITE_CLIENT = Path("/etc/pilotfish/client.yaml")
 LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 
 
-def _directory(ours: str, systemd: str, xdg: str, fallback: str) -> Path:
-    """Return the directory in the variable `ours`, else systemd's first, else XDG's, else one in the home directory.
+def state_dir() -> Path:
+    """Return the directory of the state: PILOTFISH_STATE, STATE_DIRECTORY, or `pilotfish` in XDG_STATE_HOME.
 
-    Raises ConfigError if the user has no home directory.
+    Raises ConfigError if none is set, and the user has no home directory.
     """
-    if found := os.environ.get(ours):
+    if found := os.environ.get("PILOTFISH_STATE"):
         return Path(found).expanduser()
-    if found := os.environ.get(systemd):
+    if found := os.environ.get("STATE_DIRECTORY"):
         return Path(found.split(":")[0])
-    if (found := os.environ.get(xdg)) and os.path.isabs(found):
+    if (found := os.environ.get("XDG_STATE_HOME")) and os.path.isabs(found):
         return Path(found) / "pilotfish"
     try:
-        return Path.home() / fallback / "pilotfish"
+        return Path.home() / ".local/state/pilotfish"
     except RuntimeError:
         problem = "it is not set, and this user has no home directory"
-        raise ConfigError("HOME", "", problem, f"a directory; or set {ours}") from None
-
-
-def state_dir() -> Path:
-    """Return the directory of the state: PILOTFISH_STATE, STATE_DIRECTORY, or `pilotfish` in XDG_STATE_HOME."""
-    return _directory("PILOTFISH_STATE", "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
+        raise ConfigError("HOME", "", problem, "a directory; or set PILOTFISH_STATE") from None
 
 
 def _user_config_dir() -> Path | None:

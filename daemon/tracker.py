@@ -22,9 +22,8 @@ from .report.forecast_errors import ForecastErrors
 from .report.job_log import JobLog
 from .state.ended_jobs import EndedJobs
 from .state.handed_over import take_in
-from .state.journal import Journal
+from .state.journal import Journal, Unsaved
 from .state.queue import Entry, Event, Forecast, Queue, Submission, busy
-from .state.unsaved import Unsaved
 from .state.write_ahead import WriteAhead
 from .trigger import Trigger
 

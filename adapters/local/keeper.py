@@ -19,7 +19,6 @@ import signal
 import time
 
 from .cgroups import group_use, remove
-from .exit_status import outcome, unknown_outcome, write_end
 from .job_files import (
     BEGIN,
     CANCEL,
@@ -33,7 +32,7 @@ from .job_files import (
     restore_directory,
     write_record,
 )  # fmt: skip
-from .launch import become_job
+from .job_process import become_job, outcome, unknown_outcome, write_end
 from .processes import boot_id, descendants, is_alive, marked, start_ticks
 from .sampler import Pace, Sampler
 

@@ -21,9 +21,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..report.cycle_report import CycleReport, Observer, completed_views
 from ..report.metrics import Metrics
-from ..state.journal import Journal, JournalError
+from ..state.journal import Journal, JournalError, PendingUsage, Unsaved
 from ..state.queue import Event, Queue
-from ..state.unsaved import PendingUsage, Unsaved
 from .profile_learning import LearnedProfiles
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ...simulate.model.cluster import Cluster
 from ..learning.job_profiles import has_default_profile
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard import Forecaster, Guard
+from ..state.journal import Unsaved
 from ..state.queue import Entry
-from ..state.unsaved import Unsaved
 from .accuracy import inside, model_of, profile_of, relative_error, source_of
 from .metrics import Metrics
 

@@ -16,8 +16,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
 from ...simulate.model.snapshot import JobState
 from ..apply import Applied, describe
+from ..state.journal import Unsaved
 from ..state.queue import Entry, Event, Forecast, ending
-from ..state.unsaved import Unsaved
 from .accuracy import model_of, profile_of, source_of
 
 log = logging.getLogger("pilotfish.job")

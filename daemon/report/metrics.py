@@ -28,14 +28,9 @@ OTHERS = "others"
 
 
 class ErrorMetrics:
-    """Metrics of forecast errors, by contention model and by profile.
+    """Metrics of forecast errors, by contention model and by profile; `make` makes a metric, see `Metrics`."""
 
-    Args:
-        make: makes a metric of a kind with name, text and labels, see `Metrics`.
-        buckets: of the histogram by model, ratios.
-    """
-
-    def __init__(self, make: Any, buckets: tuple[float, ...]) -> None:
+    def __init__(self, make: Any) -> None:
         from prometheus_client import Counter, Histogram, Summary
 
         text = "|forecast - actual| / actual of run times, by {}."
@@ -44,7 +39,7 @@ class ErrorMetrics:
             "model_forecast_error_ratio",
             text.format("contention model and source of the profile"),
             ("model", "source"),
-            buckets=buckets,
+            buckets=_RATIOS,
         )
         self._intervals = make(
             Counter,
@@ -187,7 +182,7 @@ class Metrics:
         )
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
-        self.errors = ErrorMetrics(make, _RATIOS)
+        self.errors = ErrorMetrics(make)
         self._last: Snapshot | None = None
         self._watts: float | None = None
         self._threads: list[int] = []

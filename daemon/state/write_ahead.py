@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from ...simulate.model.plan import Action, Cancel, Start
 from ...simulate.model.snapshot import JobState
 from ..apply import Applied
-from .journal import Journal, JournalError
+from .journal import Journal, JournalError, Unsaved
 from .queue import RETRY_S, Entry, Queue
-from .unsaved import Unsaved
 
 log = logging.getLogger("pilotfish.cycle")
 

@@ -12,7 +12,7 @@ import pytest
 
 import pilotfish.adapters.local as local
 from pilotfish.adapters.local import processes
-from pilotfish.adapters.local.exit_status import outcome
+from pilotfish.adapters.local.job_process import outcome
 from pilotfish.adapters.local.sampler import Pace, Sampler
 
 
@@ -21,7 +21,7 @@ def test_the_keeper_loads_only_what_it_needs() -> None:
     rooms = str(Path(local.__file__).parent.parent)
     command = [sys.executable, "-I", "-S", "-E", "-c", code, rooms]
     loaded = set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
-    parts = ("cgroups", "exit_status", "job_files", "keeper", "launch", "processes", "sampler")
+    parts = ("cgroups", "job_files", "job_process", "keeper", "processes", "sampler")
     assert {name for name in loaded if name.startswith("local")} == {
         "local",
         *(f"local.{part}" for part in parts),

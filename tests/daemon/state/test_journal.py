@@ -7,9 +7,8 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard import Forecaster
-from pilotfish.daemon.state.journal import Journal, JournalError
+from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.queue import Forecast, Submission
-from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Cancel, Start
