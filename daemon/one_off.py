@@ -17,7 +17,6 @@ from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
 from .apply import Live, Recording, describe
 from .assembly import assemble
-from .learning.profile_learning import LearnedProfiles
 from .planning.guard import Guard
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options
@@ -121,6 +120,8 @@ def look(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
         options: how to plan.
         profiles: a profile store that may be written to, such as a copy.
     """
+    from .learning.profile_learning import LearnedProfiles  # a run of a workflow needs no profile store
+
     journal = _in_memory()
     try:
         if adapter.capabilities.offers:

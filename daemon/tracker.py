@@ -117,7 +117,7 @@ class JobTracker:
             snapshot: the cluster and its jobs at this moment.
             cycle: its number, for the job log.
         """
-        self.log.begin_cycle(cycle, snapshot.time)
+        self.log.cycle, self.log.now = cycle, snapshot.time
         records = self._ended_jobs.look_up(self.queue.missing(snapshot))
         if take_in(self.queue, snapshot, self._profiles.with_profile, records):
             self._trigger.renew()

@@ -57,7 +57,7 @@ def examine(
     """Return what this machine offers the adapter; `user`, `service` and other options play no part."""
     from pathlib import Path
 
-    from .doctor import examine
+    from .host import examine
 
     return examine(cluster, Path(state_dir))
 

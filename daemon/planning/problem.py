@@ -267,12 +267,7 @@ def _shortlisted(
 ) -> tuple[list[Entry], bool]:
     """Return the waiting jobs to plan, in the order given, and whether others are left out. O(jobs + edges).
 
-    Args:
-        waiting: in the order of the queue. A job is left out if a predecessor is neither waiting here, nor placed,
-            nor completed.
-        placed: keys of the jobs that have their nodes.
-        queue: of all these jobs.
-        most: size of the window, jobs; None = no window.
+    A job is left out if a predecessor is neither waiting here, nor `placed` on its nodes, nor completed.
     """
     position = {entry.key: i for i, entry in enumerate(waiting)}
     blockers = [sum(other.key not in placed for other in queue.unmet(entry)) for entry in waiting]

@@ -64,17 +64,13 @@ class Exporter:
 
     def __init__(self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836) -> None:
         metrics.snapshot_age.set_function(lambda: health.age_s)
-
-        class Handler(_Handler):
-            pass
-
-        Handler.pages = {
+        pages = {
             "/metrics": lambda accept: _exposition(metrics, accept),
             "/healthz": lambda _: _status(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
             "/readyz": lambda _: _status(health.ready, "no cycle has been completed recently"),
         }
         try:
-            self._server = _Server((address, port), Handler)
+            self._server = _Server((address, port), type("Handler", (_Handler,), {"pages": pages}))
         except (OSError, OverflowError) as error:
             raise ConfigError(
                 "metrics", "port", f"cannot listen on {address}:{port}: {getattr(error, 'strerror', error)}"

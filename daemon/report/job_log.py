@@ -24,7 +24,7 @@ log = logging.getLogger("pilotfish.job")
 
 
 class JobLog:
-    """Writes records of jobs to `unsaved` and to the log; `cycle` and `now` are those of the last snapshot."""
+    """Writes records of jobs to `unsaved` and to the log; `cycle` and `now` (epoch s) are the last snapshot's."""
 
     def __init__(self, unsaved: Unsaved) -> None:
         self._unsaved = unsaved
@@ -33,10 +33,6 @@ class JobLog:
         self._last_error = ""  # several actions that fail alike in a row are logged once
         self._dry_run_texts: dict[tuple[str, str], str] = {}  # a dry run makes the same decision in every cycle
         self._stuck: Mapping[str, str] = {}
-
-    def begin_cycle(self, number: int, now: float) -> None:
-        """Set the number of the cycle and the time of its snapshot, epoch seconds."""
-        self.cycle, self.now = number, now
 
     def add_event(self, event: Event) -> None:
         """Record what a snapshot or a user did to a job."""
