@@ -46,7 +46,6 @@ class SimulatedAdapter(Adapter):
     ) -> None:
         self.cluster = cluster
         self.node_states = [NodeState.UP] * len(cluster.nodes)
-        self.applied: list[Action] = []
         self._truth = truth or (lambda job: job.profile)
         self._exit_code = exit_code or (lambda job: 0)
         self._epoch, self._clock, self._version = start_time, 0.0, 0
@@ -67,7 +66,6 @@ class SimulatedAdapter(Adapter):
 
     def apply(self, action: Action) -> None:
         """Start a job (once per key) or cancel it."""
-        self.applied.append(action)
         if isinstance(action, Cancel):
             view = self._jobs.get(action.key)
             if view is not None and not view.state.ended:

@@ -188,16 +188,6 @@ class Metrics:
         self._threads: list[int] = []
         self._node_watts: list[float | None] = []
 
-    def show_load(self, adapter: str, load: Callable[[], Load | None]) -> None:
-        """Show the requests that an adapter counts itself in place of the calls to it.
-
-        Args:
-            adapter: its name.
-            load: returns its counts.
-        """
-        self.registry.unregister(self.adapter_requests)
-        self.registry.register(LoadMetrics(adapter, load))
-
     def set_mode(self, mode: str) -> None:
         """Show the daemon in `mode`, one of MODES."""
         for each in MODES:
@@ -270,7 +260,8 @@ class _MeteredAdapter:
     def __init__(self, inner: Adapter, metrics: Metrics) -> None:
         self._inner, self._metrics = inner, metrics
         if inner.load() is not None:
-            metrics.show_load(inner.name, inner.load)
+            metrics.registry.unregister(metrics.adapter_requests)
+            metrics.registry.register(LoadMetrics(inner.name, inner.load))
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._inner, name)
