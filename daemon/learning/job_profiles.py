@@ -102,14 +102,12 @@ def with_learned_profiles(workflow: Workflow, known: Callable[[Job], Profile | N
     after = [job.id for job in jobs if has_default_profile(job)]
     predicted = [job.id for job in jobs if job.id in asked and job.profile.provenance.source == "predicted"]
     others = tuple(text for text in workflow.warnings if text not in default_warning(before))
-    new = (*(_predicted_warning(predicted) if predicted else ()), *(default_warning(after) if after else ()))
+    if predicted:
+        some = ", ".join(predicted[:5]) + (", ..." if len(predicted) > 5 else "")
+        what = "of the jobs never ran and are predicted from other runs of their programs"
+        others = (*others, f"{len(predicted)} {what}: {some}")
+    new = default_warning(after) if after else ()
     return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *new))
-
-
-def _predicted_warning(jobs: list[str]) -> tuple[str, ...]:
-    """Return the warning about jobs predicted from runs of other commands."""
-    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
-    return (f"{len(jobs)} of the jobs never ran and are predicted from other runs of their programs: {some}",)
 
 
 def job_measurements(

@@ -115,7 +115,10 @@ class UsageReader(Observer):
                 later.append(self._again(pending, now))
             else:
                 self._count("not found")
-        if not self._learn(runs):
+        if self._profiles.store_runs([(pending.name, run) for pending, run in runs]):
+            self._learned |= {pending.key for pending, _ in runs}
+            self._count("learned", len(runs))
+        else:
             later += [self._again(pending, now) for pending, _ in runs]
         self._save(due, later)
 
@@ -132,14 +135,6 @@ class UsageReader(Observer):
             self._warn_unmeasured(record)
             return None
         return replace(run, node_type=kind.name if kind else None)
-
-    def _learn(self, runs: Sequence[tuple[PendingUsage, Measurement]]) -> bool:
-        """Store the runs. Return False if the profile store cannot be written now."""
-        if not self._profiles.store_runs([(pending.name, run) for pending, run in runs]):
-            return False
-        self._learned |= {pending.key for pending, _ in runs}
-        self._count("learned", len(runs))
-        return True
 
     def _save(self, due: Sequence[PendingUsage], later: Sequence[PendingUsage]) -> None:
         """Note in the journal what is done; until that succeeds, no job is learned from twice."""

@@ -163,12 +163,10 @@ def unusable(path: Path, error: Exception) -> ConfigError:
     if "locked" in str(error):
         return ConfigError(str(path), "", "another pilotfish daemon is using this journal")
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return ConfigError(
-            str(path),
-            "",
-            f"the journal is damaged ({error}); it was left as it is, because starting without it would"
-            " forget jobs: restore a copy of it, or move it away to start with none",
+        damaged = (
+            f"the journal is damaged ({error}); it was left as it is, because starting without it would forget jobs"
         )
+        return ConfigError(str(path), "", f"{damaged}: restore a copy of it, or move it away to start with none")
     return ConfigError(str(path), "", f"the journal cannot be opened: {error}")
 
 
