@@ -144,11 +144,7 @@ class Adapter(Protocol):
         ...
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
-        """Read the jobs that are to be changed once more; other jobs may be as before. Default: a new snapshot.
-
-        Args:
-            keys: Keys of the jobs.
-        """
+        """Read the jobs that are to be changed once more; other jobs may be as before. Default: a new snapshot."""
         return self.snapshot()
 
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
@@ -165,8 +161,7 @@ class Adapter(Protocol):
     def books(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
         """Look up in accounting what ended jobs used, if snapshots do not contain it. Default: no accounting.
 
-        Args:
-            since: As for `recall`.
+        `since` is as for `recall`.
 
         Returns:
             Key -> usage; jobs without a complete record are omitted. None: there is no accounting.
