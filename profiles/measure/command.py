@@ -74,7 +74,7 @@ def exit_of(pid: int) -> Iterator[Callable[[float], bool]]:
     """Yield a function that waits at most the given seconds for a process to end, and returns whether it has."""
     try:
         handle = os.pidfd_open(pid)
-    except (AttributeError, OSError):
+    except (AttributeError, OSError):  # kernels before Linux 5.3
         yield lambda timeout_s: _wait_in_steps(pid, timeout_s)
         return
     poll = select.poll()
@@ -86,13 +86,10 @@ def exit_of(pid: int) -> Iterator[Callable[[float], bool]]:
 
 
 def _wait_in_steps(pid: int, timeout_s: float) -> bool:
-    """Wait for a process to end on kernels without pidfd (before Linux 5.3)."""
     deadline = time.monotonic() + timeout_s
-    while not _has_ended(pid):
-        if time.monotonic() >= deadline:
-            return False
+    while not (ended := _has_ended(pid)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return True
+    return ended
 
 
 def _has_ended(pid: int) -> bool:
@@ -108,7 +105,7 @@ def end_leftovers(tree: ProcessTree) -> list[int]:
         signalled: set[int] = set()
         while True:
             tree.refresh()
-            ours = [pid for pid in tree.orphans() if pid != tree.root]
+            ours = tree.orphans()
             alive = [pid for pid in ours if not _has_ended(pid)]
             if not alive:
                 # Children of a process that just ended may be reparented to us only now: check once more.
@@ -135,11 +132,7 @@ def send(pid: int, signum: int) -> None:
 @contextlib.contextmanager
 def subreaper() -> Iterator[None]:
     """Adopt orphans among our descendants (prctl(2), Linux 3.4)."""
-    try:
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-    except (OSError, AttributeError):
-        yield
-        return
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
     before = ctypes.c_int(0)
     prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

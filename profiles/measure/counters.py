@@ -7,7 +7,7 @@ that several probes know is taken from the best of them, never mixed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ ALONE = 0.05
 #: Instructions are complete if at least this share of the job's CPU time was counted.
 COMPLETE = 0.95
 #: Probes by the names that `pilotfish probes` shows, the best first.
-KINDS: Mapping[str, Callable[[Path], Probe[Any]]] = {
+KINDS: Mapping[str, Callable[[Path], Probe]] = {
     "resctrl": Resctrl,
     "perf": Perf,
     "perf-imc": MemoryControllers,
@@ -38,6 +38,12 @@ KINDS: Mapping[str, Callable[[Path], Probe[Any]]] = {
 }
 #: Commands that count the whole node.
 NODE_WIDE = frozenset(("perf-imc", "likwid"))
+#: Sources of bytes to and from memory, the best first.
+_TRAFFIC = {
+    "resctrl": "resctrl",
+    "perf-imc": "perf, all memory controllers",
+    "likwid": "LIKWID, all memory controllers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +66,7 @@ class HardwareCounts:
 
     def apply_to(self, measured: Measurement) -> Measurement:
         """Return the measurement with these counts."""
-        return replace(
-            measured,
-            instructions=self.instructions,
-            ipc=self.ipc,
-            bandwidth=self.bandwidth,
-            power_watts=self.power_watts,
-            sources=measured.sources | dict(self.sources),
-            notes=self.notes,
-        )
+        return replace(measured, **asdict(self) | {"sources": measured.sources | dict(self.sources)})
 
 
 def available_counters(root: Path = ROOT, among: Iterable[str] = KINDS) -> tuple[list[str], dict[str, str]]:
@@ -183,6 +181,10 @@ def conclude(
         if value is not None and name not in found:
             found[name] = value, source
 
+    def add_rate(moved: float | None, counted_s: float | None, source: str) -> None:
+        if moved is not None and counted_s:
+            add("bandwidth", moved / counted_s, source)
+
     notes = [f"{name}: {problem}" for name, got in readings.items() if (problem := getattr(got, "problem", ""))]
     if perf is not None:
         source = "perf, outside the kernel" if perf.user_only else "perf"
@@ -194,8 +196,11 @@ def conclude(
             notes.append(f"perf: counted {seen:.0%} of the CPU time, too little for instructions")
     if likwid is not None:
         add("ipc", likwid.ipc, "LIKWID, of the whole node")
-    for rate, source in _rates(readings, cpu_s, alone):
-        add("bandwidth", rate, source)
+    for name, source in _TRAFFIC.items():
+        if name in readings and (alone or name not in NODE_WIDE):
+            add_rate(readings[name].moved_bytes, cpu_s, source)
+    if perf is not None:
+        add_rate(perf.miss_bytes, perf.cpu_s, "perf, last-level cache misses, a lower bound")
     if alone:
         energy = readings.get("powercap")
         add("power_watts", readings.get("hwmon"), "the node's meter, including idle power")
@@ -207,20 +212,3 @@ def conclude(
         sources={name: source for name, (_, source) in found.items()},
         notes=tuple(notes),
     )
-
-
-def _rates(readings: Mapping[str, Any], cpu_s: float, alone: bool) -> list[tuple[float | None, str]]:
-    """Return bytes per CPU second and their source, the best first."""
-    names = {
-        "resctrl": "resctrl",
-        "perf-imc": "perf, all memory controllers",
-        "likwid": "LIKWID, all memory controllers",
-    }
-    rates = []
-    for name, source in names.items():
-        moved = readings[name].moved_bytes if name in readings and (alone or name == "resctrl") else None
-        rates.append((moved / cpu_s if moved is not None and cpu_s > 0 else None, source))
-    perf = readings.get("perf")
-    if perf is not None and perf.miss_bytes is not None and perf.cpu_s:
-        rates.append((perf.miss_bytes / perf.cpu_s, "perf, last-level cache misses, a lower bound"))
-    return rates

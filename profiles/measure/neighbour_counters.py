@@ -85,8 +85,7 @@ class NeighbourCounters:
         now = self._clock()
         if not self.names or now < self._budget.due:
             return
-        new = next((key for key in running if key not in self._seen), None)
-        if new is not None:
+        if (new := next((key for key in running if key not in self._seen), None)) is not None:
             self._seen.add(new)
             with self._charged():
                 self._begin(new, running[new], now, alone)

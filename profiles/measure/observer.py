@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..measurement import Measurement, inflation, load_of_others
-from ..probes.cpu_time import PsutilTimes, Schedstat, thread_times
+from ..probes.cpu_time import Schedstat, thread_times
 from ..probes.memory_io import Memory, StorageIO
 from ..probes.node_load import OtherLoad, Pressure, Steal, cpu_times
 from ..probes.probe import Probe
@@ -56,10 +56,9 @@ class JobObserver:
         self._node_type, self._interval = node_type, interval_s
         self._samples, self._budget = 0, SamplingBudget(SAMPLING_SHARE)
         self.tree = ProcessTree(pid, reaper, others)
-        self._threads: Schedstat | PsutilTimes = thread_times()
-        self._memory, self._io, self._steal = Memory(), StorageIO(), Steal()
-        self._pressure = Pressure()
-        probes: tuple[Probe[object], ...] = (self._threads, self._memory, self._io, self._steal, self._pressure)
+        self._threads, self._memory, self._io = thread_times(), Memory(), StorageIO()
+        self._steal, self._pressure = Steal(), Pressure()
+        probes: tuple[Probe, ...] = (self._threads, self._memory, self._io, self._steal, self._pressure)
         self._probes = [probe for probe in probes if probe.available() is None]
         self._counters = counters
         self._cpus = frozenset(cpu_times())
@@ -107,18 +106,17 @@ class JobObserver:
             exit_code: as a shell reports it; None = unknown.
         """
         wall_s = max(self._now() if wall_s is None else wall_s, 1e-6)
-        step = wall_s / max(1, self._samples) if self._samples > 2 else self._interval
+        step_s = max(self._interval, wall_s / self._samples if self._samples > 2 else 0.0)
         found = group_threads(
             self._threads.stop(),
             wall_s,
             cpu_s,
-            step_s=max(step, self._interval),
+            step_s=step_s,
             peak=self._threads.peak,
             stolen=self._steal.stop() if self._steal in self._probes else 0.0,
             traffic=self._counters.traffic if self._counters is not None else None,
         )
         read, written = self._io.stop()
-        measures_io = self._io in self._probes
         schedstat = isinstance(self._threads, Schedstat)
         used_s = sum(group.count * group.demand for group in found.groups)
         resident = self._memory.stop() if self._samples > 1 else 0.0  # only before growth or after the end: unknown
@@ -131,7 +129,7 @@ class JobObserver:
             exit_code=exit_code,
             date=self._date,
             cpu_model=cpu_model(),
-            interval_s=round(max(step, self._interval), 3),
+            interval_s=round(step_s, 3),
             memory_bytes=max(resident, most_resident) or None,
             node_type=self._node_type,
             company=self._load_of_others(used_s, wall_s),
@@ -142,7 +140,7 @@ class JobObserver:
             measured = replace(measured, strain=stalls, sources={"strain": "the node's pressure"})
         if self._counters is not None:
             measured = self._counters.stop(measured.cpu_s, wall_s).apply_to(measured)
-        return replace(measured, read_bytes=read, written_bytes=written) if measures_io else measured
+        return replace(measured, read_bytes=read, written_bytes=written) if self._io in self._probes else measured
 
     def _load_of_others(self, used_s: float, wall_s: float) -> float | None:
         """Return the share of the remaining cores that others kept busy; None for a run too short to measure."""

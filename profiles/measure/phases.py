@@ -64,15 +64,10 @@ def change_points(values: Any, weights: Any = None, *, noise: float = 0.0, least
     if count < 2 * least or weight.sum() <= 0:
         return []
     weight = weight * (count / weight.sum())
-    scaled = rows / np.maximum(_noise(rows), max(noise, 1e-12))
+    deviation = np.median(np.abs(np.diff(rows, axis=0)), axis=0) / DIFFERENCE_TO_SIGMA
+    scaled = rows / np.maximum(deviation, max(noise, 1e-12))
     penalty = PENALTY * math.log(count) * scaled.shape[1]
     return _partition(scaled - scaled.mean(axis=0), weight, penalty, least)
-
-
-def _noise(rows: Array) -> Array:
-    """Return the standard deviation of each column's noise."""
-    spread: Array = np.median(np.abs(np.diff(rows, axis=0)), axis=0) / DIFFERENCE_TO_SIGMA
-    return spread
 
 
 def _partition(rows: Array, weight: Array, penalty: float, least: int) -> list[int]:
@@ -147,10 +142,10 @@ def _times(spans: Sequence[Span], cells: int) -> Array:
 def _moved(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, whole: Sequence[ThreadHistory]) -> Array:
     """Return the job's bytes and core time in each of these parts."""
     found = np.zeros((2, cells))
-    for begin, end, _ in spans if traffic is not None else ():
-        grid = np.linspace(begin, end, cells + 1)
-        assert traffic is not None
-        found += np.diff(np.vstack([traffic.at(grid)[0], _sum(whole, grid)[0]]))
+    if traffic is not None:
+        for begin, end, _ in spans:
+            grid = np.linspace(begin, end, cells + 1)
+            found += np.diff(np.vstack([traffic.at(grid)[0], _sum(whole, grid)[0]]))
     return found
 
 
@@ -160,8 +155,7 @@ def _sum(histories: Sequence[ThreadHistory], grid: Array) -> Array:
 
 def _levels(table: Array) -> Array:
     """Return the utilisation of each part."""
-    levels: Array = np.minimum(1.0, table[_ON] / np.maximum(table[_FREE], 1e-12))
-    return levels
+    return np.asarray(np.minimum(1.0, table[_ON] / np.maximum(table[_FREE], 1e-12)))
 
 
 def _rates(table: Array) -> Array:
@@ -169,8 +163,7 @@ def _rates(table: Array) -> Array:
     moved, whole = table[_MOVED], table[_WHOLE]
     seen = whole > LITTLE * table[_FREE]
     mean = moved.sum() / max(whole.sum(), 1e-12)
-    rates: Array = np.where(seen & (mean > 0), moved / np.maximum(whole, 1e-12) / max(mean, 1e-300), 1.0)
-    return rates
+    return np.where(seen & (mean > 0), moved / np.maximum(whole, 1e-12) / max(mean, 1e-300), 1.0)
 
 
 def _merged(pieces: Array) -> Array:
@@ -203,5 +196,4 @@ def _with_mean(shares: Array, levels: Array, utilisation: float) -> Array:
     room = [(1.0 - utilisation) / gap for gap in away if gap > 0]
     room += [(utilisation - lowest) / -gap for gap in away if gap < 0]
     keep = min([1.0, *room])
-    drawn: Array = np.array([min(1.0, max(lowest, utilisation + keep * gap)) for gap in away])
-    return drawn
+    return np.array([min(1.0, max(lowest, utilisation + keep * gap)) for gap in away])

@@ -56,7 +56,7 @@ class ThreadRecord:
     Args:
         begin, end: first and last time at which it used a core.
         on_s, wait_s: core time and waiting time at the last reading.
-        gap_s: unobserved time after the last reading.
+        gap_s: unobserved time after the last reading, which was at `read_at`.
         readings: number of readings that found it at work.
         steps: its utilisation between readings.
         history: its readings.
@@ -70,6 +70,7 @@ class ThreadRecord:
     readings: int = 1
     steps: RunningVariance = field(default_factory=RunningVariance)
     history: ThreadHistory = field(default_factory=ThreadHistory)
+    read_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -133,7 +134,8 @@ def group_threads(
             lane.begin, lane.end = 0.0, wall_s
         idle = max(0.0, lane.end - lane.begin - lane.on_s - lane.wait_s)
         lane.wait_s += min(idle, lane.on_s * stolen / (1 - stolen))
-    groups = _groups(lanes, step_s, traffic, [thread.history for thread in threads])
+    histories = [thread.history for thread in threads]
+    groups = tuple(_group(members, step_s, traffic, histories) for members in _similar(lanes))
     span = sum(lane.end - lane.begin for lane in lanes)
     waiting = min(1.0, sum(lane.wait_s for lane in lanes) / span) if span > 0 else 0.0
     return JobThreads(groups, max(group.isolated_time for group in groups), waiting)
@@ -197,9 +199,7 @@ def _fit_totals(lanes: list[Lane], on_s: float, wait_s: float, made_up_s: float,
         lane.wait_s += max(wait_s, 0.0) * part / sum(room)
 
 
-def _groups(
-    lanes: list[Lane], step_s: float, traffic: ThreadHistory | None, whole: list[ThreadHistory]
-) -> tuple[ThreadGroup, ...]:
+def _similar(lanes: list[Lane]) -> list[list[Lane]]:
     """Group similar lanes, the most demanding first."""
     groups: list[list[Lane]] = []
     for lane in sorted(lanes, key=lambda lane: -lane.on_s):
@@ -207,11 +207,10 @@ def _groups(
             groups[-1].append(lane)
         else:
             groups.append([lane])
-    return tuple(_group(members, step_s, traffic, whole) for members in groups)
+    return groups
 
 
 def _alike(one: Lane, other: Lane) -> bool:
-    """Return whether two lanes are the same kind of thread."""
     by_demand = abs(one.on_s - other.on_s) <= ALIKE_DEMAND * max(one.on_s, other.on_s)
     return by_demand and abs(_utilisation([one]) - _utilisation([other])) <= ALIKE_UTILISATION
 

@@ -9,9 +9,9 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from .cgroup import Cgroup
 from .cpu_time import PsutilTimes, Schedstat
@@ -52,7 +52,7 @@ class Entry:
     name: str
     of: str
     gives: str
-    make: Callable[[], Probe[Any]]
+    make: Callable[[], Probe]
     looks: int = SAMPLES
     used_by: tuple[str, ...] = BOTH
 
@@ -104,9 +104,9 @@ def entries(root: Path = ROOT) -> list[Entry]:
 def examine(entry: Entry) -> Finding:
     """Check whether a probe works here, and measure what it costs to observe this process with it."""
     probe = entry.make()
-    missing = probe.available()
-    if missing is not None:
-        return Finding(entry.name, entry.of, entry.gives, entry.used_by, missing)
+    finding = partial(Finding, entry.name, entry.of, entry.gives, entry.used_by)
+    if (missing := probe.available()) is not None:
+        return finding(missing)
     tree = ProcessTree(os.getpid())
     tree.refresh()
     before = _cpu_seconds()
@@ -120,13 +120,10 @@ def examine(entry: Entry) -> Finding:
     before = _cpu_seconds()
     readings = probe.stop()
     begin_s += _cpu_seconds() - before
-    if (problem := getattr(readings, "problem", "")) and _has_no_reading(readings):
-        return Finding(entry.name, entry.of, entry.gives, entry.used_by, problem)
-    return Finding(entry.name, entry.of, entry.gives, entry.used_by, None, look_s / entry.looks, begin_s)
-
-
-def _has_no_reading(readings: Any) -> bool:
-    return not any(isinstance(getattr(readings, one.name), float) for one in fields(readings))
+    problem = getattr(readings, "problem", "")
+    if problem and not any(isinstance(value, float) for value in astuple(readings)):
+        return finding(problem)
+    return finding(None, look_s / entry.looks, begin_s)
 
 
 def _cpu_seconds() -> float:

@@ -8,48 +8,24 @@ Source: cgroups(7); Documentation/admin-guide/cgroup-v2.rst, and cgroup-v1/cpuac
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
-from .probe import ROOT, read_number, read_text
+from .probe import ROOT, Probe, read_number, read_text
 from .process_tree import ProcessTree
 
 _NS, _US = 1e-9, 1e-6
+#: Use of a group, without what is unknown: cpu_s, of which user_s and system_s; throttled_s: seconds for which a quota
+#: kept it from running, summed over CPUs; memory_peak: bytes, since the group's creation.
+Use = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupUse:
-    """Resource use of a group since its creation, or between two readings; None = unknown.
-
-    Args:
-        cpu_s: CPU seconds; user_s, system_s: those outside and inside the kernel.
-        throttled_s: seconds for which a quota kept it from running, summed over CPUs.
-        memory_peak: bytes, since the group's creation.
-    """
-
-    cpu_s: float | None = None
-    user_s: float | None = None
-    system_s: float | None = None
-    throttled_s: float | None = None
-    memory_peak: float | None = None
-
-    def since(self, before: CgroupUse) -> CgroupUse:
-        """Return the use after `before`; the peak is unchanged."""
-        return CgroupUse(
-            _difference(self.cpu_s, before.cpu_s),
-            _difference(self.user_s, before.user_s),
-            _difference(self.system_s, before.system_s),
-            _difference(self.throttled_s, before.throttled_s),
-            self.memory_peak,
-        )
-
-
-class Cgroup:
+class Cgroup(Probe):
     """The control group of the tree's root, version 2 or 1."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
-        self._before = self._now = CgroupUse()
+        self._before: Use = {}
+        self._now: Use = {}
         self._paths: dict[str, str] = {}
         self._own = False
 
@@ -58,9 +34,7 @@ class Cgroup:
         paths = parse_membership(read_text(self._root / "proc/self/cgroup") or "")
         if not paths:
             return "this kernel has no /proc/PID/cgroup"
-        if self._use(paths).cpu_s is None:
-            return "no cgroup with CPU accounting is mounted under /sys/fs/cgroup for us"
-        return None
+        return None if self._use(paths) else "no cgroup with CPU accounting is mounted under /sys/fs/cgroup for us"
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the group of the tree's root, unless it is also ours."""
@@ -71,39 +45,38 @@ class Cgroup:
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read the group's counters once. O(1)."""
-        found = self._use(self._paths)
-        self._now = found if found.cpu_s is not None else self._now  # the group is removed with its last process
+        self._now = self._use(self._paths) or self._now  # the group is removed with its last process
 
-    def stop(self) -> CgroupUse | None:
-        """Return the group's use, None if the job has no group of its own."""
-        return self._now.since(self._before) if self._own and self._now.cpu_s is not None else None
+    def stop(self) -> Use | None:
+        """Return the group's use since the start (the peak: since its creation); None without a group of its own."""
+        if not self._own or not self._now:
+            return None
+        used = {key: max(0.0, self._now[key] - then) for key, then in self._before.items() if key in self._now}
+        return used | {key: value for key, value in self._now.items() if key == "memory_peak"}
 
-    def _use(self, paths: dict[str, str]) -> CgroupUse:
+    def _use(self, paths: dict[str, str]) -> Use:
+        """Return the use of a group since its creation; empty without its CPU time."""
         mounts = self._root / "sys/fs/cgroup"
         for mount in (mounts, mounts / "unified"):
             folder = mount / paths.get("", "/").lstrip("/")
             use = parse_v2(read_text(folder / "cpu.stat") or "", read_number(folder / "memory.peak"))
-            if use.cpu_s is not None:
+            if use:
                 return use
-        return self._use_v1(mounts, paths)
 
-    @staticmethod
-    def _use_v1(mounts: Path, paths: dict[str, str]) -> CgroupUse:
-        def folder(controller: str) -> Path:
+        def version1(controller: str) -> Path:
             names = (controller, "cpu,cpuacct", "cpuacct,cpu")
             mount = next((mounts / name for name in names if (mounts / name).is_dir()), mounts / controller)
             return mount / paths.get(controller, "/").lstrip("/")
 
-        usage = read_number(folder("cpuacct") / "cpuacct.usage")
-        times = parse_flat_keyed(read_text(folder("cpuacct") / "cpuacct.stat") or "")
-        throttled = parse_flat_keyed(read_text(folder("cpu") / "cpu.stat") or "").get("throttled_time")
+        times = parse_flat_keyed(read_text(version1("cpuacct") / "cpuacct.stat") or "")
+        throttled = parse_flat_keyed(read_text(version1("cpu") / "cpu.stat") or "")
         tick = 1 / os.sysconf("SC_CLK_TCK")
-        return CgroupUse(
-            _scaled(usage, _NS),
-            _scaled(times.get("user"), tick),
-            _scaled(times.get("system"), tick),
-            _scaled(throttled, _NS),
-            read_number(folder("memory") / "memory.max_usage_in_bytes"),
+        return _known(
+            cpu_s=(read_number(version1("cpuacct") / "cpuacct.usage"), _NS),
+            user_s=(times.get("user"), tick),
+            system_s=(times.get("system"), tick),
+            throttled_s=(throttled.get("throttled_time"), _NS),
+            memory_peak=(read_number(version1("memory") / "memory.max_usage_in_bytes"), 1.0),
         )
 
 
@@ -125,23 +98,21 @@ def own_groups(pid: int, root: Path = ROOT) -> dict[str, str]:
     return {controller: path for controller, path in theirs.items() if ours.get(controller) != path}
 
 
-def parse_v2(cpu_stat: str, memory_peak: float | None = None) -> CgroupUse:
+def parse_v2(cpu_stat: str, memory_peak: float | None = None) -> Use:
     """Return the use in version 2's cpu.stat; `memory_peak`: bytes (memory.peak, Linux 5.19)."""
     found = parse_flat_keyed(cpu_stat)
-    keys = ("usage_usec", "user_usec", "system_usec", "throttled_usec")
-    usage, user, system, throttled = (_scaled(found.get(key), _US) for key in keys)
-    return CgroupUse(usage, user, system, throttled, memory_peak)
+    times = {f"{key}_s": (found.get(f"{word}_usec"), _US) for key, word in
+             (("cpu", "usage"), ("user", "user"), ("system", "system"), ("throttled", "throttled"))}  # fmt: skip
+    return _known(**times, memory_peak=(memory_peak, 1.0))
 
 
 def parse_flat_keyed(text: str) -> dict[str, float]:
-    """Return key -> number of a parse_flat_keyed keyed file; lines other than a word and a whole number are skipped."""
+    """Return key -> number of a flat keyed file; lines other than a word and a whole number are skipped."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: float(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
 
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
-
-
-def _difference(value: float | None, before: float | None) -> float | None:
-    return None if value is None or before is None else max(0.0, value - before)
+def _known(**values: tuple[float | None, float]) -> Use:
+    """Return name -> value x factor without unknown values; empty if the CPU time is unknown."""
+    found = {name: value * factor for name, (value, factor) in values.items() if value is not None}
+    return found if "cpu_s" in found else {}

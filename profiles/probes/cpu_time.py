@@ -7,12 +7,10 @@ which has steps of 10 ms and no waiting time.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..measure.threads import ThreadRecord
-from .probe import read_proc
+from .probe import Probe, read_proc
 from .process_tree import ProcessTree
 
 #: A thread with a smaller share of an interval than this was not at work in it.
@@ -21,16 +19,7 @@ AT_WORK = 0.10
 SHORTEST_STEP = 0.02
 
 
-@dataclass(slots=True)
-class _Known:
-    """The last reading of a thread, and its record."""
-
-    record: ThreadRecord
-    read_at: float
-    ended: bool = False
-
-
-class _ThreadTimes(ABC):
+class _ThreadTimes(Probe):
     """Base of both sources: turns readings (tid, core time, waiting time) into records.
 
     `peak` is the number of threads at work at once (core time and waiting per elapsed time), reached in at least two
@@ -38,10 +27,9 @@ class _ThreadTimes(ABC):
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, _Known] = {}
+        self._alive: dict[int, ThreadRecord] = {}
         self._records: list[ThreadRecord] = []
         self._previous = self._highest = self.peak = 0.0
-        self._tree: ProcessTree | None = None
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on `tree`; time used before `now` counts as used at the beginning."""
@@ -50,55 +38,54 @@ class _ThreadTimes(ABC):
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every thread once. O(threads)."""
-        assert self._tree is not None
-        alive, busy = set(), 0.0
+        found, busy = set(), 0.0
         for tid, on_s, wait_s in self._read(self._tree):
-            alive.add(tid)
-            known = self._known.get(tid)
-            if known is None or on_s < known.record.on_s:
+            found.add(tid)
+            record = self._alive.get(tid)
+            if record is None or on_s < record.on_s:
                 busy += self._add(tid, on_s, wait_s, now)
             else:
-                busy += self._update(known, on_s, wait_s, now, last)
+                busy += _update(record, on_s, wait_s, now, last)
         if now - self._previous > SHORTEST_STEP:
             at_once = busy / (now - self._previous)
             self.peak = max(self.peak, min(at_once, self._highest))
             self._highest = max(self._highest, at_once)
-        for tid in self._known.keys() - alive:
-            known = self._known.pop(tid)
-            known.record.gap_s = now - known.read_at
+        for tid in self._alive.keys() - found:
+            record = self._alive.pop(tid)
+            record.gap_s = now - record.read_at
         self._previous = now
 
     def stop(self) -> list[ThreadRecord]:
         """Return a record of every thread that used a core."""
         return [record for record in self._records if record.on_s > 0]
 
-    @abstractmethod
     def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
         """Yield the id of each thread, its seconds on a core, and its seconds waiting for one."""
+        raise NotImplementedError
 
     def _add(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
         """Add a thread that appeared since the last reading; return its time on or for a core."""
         begin = max(self._previous, now - on_s - wait_s)
         at_work = on_s > AT_WORK * (now - self._previous) > AT_WORK * SHORTEST_STEP
-        record = ThreadRecord(begin, now, on_s, wait_s, readings=int(at_work))
+        record = ThreadRecord(begin, now, on_s, wait_s, readings=int(at_work), read_at=now)
         record.history.add(begin, 0.0, 0.0)
         record.history.add(now, on_s, wait_s)
         self._records.append(record)
-        self._known[tid] = _Known(record, now)
+        self._alive[tid] = record
         return min(on_s + wait_s, now - self._previous)
 
-    def _update(self, known: _Known, on_s: float, wait_s: float, now: float, last: bool) -> float:
-        """Update a thread's record; return its time on or for a core since the last reading."""
-        record, step = known.record, now - known.read_at
-        used, waited = on_s - record.on_s, wait_s - record.wait_s
-        if step - waited > SHORTEST_STEP:
-            record.steps.add(min(1.0, used / (step - waited)))
-        if used > AT_WORK * step:
-            record.end = now
-            record.readings += not last  # exiting is not work
-        record.on_s, record.wait_s, known.read_at = on_s, wait_s, now
-        record.history.add(now, on_s, wait_s)
-        return min(used + waited, step)  # a wait is booked when it ends, maybe an interval late
+
+def _update(record: ThreadRecord, on_s: float, wait_s: float, now: float, last: bool) -> float:
+    """Update a thread's record; return its time on or for a core since the last reading."""
+    step, used, waited = now - record.read_at, on_s - record.on_s, wait_s - record.wait_s
+    if step - waited > SHORTEST_STEP:
+        record.steps.add(min(1.0, used / (step - waited)))
+    if used > AT_WORK * step:
+        record.end = now
+        record.readings += not last  # exiting is not work
+    record.on_s, record.wait_s, record.read_at = on_s, wait_s, now
+    record.history.add(now, on_s, wait_s)
+    return min(used + waited, step)  # a wait is booked when it ends, maybe an interval late
 
 
 class Schedstat(_ThreadTimes):

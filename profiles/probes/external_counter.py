@@ -14,9 +14,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from .probe import ROOT, read_text, stat_fields
+from .probe import ROOT, Probe, read_text, stat_fields
 from .process_tree import ProcessTree
 
 #: Time for a command to end after its pipe is closed.
@@ -104,10 +105,43 @@ class ExternalCounter:
         return self._process.returncode is not None
 
 
-class ExternalCounterProbe:
-    """Base of the probes that run a counting command; its counts are read once, at the end."""
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """Counts of a job or of the whole node; None = unknown.
 
-    def __init__(self) -> None:
+    Args:
+        cpu_s: CPU seconds that were counted.
+        instructions, cycles: counts.
+        moved_bytes: bytes to and from memory.
+        miss_bytes: last-level cache misses x 64 bytes: a lower bound of the traffic, without prefetches and
+            write-backs.
+        problem: why something is unknown.
+        user_only: instructions, cycles and misses inside the kernel were excluded.
+    """
+
+    cpu_s: float | None = None
+    instructions: float | None = None
+    cycles: float | None = None
+    moved_bytes: float | None = None
+    miss_bytes: float | None = None
+    problem: str = ""
+    user_only: bool = False
+
+    @property
+    def ipc(self) -> float | None:
+        """Instructions per cycle."""
+        return self.instructions / self.cycles if self.instructions and self.cycles else None
+
+
+class ExternalCounterProbe(Probe):
+    """Base of the probes that run a counting command; its counts are read once, at the end.
+
+    Args:
+        root: directory that holds /proc and /sys.
+    """
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
         self._command: ExternalCounter | None = None
         self._problem = ""
 
@@ -126,9 +160,6 @@ class ExternalCounterProbe:
         """CPU seconds of the command, once it has ended."""
         return self._command.cost_s if self._command is not None else 0.0
 
-    def sample(self, now: float, *, last: bool = False) -> None:
-        """Do nothing: the command counts until `stop`."""
-
     def kill(self, problem: str = "given up") -> None:
         """Kill the command; `problem` is why its counts are unknown."""
         if self._command is not None:
@@ -141,15 +172,17 @@ class ExternalCounterProbe:
         except OSError as problem:
             self._problem = f"{argv[0]} cannot be started: {problem.strerror}"
 
-    def _printed(self) -> str | None:
-        """Stop the command and return its output; None if nothing was counted."""
+    def stop(self) -> EventCounts:
+        """Stop the command and return its counts."""
         if self._command is None:
-            return None
+            return EventCounts(problem=self._problem)
         printed = self._command.finish()
         if self._command.killed and not printed.strip():
-            self._problem = f"it did not end within {PATIENCE_S:g} s"
-            return None
-        return printed
+            return EventCounts(problem=f"it did not end within {PATIENCE_S:g} s")
+        return self._conclude(printed)
+
+    def _conclude(self, printed: str) -> EventCounts:
+        raise NotImplementedError
 
 
 def first_message(printed: str) -> str:

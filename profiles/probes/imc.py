@@ -11,10 +11,9 @@ nvidia-tegra241-pmu.rst, NVIDIA's Grace Performance Tuning Guide (cmem_rd_data: 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
-from .external_counter import ExternalCounterProbe, first_message
+from .external_counter import EventCounts, ExternalCounterProbe, first_message
 from .perf import WHOLE, Count, parse, refused
 from .probe import ROOT, read_text
 from .process_tree import ProcessTree
@@ -31,20 +30,8 @@ FABRIC = tuple(f"dram_channel_data_controller_{i}" for i in range(8))
 FABRIC_SHARE, LINE = 0.4, 64.0
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes that the node's memory moved; None = unknown, and `problem` says why."""
-
-    moved_bytes: float | None = None
-    problem: str = ""
-
-
 class MemoryControllers(ExternalCounterProbe):
     """Traffic of all memory controllers (Intel IMC, AMD UMC or data fabric, Grace SCF) from start to stop."""
-
-    def __init__(self, root: Path = ROOT) -> None:
-        super().__init__()
-        self._root = root
 
     def available(self) -> str | None:
         """Return why the controllers cannot be counted here, or None."""
@@ -58,10 +45,8 @@ class MemoryControllers(ExternalCounterProbe):
         """Begin to count the whole node, whatever the tree."""
         self._start_command(["perf", "stat", "-x,", "-a", "-e", ",".join(events(self._root))], tree)
 
-    def stop(self) -> Traffic:
-        """Return the traffic."""
-        printed = self._printed()
-        return Traffic(problem=self._problem) if printed is None else conclude(printed)
+    def _conclude(self, printed: str) -> EventCounts:
+        return conclude(printed)
 
 
 def events(root: Path = ROOT) -> list[str]:
@@ -73,14 +58,10 @@ def events(root: Path = ROOT) -> list[str]:
 def _intel(devices: Path) -> list[str]:
     found = []
     for device in sorted(devices.glob("uncore_imc*")):
-        both = [_with_unit(device, names) for names in INTEL]
-        if all(both):
-            found += [f"{device.name}/{name}/" for name in both]
+        known = [[name for name in names if read_text(device / f"events/{name}.unit") == "MiB"] for names in INTEL]
+        if all(known):
+            found += [f"{device.name}/{names[0]}/" for names in known]
     return found
-
-
-def _with_unit(device: Path, names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if read_text(device / f"events/{name}.unit") == "MiB"), None)
 
 
 def _amd(devices: Path, root: Path) -> list[str]:
@@ -102,24 +83,25 @@ def _grace(devices: Path) -> list[str]:
     return found
 
 
-def conclude(printed: str) -> Traffic:
+def conclude(printed: str) -> EventCounts:
     """Return the traffic in perf's output; unknown if an event is missing or was counted part of the time."""
     counted = parse(printed)
     if fabric := {name: count for name, count in counted.items() if name in FABRIC}:
         return _traffic(fabric, dict.fromkeys(FABRIC, LINE), FABRIC_SHARE, whole=len(fabric) == len(FABRIC))
     counts = {name: count for name, count in counted.items() if name in READS | WRITES}
     if not counts:
-        return Traffic(problem=f"it did not count: {first_message(printed)}")
+        return EventCounts(problem=f"it did not count: {first_message(printed)}")
     return _traffic(counts, BYTES, WHOLE, whole=bool(counts.keys() & READS and counts.keys() & WRITES))
 
 
-def _traffic(counts: dict[str, Count], bytes_per_count: dict[str, float], least: float, *, whole: bool) -> Traffic:
+def _traffic(counts: dict[str, Count], bytes_per_count: dict[str, float], least: float, *, whole: bool) -> EventCounts:
     unknown = [f"{name} is {count.problem}" for name, count in counts.items() if count.value is None]
     shared = [name for name, count in counts.items() if count.share is not None and count.share < least]
     if unknown:
-        return Traffic(problem="; ".join(unknown))
+        return EventCounts(problem="; ".join(unknown))
     if not whole:
-        return Traffic(problem=f"it counted only {', '.join(sorted(counts))}")
+        return EventCounts(problem=f"it counted only {', '.join(sorted(counts))}")
     if shared:
-        return Traffic(problem="stepped back: another process uses the memory controllers' counters")
-    return Traffic(sum((count.value or 0.0) * bytes_per_count.get(name, 1.0) for name, count in counts.items()))
+        return EventCounts(problem="stepped back: another process uses the memory controllers' counters")
+    moved = sum((count.value or 0.0) * bytes_per_count.get(name, 1.0) for name, count in counts.items())
+    return EventCounts(moved_bytes=moved)

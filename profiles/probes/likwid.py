@@ -15,10 +15,9 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from .external_counter import ExternalCounterProbe, counter_user, first_message
-from .probe import ROOT, read_text
+from .external_counter import EventCounts, ExternalCounterProbe, counter_user, first_message
+from .probe import read_text
 from .process_tree import ProcessTree
 
 GROUP = "MEM"
@@ -27,27 +26,8 @@ INSTRUCTIONS = ("INSTR_RETIRED_ANY", "RETIRED_INSTRUCTIONS", "INST_RETIRED")
 CYCLES = ("CPU_CLK_UNHALTED_CORE", "CPU_CLOCKS_UNHALTED", "CPU_CYCLES")
 
 
-@dataclass(frozen=True, slots=True)
-class LikwidCounts:
-    """LIKWID's counts of the whole node; None = unknown, and `problem` says why."""
-
-    moved_bytes: float | None = None
-    instructions: float | None = None
-    cycles: float | None = None
-    problem: str = ""
-
-    @property
-    def ipc(self) -> float | None:
-        """Instructions per cycle."""
-        return self.instructions / self.cycles if self.instructions and self.cycles else None
-
-
 class Likwid(ExternalCounterProbe):
     """Memory traffic and instructions of the node from start to stop."""
-
-    def __init__(self, root: Path = ROOT) -> None:
-        super().__init__()
-        self._root = root
 
     def available(self) -> str | None:
         """Return why LIKWID cannot count here, or None."""
@@ -70,22 +50,20 @@ class Likwid(ExternalCounterProbe):
         cpus = read_text(self._root / "sys/devices/system/cpu/online") or "0"
         self._start_command(["likwid-perfctr", "-O", "-g", GROUP, "-c", cpus], tree)
 
-    def stop(self) -> LikwidCounts:
-        """Return the counts."""
-        printed = self._printed()
-        return LikwidCounts(problem=self._problem) if printed is None else conclude(printed)
+    def _conclude(self, printed: str) -> EventCounts:
+        return conclude(printed)
 
 
-def conclude(printed: str) -> LikwidCounts:
+def conclude(printed: str) -> EventCounts:
     """Return the counts in LIKWID's CSV of group MEM; unknown if it was cut short."""
     tables = parse(printed)
     volume = tables.total(_VOLUME)
     if not tables.complete:
-        return LikwidCounts(problem="LIKWID's output was cut short")
+        return EventCounts(problem="LIKWID's output was cut short")
     if volume is None:
-        return LikwidCounts(problem=f"it did not count: {first_message(printed)}")
+        return EventCounts(problem=f"it did not count: {first_message(printed)}")
     instructions, cycles = (tables.total(names, events=True) for names in (INSTRUCTIONS, CYCLES))
-    return LikwidCounts(volume * 1e9, instructions, cycles)
+    return EventCounts(instructions=instructions, cycles=cycles, moved_bytes=volume * 1e9)
 
 
 @dataclass(slots=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 
-from .probe import read_proc
+from .probe import Probe, read_proc
 from .process_tree import ProcessTree
 
 #: A sum above the highest one by this factor is a new peak.
 NEW_PEAK = 1.05
 
 
-class Memory:
+class Memory(Probe):
     """Peak of the tree's resident memory, bytes."""
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class Memory:
         return None if read_proc("/proc/self/statm") else "there is no /proc/PID/statm here"
 
     def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin on `tree`."""
-        self._tree = tree
+        """Begin on `tree`, with a first reading."""
+        super().start(tree, now)
         self.sample(now)
 
     def sample(self, now: float, *, last: bool = False) -> None:
@@ -61,7 +61,7 @@ def _proportional(pid: int, otherwise: float) -> float:
     return otherwise
 
 
-class StorageIO:
+class StorageIO(Probe):
     """Bytes read from and written to storage by the tree (/proc/PID/io, proc(5))."""
 
     def __init__(self) -> None:
@@ -70,10 +70,6 @@ class StorageIO:
     def available(self) -> str | None:
         """Return why I/O cannot be counted here, or None."""
         return None if _counters("self") else "this kernel has no /proc/PID/io"
-
-    def start(self, tree: ProcessTree, now: float) -> None:
-        """Begin on `tree`."""
-        self._tree = tree
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every process's counters once. O(processes)."""

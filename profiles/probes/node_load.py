@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from .probe import ROOT, read_proc, read_text
+from .probe import ROOT, Probe, read_proc, read_text
 from .process_tree import ProcessTree
 
 RESOURCES = ("cpu", "memory", "io")
 
 
-class Steal:
+class Steal(Probe):
     """Share of the busy time of the job's CPUs that the host gave to others, [0, 1)."""
 
     def __init__(self) -> None:
@@ -39,9 +39,6 @@ class Steal:
         except OSError:
             self._cpus = os.sched_getaffinity(0)
         self._first = cpu_times()
-
-    def sample(self, now: float, *, last: bool = False) -> None:
-        """Do nothing: the counters only grow."""
 
     def stop(self) -> float:
         """Return the share of its busy time that was stolen from the least affected CPU."""
@@ -90,7 +87,7 @@ class OtherLoad:
         return sum(times) / os.sysconf("SC_CLK_TCK")
 
 
-class Pressure:
+class Pressure(Probe):
     """The node's pressure: for each resource, the share of time in which some or all tasks waited for it."""
 
     def __init__(self, root: Path = ROOT) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .cgroup import own_groups
-from .external_counter import ExternalCounterProbe, counter_user, first_message
+from .external_counter import EventCounts, ExternalCounterProbe, counter_user, first_message
 from .probe import ROOT, read_number, read_text
 from .process_tree import ProcessTree
 
@@ -39,39 +39,11 @@ UNITS = {"": 1.0, "msec": 1e-3, "ns": 1e-9, "MiB": 2.0**20, "Bytes": 1.0, "Joule
 NOT_COUNTED = {"<not counted>": "not counted", "<not supported>": "not supported"}
 
 
-@dataclass(frozen=True, slots=True)
-class PerfCounts:
-    """perf's counts; None = unknown.
-
-    Args:
-        cpu_s: CPU seconds that were counted.
-        instructions, cycles: counts.
-        miss_bytes: last-level cache misses x 64 bytes: a lower bound of the traffic, without prefetches and
-            write-backs.
-        problem: why something is unknown.
-        user_only: instructions, cycles and misses inside the kernel were excluded.
-    """
-
-    cpu_s: float | None = None
-    instructions: float | None = None
-    cycles: float | None = None
-    miss_bytes: float | None = None
-    problem: str = ""
-    user_only: bool = False
-
-    @property
-    def ipc(self) -> float | None:
-        """Instructions per cycle."""
-        return self.instructions / self.cycles if self.instructions and self.cycles else None
-
-
 class Perf(ExternalCounterProbe):
     """Counts of the whole tree, or of its control group, from start to stop."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        super().__init__()
-        self._root = root
-        self._tree: ProcessTree | None = None
+        super().__init__(root)
         self._seen: set[int] = set()
 
     def available(self) -> str | None:
@@ -85,7 +57,7 @@ class Perf(ExternalCounterProbe):
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Attach to the job's group or processes, unless another process uses the counters; children are counted."""
-        self._tree = tree
+        super().start(tree, now)
         if user := counter_user(root=self._root):
             self._problem = f"stepped back: {user}"
             return
@@ -93,35 +65,23 @@ class Perf(ExternalCounterProbe):
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Step back if a new process of the job uses the counters. O(new processes)."""
-        if self._command is None or self._tree is None:
+        if self._command is None:
             return
         new = self._tree.threads.keys() - self._seen
         self._seen |= new
         if user := counter_user(new, self._root):
             self.kill(f"stepped back: {user}")
 
-    def stop(self) -> PerfCounts:
-        """Return the counts."""
-        printed = self._printed()
-        return PerfCounts(problem=self._problem) if printed is None else conclude(printed)
+    def _conclude(self, printed: str) -> EventCounts:
+        return conclude(printed)
 
     def _targets(self, tree: ProcessTree) -> list[str]:
         """Return perf's options for events and targets."""
-        group = perf_group(own_groups(tree.root, self._root))
-        events = ["-e", ",".join(EVENTS)]
+        groups, events = own_groups(tree.root, self._root), ["-e", ",".join(EVENTS)]
+        group = groups.get("perf_event", groups.get("", "")).strip("/")  # of version 1 if mounted, else version 2
         if group and refused(0, self._root) is None:
             return ["-a", *events, "-G", group]
         return [*events, "-p", ",".join(map(str, tree.threads))]
-
-
-def perf_group(groups: dict[str, str]) -> str:
-    """Return a job's control group as perf names it, relative to the mounted hierarchy; "" without one.
-
-    Args:
-        groups: controller -> path of the job's own (see `own_groups`); perf uses perf_event of version 1 if that is
-            mounted, else version 2.
-    """
-    return groups.get("perf_event", groups.get("", "")).strip("/")
 
 
 def refused(most: int, root: Path = ROOT) -> str | None:
@@ -140,19 +100,19 @@ def refused(most: int, root: Path = ROOT) -> str | None:
     return f"kernel.perf_event_paranoid is {setting:.0f}: without CAP_PERFMON it must be at most {most}"
 
 
-def conclude(printed: str) -> PerfCounts:
+def conclude(printed: str) -> EventCounts:
     """Return the counts of `EVENTS` in perf's output; unknown if the counters were shared."""
     counts = parse(printed)
     if not counts:
-        return PerfCounts(problem=f"it did not count: {first_message(printed)}")
+        return EventCounts(problem=f"it did not count: {first_message(printed)}")
     shares = [count.share for count in counts.values() if count.share is not None and count.value is not None]
     if min(shares, default=1.0) < WHOLE:
-        return PerfCounts(problem=f"stepped back: the counters were shared for {1 - min(shares):.0%} of the time")
+        return EventCounts(problem=f"stepped back: the counters were shared for {1 - min(shares):.0%} of the time")
     task, instructions, cycles, loads, stores = (counts[e].value if e in counts else None for e in EVENTS)
     misses = None if loads is None or stores is None else (loads + stores) * CACHE_LINE
     unknown = [f"{event} is {counts[event].problem}" for event in EVENTS if event in counts and counts[event].problem]
     user_only = any(count.user_only for count in counts.values())
-    return PerfCounts(task, instructions, cycles, misses, "; ".join(unknown), user_only)
+    return EventCounts(task, instructions, cycles, None, misses, "; ".join(unknown), user_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +137,8 @@ def parse(text: str) -> dict[str, Count]:
 
     Several lines of an event (by socket, CPU, kind of core) are added up.
     """
-    lines = [found for line in text.splitlines() if (found := _line(line))]
     grouped: dict[str, dict[str, list[Count]]] = {}
-    for pmu, event, count in lines:
+    for pmu, event, count in filter(None, map(_line, text.splitlines())):
         grouped.setdefault(event, {}).setdefault(pmu, []).append(count)
     return {event: _sum(by_pmu) for event, by_pmu in grouped.items()}
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .probe import ROOT, read_number, read_text
+from .probe import ROOT, Probe, read_number, read_text
 from .process_tree import ProcessTree
 
 #: Packages and their parts; the same packages appear again as intel-rapl-mmio.
@@ -34,12 +34,11 @@ class Zone:
     range_j: float
 
 
-class Powercap:
+class Powercap(Probe):
     """Energy of packages and DRAM, joules, from start to the last sample."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._folder = root / "sys/class/powercap"
-        self._zones: list[Zone] = []
         self._before: dict[Zone, float] = {}
         self._taken: dict[str, float] = {}
 
@@ -54,15 +53,13 @@ class Powercap:
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the whole node, whatever the tree."""
-        self._zones = zones(self._folder)
-        self._before = {zone: energy for zone in self._zones if (energy := read_energy(zone)) is not None}
+        self._before = {zone: energy for zone in zones(self._folder) if (energy := read_energy(zone)) is not None}
         self._taken = {zone.name: 0.0 for zone in self._before}
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every counter once; must be called more often than they wrap. O(packages)."""
         for zone, before in self._before.items():
-            energy = read_energy(zone)
-            if energy is not None:
+            if (energy := read_energy(zone)) is not None:
                 self._taken[zone.name] += step(before, energy, zone.range_j)
                 self._before[zone] = energy
 
@@ -101,7 +98,7 @@ def read_energy(zone: Zone) -> float | None:
     return None if value is None else value * _UJ
 
 
-class Hwmon:
+class Hwmon(Probe):
     """Mean power of the node, watts, by its own meter."""
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -130,8 +127,7 @@ class Hwmon:
         """Read the meters once, at most every `METER_PERIOD_S`. O(meters)."""
         if self._before is not None and not last and now - self._before[0] < METER_PERIOD_S:
             return
-        watts = _watts(self._meters)
-        if watts is None:
+        if (watts := _watts(self._meters)) is None:
             return
         if self._before is not None:
             then, drew = self._before
@@ -155,6 +151,5 @@ def meters(folder: Path) -> list[Path]:
 
 
 def _watts(files: list[Path]) -> float | None:
-    values = [read_number(file) for file in files]
-    known = [value * 1e-6 for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    known = [value * _UJ for file in files if (value := read_number(file)) is not None]
+    return sum(known) if known and len(known) == len(files) else None

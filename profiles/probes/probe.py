@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any
 
 from .process_tree import ProcessTree
 
-Readings = TypeVar("Readings", covariant=True)
 ROOT = Path("/")
 
 
-class Probe(Protocol[Readings]):
+class Probe:
     """A source of readings about a process tree."""
+
+    _tree: ProcessTree
 
     def available(self) -> str | None:
         """Return the reason why this machine cannot be read this way, or None if it can."""
-        ...
+        raise NotImplementedError
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin to observe a process tree.
@@ -31,20 +32,19 @@ class Probe(Protocol[Readings]):
             tree: the job's processes.
             now: seconds since the job began.
         """
-        ...
+        self._tree = tree
 
     def sample(self, now: float, *, last: bool = False) -> None:
-        """Take one reading.
+        """Take one reading, if the source must be read before the end.
 
         Args:
             now: seconds since the job began.
             last: the root has ended and is kept as a zombie, so its counters are final.
         """
-        ...
 
-    def stop(self) -> Readings:
+    def stop(self) -> Any:
         """Return the readings from `start` to the last `sample`."""
-        ...
+        raise NotImplementedError
 
 
 def read_proc(path: str | Path, most: int = 8192) -> bytes | None:

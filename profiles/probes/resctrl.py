@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .probe import ROOT, read_text, stat_fields
+from .probe import ROOT, Probe, read_text, stat_fields
 from .process_tree import ProcessTree
 
 PREFIX = "pilotfish."
@@ -34,14 +34,13 @@ class MonitoredTraffic:
     problem: str = ""
 
 
-class Resctrl:
+class Resctrl(Probe):
     """Traffic of the tree's own monitoring group from start to the last sample."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
         self._folder = root / "sys/fs/resctrl"
         self._group: Path | None = None
-        self._tree: ProcessTree | None = None
         self._members: set[int] = set()
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
@@ -63,27 +62,26 @@ class Resctrl:
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Create a group for the tree and remove stale groups."""
-        self._tree = tree
+        super().start(tree, now)
         control, monitored = membership(read_text(self._root / f"proc/{tree.root}/cpu_resctrl_groups") or "")
         if monitored:
             self._problem = f"stepped back: the job is already in the monitoring group {monitored}"
             return
         remove_stale_groups(self._folder, self._root)
-        group = self._folder / control / "mon_groups" / group_name(os.getpid(), self._root, tree.root)
+        self._group = self._folder / control / "mon_groups" / group_name(os.getpid(), self._root, tree.root)
         try:
-            os.mkdir(group)
+            os.mkdir(self._group)
         except OSError as problem:  # ENOSPC: all monitoring identifiers are taken
-            self._problem = f"stepped back: no monitoring group is available ({problem.strerror})"
+            self._group, self._problem = None, f"stepped back: no monitoring group is available ({problem.strerror})"
             return
-        self._group = group
-        self._add()
-        self._first = self._last = read_group(group)
+        self._add(self._group)
+        self._first = self._last = read_group(self._group)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read the group once; children and orphans inherit it. O(last-level caches)."""
         if self._group is None:
             return
-        self._add()
+        self._add(self._group)
         found = read_group(self._group)
         self._last = self._last | found
         self._cache = max(self._cache, found.get("llc_occupancy", 0.0))
@@ -95,9 +93,8 @@ class Resctrl:
         with contextlib.suppress(OSError):
             os.rmdir(self._group)
         self._group = None
-        moved, local = (self._moved(name) for name in ("mbm_total_bytes", "mbm_local_bytes"))
-        problem = "" if moved is not None else "the bandwidth counters are unavailable (all assigned?)"
-        return MonitoredTraffic(moved, local, self._cache or None, problem)
+        problem = "" if self.moved_bytes is not None else "the bandwidth counters are unavailable (all assigned?)"
+        return MonitoredTraffic(self.moved_bytes, self._moved("mbm_local_bytes"), self._cache or None, problem)
 
     @property
     def moved_bytes(self) -> float | None:
@@ -109,13 +106,12 @@ class Resctrl:
             return None
         return max(0.0, self._last[name] - self._first[name])
 
-    def _add(self) -> None:
+    def _add(self, group: Path) -> None:
         """Add the threads that are not in the group yet; their children inherit it."""
-        assert self._tree is not None and self._group is not None
         for thread in {tid for pid, tids in self._tree.threads.items() for tid in (pid, *tids)} - self._members:
             self._members.add(thread)
             with contextlib.suppress(OSError):  # the thread has ended
-                (self._group / "tasks").write_text(str(thread))
+                (group / "tasks").write_text(str(thread))
 
 
 def membership(text: str) -> tuple[str, str]:

@@ -13,15 +13,15 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .process_tree import ProcessTree
+from .probe import Probe
 
 #: Timeout of a command, seconds.
 PATIENCE_S = 5.0
 _SETTING = re.compile(r"^(\w+) *= ?(.*)$", re.MULTILINE)
 #: Prefix of the errors of Slurm's commands.
 _WORD = re.compile(r"^\w+: (?:(?:error|fatal): )?")
-#: Slurm's settings for storing and gathering accounting.
-_STORAGE, _GATHER = "AccountingStorageType", "JobAcctGatherType"
+#: Slurm's settings for storing and gathering accounting, and what it lacks without them.
+_NEEDED = {"AccountingStorageType": "keeps no accounting", "JobAcctGatherType": "gathers no resource usage"}
 #: Runs a command; returns its output, and why it failed or "".
 Ask = Callable[[Sequence[str]], tuple[str, str]]
 
@@ -43,7 +43,7 @@ def ask(argv: Sequence[str]) -> tuple[str, str]:
     return done.stdout, _last_message(argv[0], done.stderr or done.stdout) if done.returncode else ""
 
 
-class Accounting:
+class Accounting(Probe):
     """The accounting that `question` queries.
 
     Args:
@@ -64,9 +64,6 @@ class Accounting:
         if shutil.which(self._question[0]) is None:
             return f"there is no {self._question[0]} command ({self._owner})"
         return self._lacking(self._run)
-
-    def start(self, tree: ProcessTree, now: float) -> None:
-        """Do nothing: the manager records anyway."""
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Query once, for a single job."""
@@ -91,8 +88,7 @@ def slurm(run: Ask = ask) -> Accounting:
 
 def oar(run: Ask = ask) -> Accounting:
     """Return OAR's accounting, which pilotfish does not read."""
-    unread = "pilotfish does not read OAR's accounting yet"
-    return Accounting("OAR", ("oarstat", "-J", "-j", "1"), lambda _: unread, run)
+    return Accounting("OAR", ("oarstat",), lambda _: "pilotfish does not read OAR's accounting yet", run)
 
 
 def _slurm_lacks(run: Ask) -> str | None:
@@ -100,7 +96,7 @@ def _slurm_lacks(run: Ask) -> str | None:
     if problem:
         return f"Slurm does not show its settings: {problem}"
     settings = dict(_SETTING.findall(printed))
-    for name, what in ((_STORAGE, "keeps no accounting"), (_GATHER, "gathers no resource usage")):
+    for name, what in _NEEDED.items():
         value = settings.get(name, "(null)").strip()
         if value in ("", "(null)", "none") or value.endswith("/none"):
             return f"Slurm {what}: {name}={value}"

@@ -13,15 +13,14 @@ from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measure.command import measure
 from pilotfish.profiles.measure.counters import Counters, HardwareCounts, conclude
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.probes.external_counter import ExternalCounter
-from pilotfish.profiles.probes.imc import Traffic
-from pilotfish.profiles.probes.likwid import LikwidCounts
-from pilotfish.profiles.probes.perf import PerfCounts
+from pilotfish.profiles.probes.external_counter import EventCounts, ExternalCounter
 from pilotfish.profiles.probes.resctrl import MonitoredTraffic
 from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 RUN = Measurement((ThreadGroup(2, 5.0),), wall_s=5.0, isolated_s=5.0, cpu_s=10.0, method="schedstat")
-PERF = PerfCounts(10.0, 30.0, 20.0, 50.0)
+PERF = EventCounts(10.0, 30.0, 20.0, miss_bytes=50.0)
+IMC = EventCounts(moved_bytes=200.0)
+LIKWID = EventCounts(instructions=9.0, cycles=3.0, moved_bytes=300.0)
 
 
 def test_without_counters_nothing_is_known():
@@ -31,9 +30,9 @@ def test_without_counters_nothing_is_known():
 def test_the_best_probe_is_used():
     all_of_them = {
         "perf": PERF,
-        "perf-imc": Traffic(200.0),
+        "perf-imc": IMC,
         "resctrl": MonitoredTraffic(100.0),
-        "likwid": LikwidCounts(300.0, 9.0, 3.0),
+        "likwid": LIKWID,
         "hwmon": 250.0,
         "powercap": {"package-0": 400.0, "package-0 dram": 100.0},
     }
@@ -49,7 +48,7 @@ def test_the_best_probe_is_used():
 
 
 def test_node_counts_are_ignored_if_other_processes_ran():
-    node = {"perf-imc": Traffic(200.0), "likwid": LikwidCounts(300.0, 9.0, 3.0), "hwmon": 250.0}
+    node = {"perf-imc": IMC, "likwid": LIKWID, "hwmon": 250.0}
     node["powercap"] = {"package-0": 1.0}
     found = conclude(node, 10.0, 5.0, alone=False)
     assert (found.ipc, found.bandwidth, found.power_watts) == (None, None, None)
@@ -70,7 +69,7 @@ def test_user_only_counts_are_labelled():
 
 
 def test_a_probe_that_stepped_back_leaves_a_note():
-    found = conclude({"perf": PerfCounts(problem="stepped back: emon uses the counters")}, 10.0, 5.0, alone=True)
+    found = conclude({"perf": EventCounts(problem="stepped back: emon uses the counters")}, 10.0, 5.0, alone=True)
     assert found == HardwareCounts(notes=("perf: stepped back: emon uses the counters",))
 
 
@@ -79,7 +78,10 @@ NUMBER = st.none() | st.floats(0, 1e15)
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.builds(PerfCounts, NUMBER, NUMBER, NUMBER, NUMBER), st.builds(Traffic, NUMBER), st.booleans(), st.floats(0, 1e6)
+    st.builds(EventCounts, NUMBER, NUMBER, NUMBER, miss_bytes=NUMBER),
+    st.builds(EventCounts, moved_bytes=NUMBER),
+    st.booleans(),
+    st.floats(0, 1e6),
 )
 def test_numbers_and_sources_match(perf, traffic, alone, cpu_s):
     found = conclude({"perf": perf, "perf-imc": traffic}, cpu_s, 1.0, alone=alone)

@@ -4,12 +4,13 @@ import os
 
 import pytest
 
-from pilotfish.profiles.probes.cgroup import Cgroup, CgroupUse, parse_flat_keyed, parse_membership, parse_v2
+from pilotfish.profiles.probes.cgroup import Cgroup, parse_flat_keyed, parse_membership, parse_v2
 from pilotfish.profiles.probes.node_load import Pressure, parse_total
 from pilotfish.profiles.probes.power import Hwmon, Powercap, step, zones
 from pilotfish.profiles.probes.process_tree import ProcessTree
 
 TREE = ProcessTree(77)
+USE = ("cpu_s", "user_s", "system_s", "throttled_s", "memory_peak")
 
 
 def put(root, files):
@@ -46,7 +47,7 @@ def test_cgroup_version_2(version2):
     probe.sample(1.0)
     (group / "cpu.stat").unlink()  # the group goes with its last process
     probe.sample(2.0, last=True)
-    assert probe.stop() == CgroupUse(1.5, 0.0, 0.0, 0.0, 4096.0)
+    assert probe.stop() == dict(zip(USE, (1.5, 0.0, 0.0, 0.0, 4096.0), strict=True))
 
 
 def test_a_shared_group_gives_no_use_of_the_job(version2):
@@ -85,7 +86,7 @@ def test_cgroup_version_1(tmp_path, mount):
         },
     )
     probe.sample(1.0)
-    assert probe.stop() == CgroupUse(3.0, 2.0, 1.0, 0.5, 8192.0)
+    assert probe.stop() == dict(zip(USE, (3.0, 2.0, 1.0, 0.5, 8192.0), strict=True))
 
 
 def test_missing_cgroups_are_reported(tmp_path):
@@ -95,7 +96,7 @@ def test_missing_cgroups_are_reported(tmp_path):
 
 
 def test_malformed_cgroup_files_are_skipped():
-    assert parse_v2("usage_usec") == parse_v2("usage_usec x") == parse_v2("usage_usec -1") == CgroupUse()
+    assert parse_v2("usage_usec") == parse_v2("usage_usec x") == parse_v2("usage_usec -1") == {}
     assert parse_flat_keyed("a 1\nb 2 3\nc 1.5\n\nd ²") == {"a": 1.0}
     assert parse_membership("0::/a:b\n1:name=systemd:/x\n2:cpu:relative\nx:cpu:/") == {"": "/a:b", "name=systemd": "/x"}
 
