@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,13 @@ from .statistics import Constant, Figure, half_width
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 SCHEMA = "pilotfish/calibration/v1"
+#: Keys of a node type that a calibration measures.
+_KEYS = (
+    "cores", "sockets", "memory", "memory_bandwidth", "speed", "cpu_sharing", "remote_access_penalty", "queueing",
+    "contention", "contending_threads", "power.per_core", "power.per_socket", "power.off",
+    *(f"power.{way}.{part}" for way in ("switch_off", "switch_on") for part in ("watts", "seconds")),
+    *(f"piecewise.{name}" for name in NAMES),
+)  # fmt: skip
 #: Bounds of a record's bytes (a large node's has some ten thousand) and of the files in a folder.
 LARGEST, MOST_FILES = 4 * 2**20, 1_000_000
 #: Invalid files of a node after which the search for a record ends.
@@ -86,10 +93,9 @@ def changes(before: Mapping[str, KnownValue], after: Mapping[str, KnownValue], b
         was = before.get(key, KnownValue(None))
         if now.value is None or was.value == now.value:
             continue
-        if not isinstance(was.value, float) or not isinstance(now.value, float) or was.value == 0:
-            seen.append(Change(key, was.value, now.value))
-            continue
-        ratio, noise = now.value / was.value, math.hypot(was.margin, now.margin) / abs(was.value)
+        ratio = noise = math.nan
+        if isinstance(was.value, float) and isinstance(now.value, float) and was.value:
+            ratio, noise = now.value / was.value, math.hypot(was.margin, now.margin) / abs(was.value)
         if not (math.isfinite(ratio) and math.isfinite(noise)):
             seen.append(Change(key, was.value, now.value))
         elif not 1 / (1 + bound) <= ratio <= 1 + bound:
@@ -99,47 +105,28 @@ def changes(before: Mapping[str, KnownValue], after: Mapping[str, KnownValue], b
 
 def type_values(kind: NodeType) -> dict[str, KnownValue]:
     """Return a node type's values of the keys that a calibration measures."""
-    numbers: dict[str, float | str | None] = {
-        "cores": float(kind.cores),
-        "sockets": float(kind.sockets),
-        "memory": kind.memory,
-        "memory_bandwidth": kind.memory_bandwidth,
-        "speed": kind.speed,
-        "cpu_sharing": str(kind.cpu_sharing),
-        "remote_access_penalty": kind.remote_access_penalty,
-        "queueing": kind.queueing,
-        "contention": str(kind.contention),
-        "contending_threads": str(kind.contending_threads),
-    }
-    if kind.power is not None:
-        for key in ("per_core", "per_socket"):
-            numbers[f"power.{key}"] = getattr(kind.power, key)
-        numbers["power.off"] = kind.power.off
-        for key in ("switch_off", "switch_on"):
-            way = getattr(kind.power, key)
-            for part in ("watts", "seconds"):
-                numbers[f"power.{key}.{part}"] = None if way is None else getattr(way, part)
-    if kind.piecewise is not None:
-        for key in NAMES:
-            numbers[f"piecewise.{key}"] = getattr(kind.piecewise, key)
-    return {key: KnownValue(value) for key, value in numbers.items()}
+    return {key: KnownValue(_value(kind, key)) for key in _KEYS}
+
+
+def _value(kind: NodeType, key: str) -> float | str | None:
+    value: Any = kind
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    return str(value) if isinstance(value, str) else None if value is None else float(value)
 
 
 def calibrated_values(found: Calibration, name: str) -> dict[str, KnownValue]:
     """Return a calibration's values with their margins, without keys that it has not measured."""
+    unknown = {
+        "cpu_sharing": found.sharing is None,
+        "remote_access_penalty": found.remote is None,
+        "queueing": found.waiting is None or not found.waiting.trusted,
+        "contention": found.choice is None,
+        "contending_threads": found.choice is None,
+    }
+    margins = _margins(found)
     known = type_values(node_type(found, name))
-    if found.sharing is None:
-        del known["cpu_sharing"]
-    if found.remote is None:
-        del known["remote_access_penalty"]
-    if found.waiting is None or not found.waiting.trusted:
-        del known["queueing"]
-    if found.choice is None:
-        del known["contention"], known["contending_threads"]
-    for key, margin in _margins(found).items():
-        if key in known:
-            known[key] = KnownValue(known[key].value, margin)
-    return known
+    return {k: KnownValue(v.value, margins.get(k, 0.0)) for k, v in known.items() if not unknown.get(k)}
 
 
 def switching_values(found: Switching) -> dict[str, KnownValue]:
@@ -193,7 +180,7 @@ Read = Callable[[Path], Record]
 def to_document(found: Calibration, name: str) -> dict[str, Any]:
     """Return a calibration as plain values for JSON, as `record` reads them."""
     types = dump_cluster(cluster(found, name))["node_types"]
-    return {"schema": SCHEMA, "name": name, **found.to_dict(), "node_types": types}
+    return {"schema": SCHEMA, "name": name, **asdict(found), "node_types": types}
 
 
 def save_record(folder: Path, found: Calibration, name: str) -> Path:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Power, Transition
@@ -45,32 +45,6 @@ class Answer:
 
     code: int
     output: str
-
-
-class Launched(Protocol):
-    """A running command."""
-
-    def poll(self) -> Answer | None:
-        """Return its answer, None while it runs."""
-
-    def stop(self) -> None:
-        """End it and all its processes."""
-
-
-class Site(Protocol):
-    """Runs commands, and has a clock."""
-
-    def launch(self, command: str) -> Launched:
-        """Start a command."""
-
-    def ask(self, command: str, limit_s: float) -> Answer:
-        """Run a command to its end; a timeout is a failure."""
-
-    def now(self) -> float:
-        """Return the time, seconds."""
-
-    def pause(self, seconds: float) -> None:
-        """Wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +110,7 @@ class Switching:
 def measure(
     node: str,
     commands: Commands,
-    site: Site,
+    site: Shell,
     timing: SwitchTiming,
     repeat: int = 1,
     progress: Progress = lambda text: None,
@@ -146,7 +120,7 @@ def measure(
     Args:
         node: its name.
         commands: the site's commands.
-        site: runs them.
+        site: runs them, and has the clock.
         timing: limits.
         repeat: number of repetitions, >= 1.
         progress: called with a line before each step.
@@ -158,7 +132,7 @@ def measure(
 
 
 class _Bench:
-    def __init__(self, node: str, commands: Commands, site: Site, timing: SwitchTiming, progress: Progress) -> None:
+    def __init__(self, node: str, commands: Commands, site: Shell, timing: SwitchTiming, progress: Progress) -> None:
         self._node, self._commands, self._site, self._timing, self._progress = node, commands, site, timing, progress
         self._begin = site.now()
         self._trace: list[tuple[float, float, str]] = []
@@ -320,7 +294,7 @@ def _tail(answer: Answer) -> str:
 
 
 class Shell:
-    """The `Site` of this machine."""
+    """Runs commands on this machine, and has its clock."""
 
     def __init__(self, node: str) -> None:
         self._environment = {**os.environ, "PILOTFISH_NODE": node}

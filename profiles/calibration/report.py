@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ...formats.cluster import dump, dump_cluster
 from ...formats.schema import format_size
+from ...formats.text import count
 from ...simulate.model.cluster import ContendingThreads, Contention
-from .fits import Choice
 from .node_switching import Switching
 from .result import Calibration, cluster
 from .statistics import Constant, Figure, Quality
@@ -34,32 +34,30 @@ def rows(found: Calibration) -> Iterator[Row]:
     most = "" if curve.saturated else "at least "
     yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
     yield Row("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
-    yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), _count(found.speed.runs, "run"))
-    sharing = "unknown" if found.sharing is None else str(found.sharing)
-    if found.share is None:
-        yield Row("cpu_sharing", sharing)
-    else:
-        yield Row("cpu_sharing", sharing, f"{found.share.value:.3f} of a core", _count(found.share.runs, "run"))
-    if found.remote is None:
+    yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), count(found.speed.runs, "run"))
+    share = () if (got := found.share) is None else (f"{got.value:.3f} of a core", count(got.runs, "run"))
+    yield Row("cpu_sharing", str(found.sharing or "unknown"), *share)
+    if (remote := found.remote) is None:
         yield Row("remote access", "none", "", "one memory node")
     else:
-        remote = found.remote
-        yield Row("remote access", f"{remote.value:.3g}", _spread(remote), _count(remote.runs, "run"))
-    if found.unbound is not None:
-        much, fit = found.unbound.penalty, found.unbound.quality
-        yield Row("  under contention", f"{much.value:.3g}", _between(much), _fit(fit))
-    if found.waiting is not None:
-        waiting = found.waiting
+        yield Row("remote access", f"{remote.value:.3g}", _spread(remote), count(remote.runs, "run"))
+    if (unbound := found.unbound) is not None:
+        much = unbound.penalty
+        yield Row("  under contention", f"{much.value:.3g}", _between(much), _fit(unbound.quality))
+    if (waiting := found.waiting) is not None:
         doubt = "" if waiting.trusted else "not clear: "
         yield Row("queueing", f"{doubt}{waiting.strength.value:.3g}", _between(waiting.strength), _fit(waiting.quality))
-    if found.power is None:
+    if (power := found.power) is None:
         yield Row("power", "unknown")
     else:
-        power = found.power
         yield Row("power per_core", f"{power.per_core.value:.4g} W", _between(power.per_core), _fit(power.quality))
         yield Row("power, all sockets", f"{power.base.value:.4g} W", _between(power.base))
-    if found.choice is not None:
-        yield from _models(found.choice)
+    if (choice := found.choice) is not None:
+        chosen = model(choice.contention, choice.contending_threads)
+        yield Row("contention", chosen, "", "none clearly better" if choice.default else f"{choice.mixes} mixes")
+        for each in choice.candidates:
+            off = f"off by {math.expm1(each.error):.1%}"
+            yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
     if found.piecewise is not None:
         for name, constant in found.piecewise.intervals.items():
             last = _fit(found.piecewise.quality) if name == "b" else ""
@@ -68,29 +66,19 @@ def rows(found: Calibration) -> Iterator[Row]:
 
 def switching_rows(found: Switching) -> Iterator[Row]:
     """Yield the results of switching, in the order of a node type's keys."""
-    for key, watts in (("power idle", found.idle), ("power off", found.off)):
-        yield Row(key, *_watts(watts))
+    yield _watts("power idle", found.idle)
+    yield _watts("power off", found.off)
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
         seconds = way.seconds
         known = ", ".join(filter(None, (_spread(seconds), f"checks {way.step_s:.2g} s apart")))
-        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, _count(seconds.runs, "run"))
-        yield Row(f"{key} watts", *_watts(way.watts))
+        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, count(seconds.runs, "run"))
+        yield _watts(f"{key} watts", way.watts)
 
 
-def _watts(known: Figure | None) -> tuple[str, str, str]:
+def _watts(key: str, known: Figure | None) -> Row:
     if known is None:
-        return "unknown", "", ""
-    return f"{known.value:.4g} W", _spread(known), _count(known.runs, "reading")
-
-
-def _models(choice: Choice) -> Iterator[Row]:
-    """Yield the chosen model, and the error of each model."""
-    taken = (choice.contention, choice.contending_threads)
-    rests = "none clearly better" if choice.default else f"{choice.mixes} mixes"
-    yield Row("contention", model(*taken), "", rests)
-    for each in choice.candidates:
-        off = f"off by {math.expm1(each.error):.1%}"
-        yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
+        return Row(key, "unknown")
+    return Row(key, f"{known.value:.4g} W", _spread(known), count(known.runs, "reading"))
 
 
 def model(contention: Contention, contending: ContendingThreads) -> str:
@@ -109,18 +97,13 @@ def _spread(figure: Figure) -> str:
 def _between(constant: Constant, *, rate: bool = False) -> str:
     if constant.low is None or constant.high is None:
         return "interval unknown"
-    if rate:
-        return f"{_rate(max(0.0, constant.low))} to {_rate(constant.high)}"
-    return f"{constant.low:.4g} to {constant.high:.4g}"
+    low, high = (_rate(max(0.0, end)) if rate else f"{end:.4g}" for end in (constant.low, constant.high))
+    return f"{low} to {high}"
 
 
 def _fit(quality: Quality) -> str:
     r2 = "" if quality.r2 is None else f"R2 {quality.r2:.3f}, "
-    return r2 + _count(quality.samples, "sample")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    return r2 + count(quality.samples, "sample")
 
 
 def cluster_text(found: Calibration, name: str) -> str:
@@ -136,7 +119,7 @@ def cluster_text(found: Calibration, name: str) -> str:
         f"Calibrated on {found.date}: {found.model or 'a processor without a name'}, host {found.host}.",
         "Bandwidth as STREAM counts it (triad). Speed is in steps/s of a reference loop: compare it only with that of",
         "other calibrated types.",
-        *(f"{row.key.strip()}: {row.value} {_aside(row.known, row.rests_on)}" for row in rows(found)),
+        *map(_line, rows(found)),
     ]
     if found.power is not None:
         about.append("Power is that of the processors, without the rest of the node (idle: 0).")
@@ -153,7 +136,7 @@ def power_text(found: Switching) -> str:
 
     about = [
         f"Node {found.node} was switched off and on, {found.date}.",
-        *(f"{row.key}: {row.value} {_aside(row.known, row.rests_on)}" for row in switching_rows(found)),
+        *map(_line, switching_rows(found)),
     ]
     power = found.power()
     if power is None:
@@ -165,13 +148,11 @@ def power_text(found: Switching) -> str:
     return _comments(about) + data
 
 
+def _line(row: Row) -> str:
+    aside = ", ".join(filter(None, (row.known, row.rests_on)))
+    return f"{row.key.strip()}: {row.value}" + (f" ({aside})" if aside else "")
+
+
 def _comments(lines: Iterable[str]) -> str:
-    return "".join(f"# {' '.join(_plain(line).split())}\n" for line in lines)
-
-
-def _aside(*parts: str) -> str:
-    return f"({', '.join(filter(None, parts))})" if any(parts) else ""
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    plain = ("".join(letter if letter.isprintable() else " " for letter in line) for line in lines)
+    return "".join(f"# {' '.join(line.split())}\n" for line in plain)

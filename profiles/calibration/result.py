@@ -5,10 +5,10 @@ Rule: values that were not measured are left to the node type's default, and a n
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...simulate.model.cluster import Cluster, Contention, CpuSharing, Node, NodeType, PiecewiseLinear
+from ...simulate.model.cluster import Cluster, Contention, CpuSharing, Node, NodeType
 from .bandwidth import CurveFit, RemoteFit
 from .fits import NAMES, Choice, PiecewiseFit
 from .power_line import PowerFit
@@ -68,10 +68,6 @@ class Calibration:
     waiting: WaitFit | None = None
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
-
 
 def node_type(found: Calibration, name: str) -> NodeType:
     """Return the node type of a calibration."""
@@ -89,7 +85,9 @@ def node_type(found: Calibration, name: str) -> NodeType:
     if found.choice is not None and not found.choice.default:
         fitted |= {"contention": found.choice.contention, "contending_threads": found.choice.contending_threads}
         if found.choice.contention is Contention.PIECEWISE_LINEAR and found.piecewise is not None:
-            fitted["piecewise"] = _shortened(found.piecewise.constants)
+            constants = found.piecewise.constants
+            shortened: dict[str, Any] = {name: float(f"{getattr(constants, name):.4g}") for name in NAMES}
+            fitted["piecewise"] = replace(constants, **shortened)
     return NodeType(
         name,
         cores=len(found.cpus),
@@ -116,11 +114,6 @@ def penalty(remote: Figure, unbound: RemoteFit | None) -> tuple[float, float | N
 def cluster(found: Calibration, name: str) -> Cluster:
     """Return the calibrated node as a cluster; its type has the same name."""
     return Cluster(name, (Node(name, node_type(found, name), cpus=found.cpus),))
-
-
-def _shortened(constants: PiecewiseLinear) -> PiecewiseLinear:
-    shortened: dict[str, Any] = {name: float(f"{getattr(constants, name):.4g}") for name in NAMES}
-    return replace(constants, **shortened)
 
 
 def rounded(value: float) -> float:
