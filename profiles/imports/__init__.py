@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from ...formats.files import decode, read_bytes, unpacked
@@ -29,17 +30,6 @@ def read(
         ConfigError: naming file and line, what was found and what is allowed.
     """
     text = decode(unpacked(read_bytes(path), str(path)), str(path))
-    found: Sequence[Imported] = from_source(str(path), _parser(source), text, name)
+    parser = import_module(f".{source}_import", __name__)
+    found: Sequence[Imported] = from_source(str(path), parser.parse, text, name)
     return dict(profiles_of(found, node_type, date))
-
-
-def _parser(source: str) -> Callable[[str, str], Sequence[Imported]]:
-    from . import jobstats_import, likwid_import, perf_import, sacct_import
-
-    parsers: Mapping[str, Callable[[str, str], Sequence[Imported]]] = {
-        "sacct": sacct_import.parse,
-        "likwid": likwid_import.parse,
-        "perf": perf_import.parse,
-        "jobstats": jobstats_import.parse,
-    }
-    return parsers[source]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
 from ...formats.schema import bad
 from ...simulate.model.accounting_record import AccountingRecord
@@ -30,16 +29,11 @@ class Imported:
         name: of its profile.
         run: the measurement.
         note: remarks on the origin of the numbers.
-        instructions, ipc: counted; None = unknown.
-        power_watts: of a node during the run; None = unknown.
     """
 
     name: str
     run: Measurement
     note: str
-    instructions: float | None = None
-    ipc: float | None = None
-    power_watts: float | None = None
 
 
 def accounted_run(entry: AccountingRecord, method: str, *, whole: bool = True) -> Measurement | None:
@@ -105,18 +99,6 @@ def _profile(name: str, runs: Sequence[Imported], node_type: str | None, date: s
     measured = [replace(one.run, node_type=node_type, date=one.run.date or date) for one in runs]
     profile = estimate(name, measured)
     assert profile is not None, "parsers return successful runs"
-    counts = {id(run) for run in usable(measured)}
-    used = [one for one, run in zip(runs, measured, strict=True) if id(run) in counts]
-    about = replace(profile.provenance, note=used[-1].note)
-    return replace(
-        profile,
-        instructions=_median([one.instructions for one in used]),
-        ipc=_median([one.ipc for one in used]),
-        power_watts=_median([one.power_watts for one in used]),
-        provenance=about,
-    )
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    newest = usable(measured)[-1]
+    note = next(one.note for one, run in zip(runs, measured, strict=True) if run is newest)
+    return replace(profile, provenance=replace(profile.provenance, note=note))

@@ -9,7 +9,7 @@ Source: LIKWID's wiki, likwid-perfctr: CSV output, group MEM.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ...formats.schema import LARGEST, bad, inside
 from ...simulate.model.job import ThreadGroup
@@ -35,7 +35,8 @@ def parse(text: str, name: str) -> Sequence[Imported]:
         if cells[0] == _MODEL and len(cells) > 1:
             model = cells[1]
         elif table is not None:
-            inside(f"line {i}", _add_row, regions.setdefault(table[0], {}), cells[0], cells[table[1] :])
+            values = inside(f"line {i}", _values, cells[0], cells[table[1] :])
+            regions.setdefault(table[0], {})[cells[0]] = values
     timed = {region: rows for region, rows in regions.items() if _RUNTIME in rows}
     if not timed:
         raise bad("no table of metrics", ALLOWED)
@@ -52,21 +53,19 @@ def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]
     for i, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.split(",")]
         if cells[0] in ("TABLE", "STRUCT"):
-            titles = cells[1:4]
-            region = next((title.removeprefix("Region ") for title in titles if title.startswith("Region ")), "")
-            kind = next((title.rpartition(" ")[2] for title in titles if title.startswith("Group ")), "")
-            begin = {"Raw": 2, "Metric": 1}.get(kind) if cells[0] == "TABLE" else None
-            table = (region, begin) if begin else None
+            titles = dict(title.partition(" ")[::2] for title in reversed(cells[1:4]))  # the first of a kind counts
+            begin = {"Raw": 2, "Metric": 1}.get(titles.get("Group", "").rpartition(" ")[2])
+            table = (titles.get("Region", ""), begin) if begin and cells[0] == "TABLE" else None
         elif cells[0] not in ("", "Event", "Metric"):
             yield i, cells, table
 
 
-def _add_row(rows: Rows, name: str, cells: Sequence[str]) -> None:
-    """Store a row: a number for each hardware thread, None where it is missing."""
+def _values(name: str, cells: Sequence[str]) -> list[float | None]:
+    """Return a number for each hardware thread, None where it is missing."""
     values = [_number(cell) for cell in cells if cell]
     if not values:
         raise bad(f"no values of {name[:40]!r}", ALLOWED)
-    rows[name] = values
+    return values
 
 
 def _number(cell: str) -> float | None:
@@ -85,19 +84,18 @@ def _run(rows: Rows, model: str, name: str) -> Imported:
     wall_s = max((value or 0.0 for value in rows[_RUNTIME]), default=0.0)
     if not wall_s:
         raise bad("its run time is 0", ALLOWED)
-    cycles, instructions = _first(rows, CYCLES), _first(rows, INSTRUCTIONS)
+    cycles, instructions = (next((rows[key] for key in keys if key in rows), []) for keys in (CYCLES, INSTRUCTIONS))
     busy = _busy(rows, cycles, wall_s)
     worked = [seconds for seconds in busy if seconds >= _WORKED * max(busy)]
     cpu_s = sum(worked)
-    moved = sum(value or 0.0 for value in rows.get(_BANDWIDTH, [])) * 1e6 * wall_s
+    moved = _sum(rows.get(_BANDWIDTH, [])) * 1e6 * wall_s
     mean = cpu_s / len(worked)
     run = Measurement(
         (ThreadGroup(len(worked), mean, min(1.0, mean / wall_s)),), wall_s, wall_s, cpu_s, exit_code=None,
         cpu_model=model, bandwidth=moved / cpu_s if moved else None, method="likwid",
+        instructions=_sum(instructions) or None, ipc=_ipc(rows, _sum(instructions), _sum(cycles)),
     )  # fmt: skip
-    total = sum(value or 0.0 for value in instructions) or None
-    note = NOTE + (_TRAFFIC if moved else "; bandwidth unknown")
-    return Imported(name, run, note, total, _ipc(rows, total, cycles))
+    return Imported(name, run, NOTE + (_TRAFFIC if moved else "; bandwidth unknown"))
 
 
 def _busy(rows: Rows, cycles: Sequence[float | None], wall_s: float) -> list[float]:
@@ -109,13 +107,12 @@ def _busy(rows: Rows, cycles: Sequence[float | None], wall_s: float) -> list[flo
     return [min(wall_s, count / (clock * 1e6)) if count and clock else 0.0 for count, clock in pairs]
 
 
-def _ipc(rows: Rows, instructions: float | None, cycles: Sequence[float | None]) -> float | None:
-    total = sum(value or 0.0 for value in cycles)
-    if instructions and total:
-        return instructions / total
+def _ipc(rows: Rows, instructions: float, cycles: float) -> float | None:
+    if instructions and cycles:
+        return instructions / cycles
     known = [1 / value for value in rows.get(_CPI, []) if value]
     return sum(known) / len(known) if known else None
 
 
-def _first(rows: Mapping[str, list[float | None]], names: Sequence[str]) -> list[float | None]:
-    return next((rows[name] for name in names if name in rows), [])
+def _sum(values: Sequence[float | None]) -> float:
+    return sum(value or 0.0 for value in values)

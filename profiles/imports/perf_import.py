@@ -141,10 +141,9 @@ def _run(values: dict[str, float], date: str, utilised: float | None, name: str,
     group = replace(group, phases=intervals.phases(group.count, group.utilisation))
     run = Measurement(
         (group,), wall_s, wall_s, cpu_s, exit_code=None, date=date, bandwidth=moved / cpu_s if moved else None,
-        method="perf",
+        instructions=instructions, ipc=instructions / cycles if instructions and cycles else None, method="perf",
     )  # fmt: skip
-    ipc = instructions / cycles if instructions and cycles else None
-    return Imported(name, run, NOTE + (_TRAFFIC if moved else "; bandwidth unknown"), instructions, ipc)
+    return Imported(name, run, NOTE + (_TRAFFIC if moved else "; bandwidth unknown"))
 
 
 def _date(text: str) -> str:

@@ -32,7 +32,7 @@ def parse(text: str, name: str) -> Sequence[Imported]:
     header = title.removesuffix(separator).split(separator)
     for forms in _NEEDED:
         if not any(form in header for form in forms):
-            inside("line 1", _raise, f"no column {' or '.join(forms)}", "a dump of sacct -P with its header")
+            raise bad(f"no column {' or '.join(forms)}", "a dump of sacct -P with its header", key="line 1")
     jobs: dict[str, list[Row]] = {}
     for number, line in lines[1:]:
         row = inside(f"line {number}", _row, header, line, separator)
@@ -41,10 +41,6 @@ def parse(text: str, name: str) -> Sequence[Imported]:
     if not runs:
         raise bad("no job in it completed with its CPU time gathered", "State COMPLETED and TotalCPU above 0")
     return runs
-
-
-def _raise(problem: str, allowed: str) -> None:
-    raise bad(problem, allowed)
 
 
 def _row(header: Sequence[str], line: str, separator: str) -> dict[str, str]:
@@ -65,4 +61,4 @@ def _run(rows: Sequence[Row], name: str) -> Imported | None:
     if run is None:
         return None
     note = NOTE + (_POWER if run.power_watts else "")
-    return Imported(entry.name or name, run, note, power_watts=run.power_watts)
+    return Imported(entry.name or name, run, note)

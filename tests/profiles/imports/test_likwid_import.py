@@ -41,7 +41,7 @@ def test_a_whole_run():
     (group,) = found.run.groups
     assert (found.name, group.count, group.demand, group.utilisation) == ("x", 2, 1.5, 0.75), "an idle thread is none"
     assert found.run.bandwidth == pytest.approx(3000e6 * 2.0 / 3.0), "of a thread while it runs"
-    assert found.ipc == pytest.approx(1.0, rel=1e-6) and found.run.cpu_model.startswith("Intel(R) Core(TM) i5-7500")
+    assert found.run.ipc == pytest.approx(1.0, rel=1e-6) and found.run.cpu_model.startswith("Intel(R) Core(TM) i5-7500")
 
 
 def test_each_marked_region_is_a_run():
@@ -54,8 +54,8 @@ def test_each_marked_region_is_a_run():
 def test_without_counts_the_threads_are_busy_and_the_traffic_unknown():
     text = "TABLE,Group 1 Metric,BRANCH,2,\nMetric,Core 0,Core 1\nRuntime (RDTSC) [s],4,4\nCPI,0.5,0.5\n"
     (found,) = likwid_import.parse(text, "x")
-    assert (found.run.threads, found.run.groups[0].demand, found.ipc) == (2, 4.0, 2.0)
-    assert found.run.bandwidth is None and found.instructions is None and "bandwidth unknown" in found.note
+    assert (found.run.threads, found.run.groups[0].demand, found.run.ipc) == (2, 4.0, 2.0)
+    assert found.run.bandwidth is None and found.run.instructions is None and "bandwidth unknown" in found.note
 
 
 @pytest.mark.parametrize(

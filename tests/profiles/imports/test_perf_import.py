@@ -35,7 +35,7 @@ def test_a_whole_run():
     found = one(NEW)
     (group,) = found.run.groups
     assert (group.count, group.demand) == (2, pytest.approx(1.90075)) and found.run.wall_s == 2.0
-    assert (found.ipc, found.instructions, found.run.date) == (2.0, 22809000000, "2026-02-03T04:05:06")
+    assert (found.run.ipc, found.run.instructions, found.run.date) == (2.0, 22809000000, "2026-02-03T04:05:06")
     assert found.run.bandwidth is None and "bandwidth unknown" in found.note
 
 
@@ -47,7 +47,7 @@ def test_memory_controllers_give_the_bandwidth_of_a_running_thread():
 
 def test_without_a_duration_the_utilised_cpus_give_it():
     found = one("3801.50;msec;task-clock;1;100.00;1.900;CPUs utilized\n")
-    assert found.run.wall_s == pytest.approx(3.8015 / 1.9) and found.ipc is None
+    assert found.run.wall_s == pytest.approx(3.8015 / 1.9) and found.run.ipc is None
 
 
 def test_intervals_and_cpus_add_up():
