@@ -66,8 +66,8 @@ def measured(scenario: Scenario, seed: int) -> dict[Constants, BestRuns]:
 
 
 def _worth(trace: TracedJobs, predictor: Predictor) -> BestRuns:
-    predicted = np.array([one.value for one in predict_all(trace.observed, predictor) if one])
-    actual = trace.observed.values
+    predicted = np.array([one.value for one in predict_all(trace, predictor) if one])
+    actual = trace.values
     return float(np.abs(predicted - actual).mean()), float((predicted < actual).mean())
 
 

@@ -33,35 +33,37 @@ PREDICTORS: Mapping[str, Callable[[float], Predictor]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observations:
-    """Jobs in the order of submission, and their needs.
+class TracedJobs:
+    """Jobs in the order of submission, and their needs (s, or bytes per processor).
 
     Args:
-        jobs: as submitted.
+        jobs: as submitted, with the users' limits.
         asked_at: submission times, ascending (s).
         known_at: end times (s).
         values: needs; nan = not recorded.
+        unknown_waits: number of jobs without a waiting time, which are assumed to have started at once.
     """
 
     jobs: Sequence[SubmittedJob]
     asked_at: Array
     known_at: Array
     values: Array
+    unknown_waits: int = 0
 
 
-def predict_all(observed: Observations, predictor: Predictor) -> list[Prediction | None]:
+def predict_all(trace: TracedJobs, predictor: Predictor) -> list[Prediction | None]:
     """Predict each job at its submission, learning from each that ended before. O(n log n).
 
     Args:
-        observed: the jobs.
+        trace: the jobs.
         predictor: learns and predicts.
     """
-    jobs, values, known_at = observed.jobs, observed.values.tolist(), observed.known_at.tolist()
-    ended = np.argsort(observed.known_at, kind="stable")
-    ended = iter(ended[np.isfinite(observed.values[ended])].tolist())
+    jobs, values, known_at = trace.jobs, trace.values.tolist(), trace.known_at.tolist()
+    ended = np.argsort(trace.known_at, kind="stable")
+    ended = iter(ended[np.isfinite(trace.values[ended])].tolist())
     last = next(ended, None)
     found = []
-    for job, now in zip(jobs, observed.asked_at.tolist(), strict=True):
+    for job, now in zip(jobs, trace.asked_at.tolist(), strict=True):
         while last is not None and known_at[last] < now:
             predictor.learn(jobs[last], values[last])
             last = next(ended, None)
@@ -87,51 +89,23 @@ class Score:
     kinds: Mapping[str, float]
 
 
-def comparable(values: Array, predictions: Sequence[Sequence[Prediction | None]]) -> Array:
-    """Return a mask of the comparable jobs: known need, and predicted by all."""
-    mask = np.isfinite(values)
-    for made in predictions:
-        mask &= np.fromiter((one is not None for one in made), bool, len(made))
-    return mask
-
-
-def score(values: Array, limits: Array, predictions: Sequence[Prediction | None], rows: Array) -> Score:
+def score(actual: Array, limits: Array, made: Sequence[Prediction]) -> Score:
     """Return the accuracy of predictions.
 
     Args:
-        values: needs of the jobs.
+        actual: needs of the jobs, at least one.
         limits: users' limits; nan = none.
-        predictions: one per job.
-        rows: mask of the jobs to use, at least one; all of them have a value and a prediction.
+        made: one per job.
     """
-    chosen = [predictions[row] for row in np.flatnonzero(rows).tolist()]
-    made = [one for one in chosen if one is not None]
-    predicted, actual = np.array([one.value for one in made]), values[rows]
-    errors = np.abs(predicted - actual)
-    estimated = float(np.abs(limits[rows] - actual).mean())
-    kinds = Counter(one.kind for one in made)
+    predicted = np.array([one.value for one in made])
+    error, estimated = np.abs(predicted - actual), float(np.abs(limits - actual).mean())
     return Score(
-        float(errors.mean()),
-        float(np.median(errors)),
+        float(error.mean()),
+        float(np.median(error)),
         float((predicted < actual).mean()),
-        float(errors.mean()) / estimated if estimated > 0 else None,
-        {kind: jobs / len(made) for kind, jobs in kinds.most_common()},
+        float(error.mean()) / estimated if estimated > 0 else None,
+        {kind: jobs / len(made) for kind, jobs in Counter(one.kind for one in made).most_common()},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TracedJobs:
-    """A trace's jobs, and the assumptions made.
-
-    Args:
-        observed: the jobs and their needs (s, or bytes per processor).
-        limits: users' limits, in the same unit; nan = none.
-        unknown_waits: number of jobs without a waiting time, which are assumed to have started at once.
-    """
-
-    observed: Observations
-    limits: Array
-    unknown_waits: int
 
 
 def traced(workload: Workload, need: str = "run-time") -> TracedJobs:
@@ -156,8 +130,7 @@ def traced(workload: Workload, need: str = "run-time") -> TracedJobs:
     traits = zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True)
     asked = (None if np.isnan(limit) else limit for limit in limits.tolist())
     jobs = [SubmittedJob(own, limit) for own, limit in zip(traits, asked, strict=True)]
-    observed = Observations(jobs, workload.submit_time, ended, values)
-    return TracedJobs(observed, limits, int((waits < 0).sum()))
+    return TracedJobs(jobs, workload.submit_time, ended, values, int((waits < 0).sum()))
 
 
 def _recorded(more: Mapping[str, Array], name: str, jobs: int, *, even_alike: bool = False) -> Array:
@@ -202,11 +175,16 @@ def evaluate(trace: TracedJobs, names: Sequence[str], quantile: float = QUANTILE
         names: of `PREDICTORS`.
         quantile: (0, 1), for predictors of a quantile.
     """
-    observed = trace.observed
-    made = {name: predict_all(observed, PREDICTORS[name](quantile)) for name in names}
+    made = {name: predict_all(trace, PREDICTORS[name](quantile)) for name in names}
     silent = [name for name in names if not any(made[name])]
     answered = {name: predictions for name, predictions in made.items() if name not in silent}
-    rows = comparable(observed.values, list(answered.values()))
-    jobs = int(rows.sum()) if answered else 0
-    scores = {name: score(observed.values, trace.limits, one, rows) for name, one in answered.items()} if jobs else {}
-    return Evaluation(jobs, len(rows) - jobs, quantile, scores, silent, trace.unknown_waits)
+    known = np.isfinite(trace.values) & bool(answered)
+    for predictions in answered.values():
+        known &= np.fromiter((one is not None for one in predictions), bool, len(predictions))
+    rows, limits = np.flatnonzero(known), np.array([job.limit for job in trace.jobs], float)
+    scores = {
+        name: score(trace.values[rows], limits[rows], [one for row in rows.tolist() if (one := predictions[row])])
+        for name, predictions in answered.items()
+        if len(rows)
+    }
+    return Evaluation(len(rows), len(known) - len(rows), quantile, scores, silent, trace.unknown_waits)

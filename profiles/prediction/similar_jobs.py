@@ -36,7 +36,6 @@ KINDS = (
 #: The predicted quantile: above the median, because a job that outlasts its prediction does the most harm.
 QUANTILE = 0.7
 _LOW, _HIGH = 0.1, 0.9
-_NAMES = tuple(", ".join(kind) or "any job" for kind in KINDS)
 
 
 class Weights:
@@ -99,25 +98,19 @@ class History:
 
     def predict(self, job: SubmittedJob) -> Prediction | None:
         """Return the quantile over the first kind with enough jobs; the limit if no job has ended yet."""
-        found = self._closest(job)
-        if found is None:
-            return of_limit(job)
-        place, latest = found
-        scale = self._kinds[place].scale(job)
-        bounds = self._weights.quantiles(latest, self._quantiles)
-        value, low, high = (at_most(bound * scale, job.limit) for bound in bounds)
-        return Prediction(value, _NAMES[place], len(latest), low, high)
-
-    def _closest(self, job: SubmittedJob) -> tuple[int, Sequence[float]] | None:
-        """Return the first kind with enough jobs, else the first with any: its index in `KINDS`, and its jobs."""
-        found = None
-        for place, kind in enumerate(self._kinds):
+        closest = None
+        for kind in self._kinds:
             latest = kind.latest(job)
-            if latest and len(latest) >= self._enough:
-                return place, latest
-            if latest and found is None:
-                found = place, latest
-        return found
+            if latest and (closest is None or len(latest) >= self._enough):
+                closest = kind, latest
+                if len(latest) >= self._enough:
+                    break
+        if closest is None:
+            return of_limit(job)
+        kind, latest = closest
+        bounds = self._weights.quantiles(latest, self._quantiles)
+        value, low, high = (at_most(bound * kind.scale(job), job.limit) for bound in bounds)
+        return Prediction(value, kind.name, len(latest), low, high)
 
     def learn(self, job: SubmittedJob, value: float) -> None:
         """Add the job to all its kinds."""
@@ -129,6 +122,7 @@ class _JobsOfKind:
     """The latest jobs with the same values of some traits, by these values."""
 
     def __init__(self, traits: Sequence[str], latest: int) -> None:
+        self.name = ", ".join(traits) or "any job"
         self._latest = latest
         self._key = _selector([TRAITS.index(trait) for trait in traits])
         self._absolute = "user" in traits or "executable" in traits
@@ -144,12 +138,12 @@ class _JobsOfKind:
 
     def add(self, job: SubmittedJob, value: float) -> None:
         """Add a job that has ended; a job without one of the traits is ignored."""
-        place = self._group_key(job)
-        if place is None:
+        key = self._group_key(job)
+        if key is None:
             return
-        jobs = self._jobs.get(place)
+        jobs = self._jobs.get(key)
         if jobs is None:
-            jobs = self._jobs[place] = deque(maxlen=self._latest)
+            jobs = self._jobs[key] = deque(maxlen=self._latest)
         jobs.appendleft(value / self.scale(job))
 
     def _group_key(self, job: SubmittedJob) -> Hashable | None:

@@ -32,7 +32,7 @@ def test_the_share_of_covered_jobs_is_the_quantile(quantile):
 def test_scores_match_their_definitions():
     trace = traced(habitual(300))
     found = evaluate(trace, ["estimate", "history"])
-    errors = np.abs(trace.limits - trace.observed.values)
+    errors = np.abs(np.array([job.limit for job in trace.jobs]) - trace.values)
     assert found.jobs == 300
     assert found.scores["estimate"].mean_error == pytest.approx(errors.mean())
     assert found.scores["estimate"].median_error == pytest.approx(np.median(errors))

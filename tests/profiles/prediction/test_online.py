@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.profiles.prediction.evaluate import Observations, predict_all
+from pilotfish.profiles.prediction.evaluate import TracedJobs, predict_all
 from pilotfish.profiles.prediction.predictors import LIMIT, TRAITS, Estimate, LastTwo, SubmittedJob
 from pilotfish.profiles.prediction.similar_jobs import WEIGHTS, History
 
@@ -27,7 +27,7 @@ def traces(draw):
     rows.sort(key=lambda row: row[0])
     submit, wait, run = (np.array(column) for column in list(zip(*rows, strict=True))[:3])
     jobs = [job(user, limit, executable=program) for *_, user, program, limit in rows]
-    return Observations(jobs, submit, submit + wait + run, run)
+    return TracedJobs(jobs, submit, submit + wait + run, run)
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
@@ -91,7 +91,7 @@ def test_enough_is_the_fewest_jobs_that_support_the_quantile(wanted):
 def test_only_jobs_that_ended_before_submission_count():
     jobs = [job(), job(), job()]
     zero = np.zeros(3)
-    observed = Observations(jobs, np.array([0.0, 0.0, 5.0]), np.array([0.0, 5.0, 5.0]), zero)
+    observed = TracedJobs(jobs, np.array([0.0, 0.0, 5.0]), np.array([0.0, 5.0, 5.0]), zero)
     made = predict_all(observed, History())
     assert [one.jobs for one in made] == [0, 0, 1]
 
