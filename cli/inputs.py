@@ -122,7 +122,7 @@ class Profiles:
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
         from ..formats.text import count
-        from ..profiles.interference.pair_factors import added
+        from ..profiles.interference.scores import added
 
         found = self.store.scored(site, {job.profile.name for job in workflow.jobs})
         if pairs := added(site, found):

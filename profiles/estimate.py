@@ -8,9 +8,10 @@ measured (bandwidth, counters) stay as they were.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, pstdev
+from typing import Any
 
 from ..simulate.model.job import Phase, Profile, ThreadGroup
 from .measurement import MAD_TO_SIGMA, Measurement, deviation, inflation, interval, relative_rates, with_bandwidth
@@ -18,8 +19,12 @@ from .stall_facts import typical
 
 #: Number of the latest runs that count: programs change over the years.
 LATEST = 25
-#: Fields of a run that only counters or the user give.
-COUNTED = ("bandwidth", "instructions", "ipc", "power_watts")
+#: Fields of a profile that stay as they were where no run counted them.
+_KEPT = ("instructions", "ipc", "power_watts")
+#: Fields of a run that only counters or the user give, and how those of several runs become one.
+COUNTED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "bandwidth": median, "instructions": median, "ipc": median, "power_watts": median, "strain": typical,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +95,11 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     measured = counted.bandwidth
     rates = _known_bandwidths(groups, known) if measured is None else [measured] * len(groups)
     groups = tuple(with_bandwidth(group, rate) for group, rate in zip(groups, rates, strict=True))
-    facts = statistics(runs)
-    assert facts is not None
-    note = newest.provenance.note
-    if facts.used > 1:
+    note, spread = newest.provenance.note, None
+    if len(used) > 1 and (facts := statistics(runs)):
         note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
+        spread = deviation([run.isolated_s for run in used])
     within = interval([run.cpu_s for run in used], [run.company for run in used])
-    spread = deviation([run.isolated_s for run in used]) if len(used) > 1 else None
     memories = [run.memory_bytes for run in used if run.memory_bytes]
     transfers = [run.io_bytes for run in used if run.io_bytes is not None]
     return replace(
@@ -104,31 +107,22 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         groups=groups,
         memory=max(memories, default=known.memory if known else 0.0),
         io_bytes=median(transfers) if transfers else None,
-        instructions=newest.instructions if known is None else newest.instructions or known.instructions,
-        ipc=newest.ipc if known is None else newest.ipc or known.ipc,
-        power_watts=newest.power_watts if known is None else newest.power_watts or known.power_watts,
-        provenance=replace(newest.provenance, runs=facts.used, note=note, interval=within, spread=spread),
+        **({name: getattr(newest, name) or getattr(known, name) for name in _KEPT} if known else {}),
+        provenance=replace(newest.provenance, runs=len(used), note=note, interval=within, spread=spread),
     )
 
 
 def _counted(used: Sequence[Measurement]) -> Measurement:
     """Return the newest run with medians of counted values, over the runs with the same source as the newest."""
-    merged = used[-1]
+    found: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in COUNTED:
-        having = [run for run in used if getattr(run, name) is not None]
+    for name, merge in COUNTED.items():
+        having = [run for run in used if getattr(run, name) not in (None, {})]
         if having:
-            source = having[-1].sources.get(name)
-            same = [getattr(run, name) for run in having if run.sources.get(name) == source]
-            merged = replace(merged, **{name: median(same)})
+            source = having[-1].sources.get(name, "")
+            found[name] = merge([getattr(run, name) for run in having if run.sources.get(name, "") == source])
             sources |= {name: source} if source else {}
-    with_stalls = [run for run in used if run.strain]
-    if with_stalls:
-        source = with_stalls[-1].sources.get("strain", "")
-        same_source = [run.strain for run in with_stalls if run.sources.get("strain", "") == source]
-        merged = replace(merged, strain=typical(same_source))
-        sources |= {"strain": source} if source else {}
-    return replace(merged, sources=sources)
+    return replace(used[-1], **found, sources=sources)
 
 
 def _shape(run: Measurement) -> tuple[int, ...]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import NamedTuple
 
 from ..simulate.model.job import Profile
 from .estimate import usable
@@ -19,6 +18,12 @@ from .measurement import Measurement
 from .store import ProfileStore
 
 _INTERVAL, _RANGE, _ROUNDS, _UNKNOWN = "interval", "range of the runs", "range of the rounds", "unknown"
+
+#: Quantities of a run, and their units.
+_UNITS = {
+    "wall_time": "s", "isolated_time": "s", "cpu_time": "s", "waiting": "1", "company": "1", "memory": "bytes",
+    "io": "bytes", "bandwidth": "bytes/s", "instructions": "1", "ipc": "1", "power_watts": "W",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,7 @@ class Number:
 def numbers(store: ProfileStore) -> Iterator[Number]:
     """Yield all numbers of the store's own profiles, of their runs, and of scores."""
     for name in store.own_names():
-        profile = store.get(name)
-        if profile is not None:
+        if (profile := store.get(name)) is not None:
             runs = store.history(name)
             yield from _profile_rows(profile, usable(runs))
             for i, run in enumerate(runs, 1):
@@ -75,69 +79,59 @@ def to_csv(rows: Sequence[Number]) -> str:
 
 def _profile_rows(profile: Profile, used: Sequence[Measurement]) -> Iterator[Number]:
     about, counted = profile.provenance, used[-1].sources if used else {}
-    for fact in _facts(profile, used):
-        if fact.value is not None:
-            low, high, confidence = _bounds(fact)
-            yield Number(
-                profile.name, fact.part, fact.quantity, fact.value, fact.unit, low, high, confidence,
-                counted.get(fact.quantity, about.source), about.date or "", about.runs, profile.measured_on or "",
-                about.node_type or "", about.note,
-            )  # fmt: skip
 
+    def row(
+        part: str, quantity: str, value: float | None, *, unit: str = "", seen: Iterable[float | None] = (),
+        within: tuple[float, float] | None = None,
+    ) -> Iterator[Number]:  # fmt: skip
+        if value is None:
+            return
+        low, high, confidence = None, None, _UNKNOWN
+        known = [one for one in seen if one is not None]
+        if within is not None:
+            low, high, confidence = value * within[0], value * within[1], _INTERVAL
+        elif len(known) > 1:
+            low, high, confidence = min(known), max(known), _RANGE
+        yield Number(
+            profile.name, part, quantity, value, unit or _UNITS[quantity], low, high, confidence,
+            counted.get(quantity, about.source), about.date or "", about.runs, profile.measured_on or "",
+            about.node_type or "", about.note,
+        )  # fmt: skip
 
-class _Fact(NamedTuple):
-    """A number of a profile, with the runs' values of it or the factors that bound it."""
-
-    part: str
-    quantity: str
-    value: float | None
-    unit: str
-    seen: Sequence[float | None] = ()
-    within: tuple[float, float] | None = None
-
-
-def _facts(profile: Profile, used: Sequence[Measurement]) -> Iterator[_Fact]:
-    part = "profile"
-    yield _Fact(part, "isolated_time", profile.isolated_time, "s", [run.isolated_s for run in used])
-    yield _Fact(part, "memory", profile.memory or None, "bytes", [run.memory_bytes for run in used])
-    yield _Fact(part, "io", profile.io_bytes, "bytes", [run.io_bytes for run in used])
-    yield _Fact(part, "instructions", profile.instructions, "1", [run.instructions for run in used])
-    yield _Fact(part, "ipc", profile.ipc, "1", [run.ipc for run in used])
-    yield _Fact(part, "power_watts", profile.power_watts, "W", [run.power_watts for run in used])
-    rates = [run.bandwidth for run in used]
+    whole = {
+        "isolated_time": profile.isolated_time, "memory": profile.memory or None, "io": profile.io_bytes,
+        "instructions": profile.instructions, "ipc": profile.ipc, "power_watts": profile.power_watts,
+    }  # fmt: skip
+    for quantity, value in whole.items():
+        yield from row("profile", quantity, value, seen=[_of_run(run)[quantity] for run in used])
     for i, group in enumerate(profile.groups):
         part = f"group {i + 1}"
         shares = [run.groups[i].mean_utilisation for run in used if i < len(run.groups)]
-        yield _Fact(part, "threads", group.count, "1")
-        yield _Fact(part, "service_demand", group.demand, "s", within=profile.provenance.interval)
-        yield _Fact(part, "utilisation", group.mean_utilisation, "1", shares)
-        yield _Fact(part, "utilisation_std", group.utilisation_std or None, "1")
-        yield _Fact(part, "bandwidth", group.mean_bandwidth or None, "bytes/s", rates)
+        yield from row(part, "threads", group.count, unit="1")
+        yield from row(part, "service_demand", group.demand, unit="s", within=about.interval)
+        yield from row(part, "utilisation", group.mean_utilisation, unit="1", seen=shares)
+        yield from row(part, "utilisation_std", group.utilisation_std or None, unit="1")
+        yield from row(part, "bandwidth", group.mean_bandwidth or None, seen=[run.bandwidth for run in used])
         for j, phase in enumerate(group.phases, 1):
-            yield _Fact(f"{part} phase {j}", "share", phase.share, "1")
-            yield _Fact(f"{part} phase {j}", "utilisation", phase.utilisation, "1")
-            yield _Fact(f"{part} phase {j}", "bandwidth", phase.bandwidth or None, "bytes/s")
+            yield from row(f"{part} phase {j}", "share", phase.share, unit="1")
+            yield from row(f"{part} phase {j}", "utilisation", phase.utilisation, unit="1")
+            yield from row(f"{part} phase {j}", "bandwidth", phase.bandwidth or None)
 
 
-def _bounds(fact: _Fact) -> tuple[float | None, float | None, str]:
-    if fact.value is not None and fact.within is not None:
-        return fact.value * fact.within[0], fact.value * fact.within[1], _INTERVAL
-    known = [one for one in fact.seen if one is not None]
-    return (min(known), max(known), _RANGE) if len(known) > 1 else (None, None, _UNKNOWN)
+def _of_run(run: Measurement) -> dict[str, float | None]:
+    """Return quantity -> value, in the order of _UNITS."""
+    return dict(zip(_UNITS, (
+        run.wall_s, run.isolated_s, run.cpu_s, run.waiting, run.company, run.memory_bytes, run.io_bytes,
+        run.bandwidth, run.instructions, run.ipc, run.power_watts,
+    ), strict=True))  # fmt: skip
 
 
 def _run_rows(name: str, number: int, run: Measurement) -> Iterator[Number]:
-    values = {
-        "wall_time": (run.wall_s, "s"), "isolated_time": (run.isolated_s, "s"), "cpu_time": (run.cpu_s, "s"),
-        "waiting": (run.waiting, "1"), "company": (run.company, "1"), "memory": (run.memory_bytes, "bytes"),
-        "io": (run.io_bytes, "bytes"), "bandwidth": (run.bandwidth, "bytes/s"),
-        "instructions": (run.instructions, "1"), "ipc": (run.ipc, "1"), "power_watts": (run.power_watts, "W"),
-    }  # fmt: skip
     note = f"exit code {run.exit_code}" if run.exit_code else f"aged {run.aged}" if run.aged else ""
-    for quantity, (value, unit) in values.items():
+    for quantity, value in _of_run(run).items():
         if value is not None:
             yield Number(
-                name, f"run {number}", quantity, value, unit, None, None, _UNKNOWN,
+                name, f"run {number}", quantity, value, _UNITS[quantity], None, None, _UNKNOWN,
                 run.sources.get(quantity, run.method), run.date, 1, run.node_type or "", run.cpu_model, note,
             )  # fmt: skip
 

@@ -22,8 +22,7 @@ from ..simulate.model.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, statistics
 from .identity import signature
-from .interference.pair_factors import with_scores
-from .interference.scores import Scores, parse_scores
+from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands
 from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
@@ -84,11 +83,7 @@ class ProfileStore:
             return self._file.changes
 
     def get(self, name: str) -> Profile | None:
-        """Return a profile of the store or of the shipped library, None if neither has it. O(1).
-
-        Raises:
-            ConfigError: the file is not a valid store.
-        """
+        """Return a profile of the store or of the shipped library, None if neither has it. O(1). Raises ConfigError."""
         with self._file.reading() as connection:
             if connection is not None and name not in self._profiles:
                 row = connection.execute("SELECT document FROM profile WHERE name = ?", (name,)).fetchone()
@@ -99,8 +94,9 @@ class ProfileStore:
     def own_names(self) -> list[str]:
         """Return the names in the store itself, sorted."""
         with self._file.reading() as connection:
-            rows = connection.execute("SELECT name FROM profile ORDER BY name").fetchall() if connection else []
-        return [name for (name,) in rows]
+            return (
+                [name for (name,) in connection.execute("SELECT name FROM profile ORDER BY name")] if connection else []
+            )
 
     def names(self) -> list[str]:
         """Return the names in the store and in the shipped library, sorted."""
@@ -134,14 +130,14 @@ class ProfileStore:
         with self._file.writing() as connection:
             for run in runs:
                 self._add(connection, name, run)
-            row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
+            given = _given(connection, name)
             old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
             for number, document in connection.execute(old, (name, latest)).fetchall():
                 run_then = json.loads(document)
                 run_then["aged"] = run_then.get("aged") or date
                 connection.execute("UPDATE run SET document = ? WHERE id = ?", (json.dumps(run_then), number))
             profile = estimate(name, self._runs(connection, name), known)
-            return self._replace(connection, profile, row[0] if row else None)
+            return self._replace(connection, profile, given)
 
     def put_scores(self, scores: Scores) -> None:
         """Store a program's relative scores, replacing earlier ones of it on the same processor."""
@@ -179,7 +175,10 @@ class ProfileStore:
     def dropped(self) -> list[Dropped]:
         """Return how many runs and commands were dropped so far."""
         with self._file.reading() as connection:
-            return dropped(connection) if connection and has_table(connection, "dropped") else []
+            if connection is None or not has_table(connection, "dropped"):
+                return []
+            rows = connection.execute("SELECT what, number, latest FROM dropped ORDER BY what")
+            return [Dropped(*row) for row in rows]
 
     def history(self, name: str) -> list[Measurement]:
         """Return every run recorded under a name, oldest first."""
@@ -200,8 +199,7 @@ class ProfileStore:
         name = signature(job)
         if name is None:
             return None
-        known = self.get(name)
-        if known is not None:
+        if (known := self.get(name)) is not None:
             return known
         common, others = self._relatives(name)
         profiles = [profile for other in others if (profile := self.get(other))]
@@ -260,8 +258,7 @@ class ProfileStore:
         """Add runs of one name and return the profile of all its runs."""
         for run in runs:
             self._add(connection, name, run)
-        row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
-        given = row[0] if row else None
+        given = _given(connection, name)
         known = self._profile(name, given) if given else None
         return self._replace(connection, estimate(name, self._bounded(connection, name), known), given)
 
@@ -285,7 +282,8 @@ class ProfileStore:
         runs = self._runs(connection, name)
         if excess := excess_runs(runs):
             ids = connection.execute("SELECT id FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-            _drop_runs(connection, [ids[place][0] for place in excess], runs[-1].date[:10])
+            connection.executemany("DELETE FROM run WHERE id = ?", [ids[place] for place in excess])
+            _count(connection, "runs", len(excess), runs[-1].date[:10])
         return [run for place, run in enumerate(runs) if place not in excess]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
@@ -317,6 +315,12 @@ def _name_of(job: Job) -> str:
     return name
 
 
+def _given(connection: sqlite3.Connection, name: str) -> str | None:
+    """Return the document that a user gave for a name."""
+    row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
 def check_name(name: str) -> None:
     """Raise ConfigError for an invalid profile name."""
     from_source("profile", inside, "name", as_name, name)
@@ -329,24 +333,12 @@ def excess_runs(runs: Sequence[Measurement]) -> list[int]:
     return sorted(well[: max(0, len(well) - MOST_RUNS)] + failed[: max(0, len(failed) - MOST_FAILED)])
 
 
-def _drop_runs(connection: sqlite3.Connection, numbers: Sequence[int], date: str) -> None:
-    """Delete runs by their ids, and count them."""
-    connection.executemany("DELETE FROM run WHERE id = ?", [(number,) for number in numbers])
-    _count(connection, "runs", len(numbers), date)
-
-
 def drop_commands(connection: sqlite3.Connection, date: str, most: int = MOST_COMMANDS) -> None:
     """Delete the longest unused commands beyond `most`, with their runs, and count them."""
     names = connection.execute(_OLDEST, (most,)).fetchall()
     connection.executemany("DELETE FROM run WHERE name = ?", names)
     connection.executemany("DELETE FROM profile WHERE name = ? AND given IS NULL", names)
     _count(connection, "commands", len(names), date)
-
-
-def dropped(connection: sqlite3.Connection) -> list[Dropped]:
-    """Return what was dropped so far."""
-    rows = connection.execute("SELECT what, number, latest FROM dropped ORDER BY what").fetchall()
-    return [Dropped(*row) for row in rows]
 
 
 def _count(connection: sqlite3.Connection, what: str, number: int, date: str) -> None:

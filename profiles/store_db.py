@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ..simulate.errors import ConfigError
 
@@ -161,7 +160,7 @@ class StoreFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Check that the file is ours and of this version; create the tables of a new one."""
-        if _identity(connection) == (0, 0) and _is_empty(connection):
+        if _identity(connection) == [0, 0] and _is_empty(connection):
             self._switch_to_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
             if _is_empty(connection):  # no other process was faster
@@ -199,10 +198,8 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def _identity(connection: sqlite3.Connection) -> tuple[Any, Any]:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return application, version
+def _identity(connection: sqlite3.Connection) -> list[int]:
+    return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

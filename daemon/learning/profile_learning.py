@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...formats.text import count, percent, times
 from ...profiles.estimate import LATEST
 from ...profiles.identity import COMMAND, KIND
-from ...profiles.interference.pair_factors import added
+from ...profiles.interference.scores import added
 from ...profiles.store_db import LockedError
 from ...simulate.errors import ConfigError
 from ...simulate.model.capacity import never_fits

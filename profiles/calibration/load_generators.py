@@ -1,7 +1,8 @@
 """Compiled loops that load a core or the memory, run by threads side by side, each on its own CPU.
 
 Rule: all threads begin together, and each is timed on its own. Memory is touched by the thread that streams it, or by
-one elsewhere for remote memory. The loops release Python's lock.
+one elsewhere for remote memory. The loops release Python's lock. In mixes of tasks that stream at different rates, a
+task's rate is measured alone, on the same node and day.
 Source: J. McCalpin, STREAM (1995): triad, a = b + s * c, 24 bytes an element, reads for ownership not counted.
 """
 
@@ -10,15 +11,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from .statistics import Array
+from .fits import Mix
+from .statistics import Array, figure
 
 #: Bytes of a triad's element, as STREAM counts them.
 BYTES = 24
@@ -30,6 +33,9 @@ Chunk = Callable[[], float]
 Arrays = tuple[Array, Array, Array]
 #: A thread with its core for this share of the time is undisturbed; runs that suffice for a number.
 ALONE, LEAST = 0.95, 3
+#: Computing steps after each block of a triad: from pure streaming to hardly any traffic; those of the other tasks.
+EXTRAS, BESIDE = (0, 100, 200, 400, 800, 1600, 3200, 6400), (0, 200, 800)
+MOST_OTHERS, _MIX_RUNS, SHORTEST_S = 3, 3, 0.01
 
 
 @njit(nogil=True)
@@ -113,14 +119,10 @@ def _rate(chunk: Chunk, seconds: float, stopped: threading.Event) -> tuple[float
     return done / (now - begin), (time.thread_time() - computed) / (now - begin)
 
 
-def computing() -> Chunk:
-    """Return a function that runs the reference loop and returns its steps."""
-
-    def chunk() -> float:
-        compute(12345)
-        return STEPS
-
-    return chunk
+def compute_chunk() -> float:
+    """Run the reference loop and return its steps."""
+    compute(12345)
+    return STEPS
 
 
 def streaming(size: int, extra: int = 0, arrays: Arrays | None = None) -> Chunk:
@@ -133,13 +135,10 @@ def streaming(size: int, extra: int = 0, arrays: Arrays | None = None) -> Chunk:
     """
     a, b, c = touched(size) if arrays is None else arrays
     step = 1 << 19  # about a millisecond, so that Python's lock is rarely held
-    pieces = [(a[i : i + step], b[i : i + step], c[i : i + step]) for i in range(0, size, step)]
-    turn = 0
+    turns = cycle([(a[i : i + step], b[i : i + step], c[i : i + step]) for i in range(0, size, step)])
 
     def chunk() -> float:
-        nonlocal turn
-        piece = pieces[turn]
-        turn = (turn + 1) % len(pieces)
+        piece = next(turns)
         triad(*piece, 3.0, extra)
         return float(BYTES * len(piece[0]))
 
@@ -161,3 +160,48 @@ def warm_up() -> None:
     """Compile the loops before anything is measured."""
     compute(1)
     triad(*touched(BLOCK), 3.0, 1)
+
+
+def mixes(cpus: int) -> Iterator[list[int]]:
+    """Yield the mixes for so many cores, as the computing steps of each task.
+
+    The first task next to one to three others; then halves of all cores; then twice as many tasks as cores.
+    """
+    for others, extra, beside in product(range(1, min(MOST_OTHERS, cpus - 1) + 1), EXTRAS, BESIDE):
+        yield [extra, *[beside] * others]
+    if cpus > MOST_OTHERS + 1:
+        for extra in EXTRAS:
+            yield [EXTRAS[0] if i % 2 else extra for i in range(cpus)]
+    yield [EXTRAS[0]] * (2 * cpus)
+
+
+def measure_mixes(cpus: Sequence[int], seconds: float, size: Callable[[int], int]) -> list[Mix]:
+    """Return every mix.
+
+    Args:
+        cpus: of one memory channel, at least 2.
+        seconds: for all mixes.
+        size: number of tasks -> elements of each array of one; arrays should be larger than the caches.
+    """
+    few = min(MOST_OTHERS, len(cpus) - 1) + 1
+    plans = list(mixes(len(cpus)))
+    each = max(SHORTEST_S, seconds / (_MIX_RUNS * (len(EXTRAS) + len(plans))))
+    arrays = [touched_from(cpu, size(2)) for cpu in cpus[:few]]
+
+    def rates(extras: Sequence[int]) -> list[float]:
+        """Bytes/s of each task, all of them at once."""
+        tasks = len(extras)
+
+        def prepare(i: int) -> Chunk:
+            kept = arrays[i] if tasks <= few else None
+            return streaming(size(2) if kept else size(tasks), extras[i], kept)
+
+        runs = side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, each, _MIX_RUNS)
+        return [figure(task).value for task in zip(*(run.rates for run in undisturbed(runs)), strict=True)]
+
+    alone = {extra: rates([extra])[0] / 1e6 for extra in EXTRAS}
+    return [
+        Mix(len(cpus), tuple(alone[task] for task in tasks),
+            tuple(rate / 1e6 / alone[task] for task, rate in zip(tasks, rates(tasks), strict=True)))
+        for tasks in plans
+    ]  # fmt: skip

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ...simulate.model.cluster import CpuSharing
-from . import cpu_sharing, load_generators, mixes_bench
+from . import cpu_sharing, load_generators
 from .bandwidth import EVERY, CurveFit, RemoteFit, Sample, fit_curve, fit_remote
 from .fits import choose, fit_piecewise, samples
 from .load_generators import BYTES
@@ -28,7 +28,6 @@ RUNS, MOST_POINTS = 5, 12
 #: Total size of a curve's arrays: so many times the last-level caches, at most this share of the free memory.
 CACHES, OF_FREE = 4, 0.125
 _USUAL_CACHE = 64 * 2**20
-_SHORTEST_S = 0.01
 #: Share of the time for each part.
 _CURVE, _SPEED, _SHARING, _REMOTE, _UNBOUND, _POWER = 0.35, 0.15, 0.1, 0.1, 0.1, 0.2
 #: Shares of the time for mixes.
@@ -54,7 +53,7 @@ class _Bench:
 
     def each(self, share: float, parts: int) -> float:
         """Return the seconds of one run, if `parts` numbers share this share of the time."""
-        return max(_SHORTEST_S, self.seconds * share / (RUNS * parts))
+        return max(load_generators.SHORTEST_S, self.seconds * share / (RUNS * parts))
 
 
 def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = lambda text: None) -> Calibration:
@@ -129,7 +128,7 @@ def _stream(size: int, _: int) -> load_generators.Chunk:
 
 
 def _compute(_: int) -> load_generators.Chunk:
-    return load_generators.computing()
+    return load_generators.compute_chunk
 
 
 def _elements(node: NodeHardware, threads: int = 1) -> int:
@@ -234,7 +233,7 @@ def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:
         bench.notes.append("no mixes of tasks were measured: a socket has one core")
     else:
         bench.progress("mixes of tasks")
-        mixes = mixes_bench.measure(cpus, _MIXES * bench.seconds, partial(_elements, bench.node))
+        mixes = load_generators.measure_mixes(cpus, _MIXES * bench.seconds, partial(_elements, bench.node))
         fitted = fit_piecewise(samples(mixes))
         if fitted is None:
             bench.notes.append(

@@ -16,8 +16,7 @@ from dataclasses import replace
 
 from ...formats.schema import bad, found, inside
 from ...simulate.model.job import Phase
-from ..measure.phases import phases
-from ..measure.thread_history import ThreadHistory
+from ..measure.phases import ThreadHistory, phases
 from ..measurement import Measurement
 from ..probes.perf import NOT_COUNTED, UNITS
 from .imported import Imported, group_by_cpu_time

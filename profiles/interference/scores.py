@@ -2,14 +2,17 @@
 
 Rule: scores are relative to this streamer on this machine, and carry the range over the runs. They use core time
 instead of run time, so that waiting for a core does not count as sensitivity. A program next to another is assumed to
-slow down as next to a streamer of the same pressure; scores of different machines are not compared.
+slow down as next to a streamer of the same pressure; scores of different machines are not compared. In a cluster they
+hold for the node type that they name, or else, like profiles, for the first one, and only fill gaps: a pair given by
+the cluster file is unchanged, and if the bandwidths of both programs are known and the node's model uses them, the
+model alone applies, so that contention is not counted twice.
 Source: bubble-up (Mars et al., MICRO 2011).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,11 +20,14 @@ from typing import Any
 from ...formats.files import check_schema, read_document
 from ...formats.schema import Convert, build, from_source, listed, mapping, name, number, text, whole
 from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster, Contention, CoRun, NodeType
 
 #: The streamer's name among profiles.
 STREAMER = "streamer"
 #: Factors closer to 1 than this are omitted: a missing pair has factor 1.
 LEAST = 0.005
+#: Number of the latest scored programs that count: pairs grow with the square.
+MOST = 100
 _TIMES = number(0, 1e6, above=True)
 _LEVEL: dict[str, Convert[Any]] = {
     "pressure": number(0, 1, above=True),
@@ -203,3 +209,39 @@ def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:
         for job, beside in pairs.items()
     }
     return {job: beside for job, beside in worth.items() if beside}
+
+
+def with_scores(cluster: Cluster, scores: Iterable[Scores], counted: Callable[[str], bool]) -> Cluster:
+    """Return the cluster with the pairs that scores add, or itself if they add none.
+
+    Args:
+        cluster: whose node types are extended.
+        scores: oldest first.
+        counted: whether the bandwidth of a program (by its profile's name) is known.
+    """
+    latest = list(scores)[-MOST:]
+    first = cluster.types[0].name
+    kinds = {kind: _with(kind, [one for one in latest if (one.node_type or first) == kind.name], counted)
+             for kind in cluster.types}  # fmt: skip
+    if all(kind is kinds[kind] for kind in kinds):
+        return cluster
+    return replace(cluster, nodes=tuple(replace(node, type=kinds[node.type]) for node in cluster.nodes))
+
+
+def added(before: Cluster, after: Cluster) -> int:
+    """Return how many pairs `with_scores` added, over all node types."""
+    old, new = (sum(len(kind.co_run_inflation) for kind in cluster.types) for cluster in (before, after))
+    return new - old
+
+
+def _with(kind: NodeType, scores: Sequence[Scores], counted: Callable[[str], bool]) -> NodeType:
+    """Return the node type with the pairs of each processor's scores, the latest if several have one."""
+    pairs: dict[tuple[str, str], CoRun] = {}
+    for model in dict.fromkeys(one.cpu_model for one in scores):
+        for job, beside in co_run_inflation(one for one in scores if one.cpu_model == model).items():
+            pairs |= {(job, other): CoRun(job, other, times) for other, times in beside.items()}
+    modelled = kind.contention is not Contention.NONE
+    known = {(pair.job, pair.beside) for pair in kind.co_run_inflation}
+    known |= {key for key in pairs if modelled and all(counted(name) for name in key)}
+    more = [pair for key, pair in pairs.items() if key not in known]
+    return replace(kind, co_run_inflation=(*kind.co_run_inflation, *more)) if more else kind

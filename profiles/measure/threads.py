@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...simulate.model.job import ThreadGroup
-from .phases import phases
-from .thread_history import ThreadHistory
+from .phases import ThreadHistory, phases
 
 #: A thread with a smaller share of the job's CPU time is a helper: its time counts, the thread does not.
 HELPER_SHARE = 0.01

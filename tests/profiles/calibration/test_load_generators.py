@@ -14,7 +14,7 @@ from pilotfish.profiles.calibration import load_generators, wakeup_wait
 from pilotfish.profiles.calibration import session as measuring
 from pilotfish.profiles.calibration.bandwidth import fit_curve
 from pilotfish.profiles.calibration.cpu_sharing import OTHERS, shares
-from pilotfish.profiles.calibration.mixes_bench import BESIDE, EXTRAS, measure, mixes
+from pilotfish.profiles.calibration.load_generators import BESIDE, EXTRAS, measure_mixes, mixes
 from pilotfish.profiles.calibration.node_hardware import read_hardware
 from pilotfish.profiles.calibration.session import MOST_POINTS, counts
 
@@ -97,7 +97,7 @@ def test_mixes_are_of_few_tasks_all_cores_and_twice_the_cores(cpus: int, count: 
 
 
 def test_measured_mixes_have_rates_and_speeds() -> None:
-    found = measure(CPUS[:2], 0.0, lambda tasks: 4096) if len(CPUS) > 1 else []
+    found = measure_mixes(CPUS[:2], 0.0, lambda tasks: 4096) if len(CPUS) > 1 else []
     assert len(found) == (len(EXTRAS) * len(BESIDE) + 1 if len(CPUS) > 1 else 0)
     assert all(len(mix.rates) == len(mix.speeds) and min(mix.rates) > 0 and min(mix.speeds) > 0 for mix in found)
     assert all(mix.share == (0.5 if len(mix.rates) == 4 else 1.0) for mix in found)

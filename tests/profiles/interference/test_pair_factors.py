@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.profiles.interference.pair_factors import MOST, added, with_scores
-from pilotfish.profiles.interference.scores import Level, Scores
+from pilotfish.profiles.interference.scores import MOST, Level, Scores, added, with_scores
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType
