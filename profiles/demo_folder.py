@@ -54,13 +54,7 @@ JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DemoCpus:
-    """The CPUs of the demo.
-
-    Args:
-        cpus: one or two CPU ids.
-        one_stream, all_streams: bytes/s of one streaming program, and of one on each CPU together.
-        memory: bytes for each CPU.
-    """
+    """The one or two CPUs of the demo; bytes/s of one stream, and of one on each CPU together; bytes for each CPU."""
 
     cpus: tuple[int, ...]
     one_stream: float

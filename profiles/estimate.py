@@ -29,14 +29,7 @@ COUNTED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How runs vary.
-
-    Args:
-        runs: number of runs; used: number that the profile rests on.
-        mean_cpu_s, median_cpu_s: CPU seconds of a run.
-        spread_cpu_s: robust deviation (1.4826 x MAD), seconds; deviation_cpu_s: standard deviation, seconds.
-        median_isolated_s: isolated time, seconds.
-    """
+    """How runs vary, and how many of them are used; the spread is robust (1.4826 x MAD), the deviation standard."""
 
     runs: int
     used: int

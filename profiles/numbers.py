@@ -31,13 +31,9 @@ class Number:
     """One number.
 
     Args:
-        profile: its name; part: profile, group N, group N phase M, run N, or score at a pressure.
-        quantity, value, unit: the number.
-        low, high: its bounds; None = unknown.
-        confidence: the kind of these bounds.
-        source: measured, given, predicted, relative score, or what counted it; date: ISO 8601; runs: number of runs.
-        node_type, cpu_model: on which it was measured, if known.
-        note: further remarks about the profile.
+        part: profile, group N, group N phase M, run N, or score at a pressure.
+        low, high: its bounds, None = unknown; confidence: the kind of these bounds.
+        source: measured, given, predicted, relative score, or what counted it; date: ISO 8601.
     """
 
     profile: str

@@ -96,8 +96,7 @@ def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sampl
 
     Source: DESiDE (Chahal et al., ICPE 2019), eq. 13-14: m = 1 + sigma_bw * (0.75 + 0.25 * delta_rl).
     """
-    n = np.array([threads for threads, _ in (*bound, *unbound)], float)
-    rates = np.array([rate for _, rate in (*bound, *unbound)])
+    n, rates = np.array([*bound, *unbound], float).T
     away = np.arange(len(n)) >= len(bound)
     if not (curve.saturated and (n[away] * curve.per_thread.value > curve.most.value).any()):
         return None
@@ -105,8 +104,7 @@ def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sampl
     def model(at: Array) -> Array:
         alone, most = at[0] * curve.per_thread.value, at[1] * curve.most.value
         dilation = 1.0 + np.maximum(0.0, n * alone / most - 1.0) * np.where(away, 0.75 + 0.25 * at[2], 1.0)
-        together: Array = np.log(n * alone / dilation)
-        return together
+        return np.log(n * alone / dilation)
 
     seen = np.log(rates)
     best, _ = least_squares(model, seen, np.array([1.0, 1.0, 1.5]), _LOW, _HIGH)

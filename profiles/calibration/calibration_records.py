@@ -49,12 +49,7 @@ _NAME = re.compile(r"(?P<node>[^@/]+)@\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z\.js
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """The value of a key of a node type.
-
-    Args:
-        value: None = unknown.
-        margin: half of the 95 % interval, in the value's unit; 0 = not given.
-    """
+    """The value of a key of a node type, None = unknown; margin: half of the 95 % interval, 0 = not given."""
 
     value: float | str | None
     margin: float = 0.0
@@ -65,8 +60,6 @@ class Change:
     """A key of a node type whose value differs by more than the bound.
 
     Args:
-        key: such as `power.per_core`.
-        old, new: values; None = unknown.
         ratio: new / old; None = the old one was unknown or 0, or they are not numbers.
         noise: how far apart the two may be by chance, relative to the old one; None = no ratio.
         sure: the difference is larger than that.

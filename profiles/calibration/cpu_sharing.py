@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
@@ -23,6 +24,7 @@ OTHERS = 3
 #: Share of the job of one process: half of the core if jobs share it, a quarter if threads do.
 BY_JOB, BY_THREAD = 0.5, 1 / (OTHERS + 1)
 _UNSURE = 0.06
+#: Arguments: seconds, and child processes; they also end with us.
 _SPIN = """
 import os, sys, time
 seconds, children = float(sys.argv[1]), int(sys.argv[2])
@@ -48,12 +50,12 @@ def shares(cpu: int, seconds: float, runs: int) -> list[float]:
         OSError: a process could not be started, or the kernel has no schedstat.
     """
     whole = runs * seconds + 30.0
-    with _job(cpu, whole, 0) as one, _job(cpu, whole, OTHERS - 1) as three:
-        found = []
+    with session(cpu, _SPIN, whole, 0) as one, session(cpu, _SPIN, whole, OTHERS - 1) as three:
+        jobs, found = (_family(one.pid, 0), _family(three.pid, OTHERS - 1)), []
         for _ in range(runs):
-            before = [_on_core(one), _on_core(three)]
+            before = [_on_core(job) for job in jobs]
             time.sleep(seconds)
-            single, rest = (_on_core(job) - was for job, was in zip((one, three), before, strict=True))
+            single, rest = (_on_core(job) - was for job, was in zip(jobs, before, strict=True))
             found.append(single / max(1.0, single + rest))
         return found
 
@@ -65,13 +67,6 @@ def sharing_of(share: Figure) -> CpuSharing | None:
     if share.value < BY_THREAD + (BY_JOB - BY_THREAD) / 2 - _UNSURE:
         return CpuSharing.PER_THREAD
     return None
-
-
-@contextlib.contextmanager
-def _job(cpu: int, seconds: float, children: int) -> Iterator[list[int]]:
-    """Yield the pids of a job in its own session: 1 + children processes, which end after `seconds` or with us."""
-    with session(cpu, _SPIN, seconds, children) as process:
-        yield _family(process.pid, children)
 
 
 @contextlib.contextmanager
@@ -114,8 +109,4 @@ def _family(pid: int, children: int) -> list[int]:
 
 def _on_core(pids: list[int]) -> float:
     """Return the nanoseconds that processes were on a core (proc(5): /proc/PID/schedstat)."""
-    total = 0.0
-    for pid in pids:
-        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-            total += float(file.read().split()[0])
-    return total
+    return sum(float(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) for pid in pids)

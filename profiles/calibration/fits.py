@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -49,12 +50,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseFit:
-    """The piecewise-linear model's constants (rates in MB/s).
-
-    Args:
-        constants: the fit; intervals: each constant by name.
-        quality: of the speeds; measured, fitted: the speeds of the samples.
-    """
+    """The piecewise-linear model's constants (rates in MB/s), and the speeds of the samples."""
 
     constants: PiecewiseLinear
     intervals: dict[str, Constant]
@@ -98,8 +94,8 @@ def fit_piecewise(samples: Sequence[Sample], near: PiecewiseLinear | None = None
             more). n_max becomes the most others.
         near: constants to start from; None = a global search.
     """
-    rate, total, speed = (np.array([getattr(s, key) for s in samples], float) for key in ("rate", "total", "speed"))
-    others = np.array([s.others for s in samples], float)
+    columns = ("rate", "total", "others", "speed")
+    rate, total, others, speed = (np.array([getattr(one, key) for one in samples], float) for key in columns)
     if len(samples) <= len(NAMES) or len(np.unique(others[others > 0])) < 2:
         return None
     unit, most = float(total.max()), int(others.max())
@@ -117,16 +113,13 @@ def fit_piecewise(samples: Sequence[Sample], near: PiecewiseLinear | None = None
     best = min((least_squares(model, seen, start, _LOW, _HIGH) for start in starts), key=lambda end: end[1])[0]
     constants = constants_at(best)
 
-    def named(at: Array) -> PiecewiseLinear:
-        b, c, da, db, dc, dd, weight = (float(value) for value in at)
-        return PiecewiseLinear(b, c, da, db, dc, dd, most, weight)
-
     def by_name(at: Array) -> Array:
-        return np.log(speeds(named(at * scale), rate, total, others))
+        named: dict[str, Any] = dict(zip(NAMES, (at * scale).tolist(), strict=True))
+        return np.log(speeds(PiecewiseLinear(**named, n_max=most), rate, total, others))
 
     values = np.array([getattr(constants, name) for name in NAMES])
     scale = np.where(values == 0, 1.0, np.abs(values))
-    slopes = jacobian(by_name, values / scale, np.full(len(NAMES), -np.inf), np.full(len(NAMES), np.inf)) / scale
+    slopes = jacobian(by_name, values / scale) / scale
     known = dict(zip(NAMES, intervals(values, slopes, seen - model(best)), strict=True))
     fitted = np.exp(model(best))
     return PiecewiseFit(constants, known, quality(speed, fitted), tuple(speed.tolist()), tuple(fitted.tolist()))
@@ -149,12 +142,7 @@ def _starts(model: Model, seen: Array) -> Iterator[Array]:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Tasks that ran together.
-
-    Args:
-        cores: of their own; more tasks than cores take turns.
-        rates: of each task alone, MB/s; speeds: isolated time / time together of each.
-    """
+    """Tasks on cores of their own, in turns if they are more: MB/s of each alone, isolated time / time together."""
 
     cores: int
     rates: tuple[float, ...]
@@ -255,10 +243,9 @@ def errors(fitted: Fitted, mixes: Sequence[Mix]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model, fitted to all mixes.
+    """A model fitted to all mixes.
 
     Args:
-        contention, contending_threads: the model.
         error: mean of |log(modelled speed / measured speed)| of mixes that it was not fitted to.
         memory_bandwidth: bytes/s of the cores of the mixes; None = the model has no such constant.
     """
@@ -293,12 +280,10 @@ def choose(mixes: Sequence[Mix], fitted: PiecewiseFit | None = None) -> Choice |
     """
     if len(mixes) < _FOLDS:
         return None
+    models = [(each, who) for each in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for who in ContendingThreads]
     fits: list[Callable[[Sequence[Mix]], Fitted]] = [
         partial(fit_sharing, contention=contention, contending=contending)
-        for contention, contending in (
-            (Contention.NONE, ContendingThreads.RUNNING),
-            *((each, who) for each in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for who in ContendingThreads),
-        )
+        for contention, contending in ((Contention.NONE, ContendingThreads.RUNNING), *models)
     ]
     if fitted is not None and fitted.trusted:
         fits.append(partial(_piecewise, whole=fitted))

@@ -83,11 +83,11 @@ def read_hardware(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> NodeHardwar
 def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
     """Yield (CPUs that share it, bytes) of the last-level cache of each CPU."""
     for cpu in cpus:
-        levels = []
-        for path in (system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
-            size = _text(path / "size")
-            if size.endswith("K") and size[:-1].isdigit():
-                levels.append((_text(path / "level"), _text(path / "shared_cpu_list"), int(size[:-1]) * 1024))
+        levels = [
+            (_text(path / "level"), _text(path / "shared_cpu_list"), int(size[:-1]) * 1024)
+            for path in (system / f"cpu/cpu{cpu}/cache").glob("index[0-9]*")
+            if (size := _text(path / "size")).endswith("K") and size[:-1].isdigit()
+        ]
         if levels:
             yield max(levels)[1:]
 
@@ -108,10 +108,8 @@ def _frequency(system: Path, cpu: int) -> float | None:
     maximum = _text(system / f"cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq")
     if maximum.isdigit():
         return int(maximum) * 1e3
-    for line in _text(Path("/proc/cpuinfo")).splitlines():
-        if line.startswith("cpu MHz"):
-            return float(line.partition(":")[2]) * 1e6
-    return None
+    lines = _text(Path("/proc/cpuinfo")).splitlines()
+    return next((float(line.partition(":")[2]) * 1e6 for line in lines if line.startswith("cpu MHz")), None)
 
 
 def _cpus(path: Path) -> tuple[int, ...]:

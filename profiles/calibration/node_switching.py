@@ -60,13 +60,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class SwitchTiming:
-    """Times, seconds.
-
-    Args:
-        limit_s: at most for switching one way.
-        settle_s: for the node to settle, and to measure its power then.
-        every_s: between two checks.
-    """
+    """Times: the limit of switching one way, to settle and to measure the power then, and between two checks."""
 
     limit_s: float = 900.0
     settle_s: float = 10.0

@@ -48,14 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How well a fit describes its data.
-
-    Args:
-        r2: explained share of the variance, at most 1; None if the data do not vary.
-        rms: root of the mean squared residual, in the data's unit.
-        worst: largest absolute residual.
-        samples: number of data.
-    """
+    """How well a fit describes its data: R2 (None if they do not vary), and residuals in the data's unit."""
 
     r2: float | None
     rms: float
@@ -149,12 +142,10 @@ def least_squares(model: Model, measured: Array, start: Array, low: Array, high:
     return at, squares
 
 
-def jacobian(model: Model, at: Array, low: Array, high: Array) -> Array:
+def jacobian(model: Model, at: Array, low: Array | float = -np.inf, high: Array | float = np.inf) -> Array:
     """Return the N x P slopes of the model, by central differences inside the bounds."""
     columns = []
-    for i in range(len(at)):
-        below, above = at.copy(), at.copy()
-        below[i] = max(low[i], at[i] - _STEP)
-        above[i] = min(high[i], at[i] + _STEP)
-        columns.append((model(above) - model(below)) / (above[i] - below[i]))
+    for step in _STEP * np.eye(len(at)):
+        below, above = np.maximum(low, at - step), np.minimum(high, at + step)
+        columns.append((model(above) - model(below)) / (above - below).sum())
     return np.column_stack(columns)

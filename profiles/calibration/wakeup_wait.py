@@ -48,13 +48,7 @@ print((now - begin) / turns, flush=True)
 
 @dataclass(frozen=True, slots=True)
 class WaitSample:
-    """A job next to others on one core, all of one thread.
-
-    Args:
-        utilisation: of the job alone, (0, 1).
-        beside: utilisations of the others.
-        slowdown: its time with them / alone.
-    """
+    """A job next to others on one core, all of one thread: utilisations alone, and its time with them / alone."""
 
     utilisation: float
     beside: tuple[float, ...]
@@ -98,7 +92,6 @@ def fit_waiting(waits: Sequence[WaitSample]) -> WaitFit | None:
     """Return the strength that best fits the logarithms of the slowdowns; None with fewer than two."""
     if len(waits) < 2:
         return None
-
     mixes = dict.fromkeys((wait.utilisation, wait.beside) for wait in waits)
 
     def model(at: Array) -> Array:
@@ -107,9 +100,8 @@ def fit_waiting(waits: Sequence[WaitSample]) -> WaitFit | None:
 
     times = np.array([wait.slowdown for wait in waits])
     seen = np.log(times)
-    best = min(
-        (least_squares(model, seen, np.array([start]), _LOW, _HIGH) for start in _STARTS), key=lambda end: end[1]
-    )[0]
+    ends = [least_squares(model, seen, np.array([start]), _LOW, _HIGH) for start in _STARTS]
+    best = min(ends, key=lambda end: end[1])[0]
     fitted = model(best)
     (strength,) = intervals(best, jacobian(model, best, _LOW, _HIGH), seen - fitted)
     return WaitFit(strength, quality(times, np.exp(fitted)), tuple(waits), tuple(np.exp(fitted).tolist()))
@@ -145,7 +137,9 @@ def _turn_s(cpu: int, utilisation: float, beside: Sequence[float], seconds: floa
     """Return the seconds of one period of computing and sleeping."""
     with contextlib.ExitStack() as stack:
         for other in beside:
-            _wait_for_start(stack.enter_context(session(cpu, _DUTY, other, _FOREVER_S, PERIOD_S)))
+            process = stack.enter_context(session(cpu, _DUTY, other, _FOREVER_S, PERIOD_S))
+            if process.stdout is None or process.stdout.readline() != "began\n":
+                raise OSError("a duty-cycle job could not be started")
         job = stack.enter_context(session(cpu, _DUTY, utilisation, seconds, PERIOD_S))
         try:
             output, _ = job.communicate(timeout=_START_S + 20 * seconds)
@@ -155,9 +149,3 @@ def _turn_s(cpu: int, utilisation: float, beside: Sequence[float], seconds: floa
         if len(words) != 2:
             raise OSError("a duty-cycle job could not be run")
         return float(words[1])
-
-
-def _wait_for_start(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    if process.stdout.readline() != "began\n":
-        raise OSError("a duty-cycle job could not be started")

@@ -23,13 +23,7 @@ _MOST_THREADS = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A recorded run.
-
-    Args:
-        name: of its profile.
-        run: the measurement.
-        note: remarks on the origin of the numbers.
-    """
+    """A recorded run, the name of its profile, and remarks on the origin of the numbers."""
 
     name: str
     run: Measurement

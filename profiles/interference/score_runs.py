@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from ...simulate.errors import ConfigError, PilotfishError
-from ..measure.command import measure
+from ...simulate.errors import ConfigError
+from ..measure.command import CommandError, measure
 from ..measure.observer import cpu_model
 from .scores import RunNextToStreamer, Scores, levels, pressure_of
 
@@ -31,12 +31,8 @@ SMALLEST, LARGEST, SHARE_OF_MEMORY = 64 << 20, 512 << 20, 1 / 16
 SHORTEST_S = 0.05
 
 
-class CoRunError(PilotfishError):
+class CoRunError(CommandError):
     """There are no scores; `exit_code` is the program's, if it failed, else 1."""
-
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class Streamer:
@@ -44,8 +40,7 @@ class Streamer:
 
     def __init__(self, cpu: int, pressure: float, size: int) -> None:
         script = str(Path(__file__).with_name("streamer.py"))
-        argv = [sys.executable, "-IS", script, str(cpu), str(pressure), str(size)]
-        pipe = subprocess.PIPE
+        argv, pipe = [sys.executable, "-IS", script, str(cpu), str(pressure), str(size)], subprocess.PIPE
         self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
 
     def __enter__(self) -> Streamer:

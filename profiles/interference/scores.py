@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ...formats.files import check_schema, read_document
 from ...formats.schema import Convert, build, from_source, listed, mapping, name, number, text, whole
 from ...simulate.errors import ConfigError
@@ -44,13 +46,7 @@ _DERIVED = ("source", "co_run_inflation")
 
 @dataclass(frozen=True, slots=True)
 class RunNextToStreamer:
-    """One run next to the streamer, and the one alone of the same round.
-
-    Args:
-        pressure: share of time that the streamer copied, (0, 1].
-        alone_s, beside_s: CPU seconds of the program.
-        rate_alone, rate_beside: the streamer's bytes/s of core time, just before and during the run.
-    """
+    """A run next to the streamer and the one alone before it: CPU seconds, and the streamer's bytes/s of core time."""
 
     pressure: float
     alone_s: float
@@ -181,13 +177,8 @@ def factor(levels: Sequence[Level], pressure: float | None) -> float:
         pressure: of its neighbour, [0, 1]; None = above the last level, whose factor is then a lower bound.
     """
     wanted = levels[-1].pressure if pressure is None else pressure
-    before, least = 0.0, 1.0
-    for level in levels:
-        times = max(1.0, level.factor)
-        if wanted <= level.pressure:
-            return max(1.0, least + (times - least) * (wanted - before) / (level.pressure - before))
-        before, least = level.pressure, times
-    return least
+    times = [max(1.0, level.factor) for level in levels]
+    return float(np.interp(wanted, [0.0, *(level.pressure for level in levels)], [1.0, *times]))
 
 
 def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:

@@ -145,7 +145,7 @@ def subreaper() -> Iterator[None]:
 class CommandError(PilotfishError):
     """The command could not be started; `exit_code` as in a shell: 127 not found, 126 not executable."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 

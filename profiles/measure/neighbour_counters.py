@@ -32,14 +32,7 @@ LEAST_S = 0.1
 
 @dataclass(slots=True)
 class _Job:
-    """A counted job.
-
-    Args:
-        counters, tree: its probes and processes.
-        began: when counting began.
-        used_s: CPU seconds that it had used by then.
-        ended: when it ended; None = it runs.
-    """
+    """A counted job: when counting began, the CPU seconds that it had used by then, and its end (None = it runs)."""
 
     counters: Counters
     tree: ProcessTree

@@ -153,9 +153,7 @@ class Evaluation:
 
     Args:
         jobs: number of compared jobs; left_out: number of others.
-        quantile: that `history` predicts.
-        scores: by the predictor's name.
-        silent: predictors without any prediction.
+        scores: by the predictor's name; silent: predictors without any prediction.
         unknown_waits: jobs with an unknown waiting time, which count as ended that much earlier.
     """
 

@@ -38,16 +38,7 @@ FEW_SAMPLES = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A probe.
-
-    Args:
-        name: as `pilotfish probes` shows it.
-        of: what it describes, a job or the node.
-        gives: what it measures.
-        make: creates it.
-        looks: samples over which its cost is averaged.
-        used_by: who uses it, some of `BOTH`.
-    """
+    """A probe of a job or the node: what it gives, its users (some of `BOTH`), and `looks`: samples to average."""
 
     name: str
     of: str
@@ -62,7 +53,6 @@ class Finding:
     """The state of a probe on this machine.
 
     Args:
-        used_by: who uses it if it is available, some of `BOTH`.
         missing: why it is not available or stepped back; None = it works.
         look_s: our CPU seconds per sample; begin_s: for start and stop, including the commands it starts.
     """

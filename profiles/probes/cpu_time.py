@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 
 from ..measure.threads import ThreadRecord
-from .probe import Probe, read_proc
-from .process_tree import ProcessTree
+from .probe import Probe
+from .process_tree import ProcessTree, read_proc
 
 #: A thread with a smaller share of an interval than this was not at work in it.
 AT_WORK = 0.10

@@ -68,12 +68,7 @@ def conclude(printed: str) -> EventCounts:
 
 @dataclass(slots=True)
 class Tables:
-    """Name -> one value per hardware thread that has one, region after region.
-
-    Args:
-        events, metrics: the two kinds of tables.
-        complete: no table was cut short.
-    """
+    """Name -> one value per hardware thread that has one, region after region; complete: no table was cut short."""
 
     events: dict[str, list[float]] = field(default_factory=dict)
     metrics: dict[str, list[float]] = field(default_factory=dict)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
-from .probe import Probe, read_proc
-from .process_tree import ProcessTree
+from .probe import Probe
+from .process_tree import ProcessTree, read_proc
 
 #: A sum above the highest one by this factor is a new peak.
 NEW_PEAK = 1.05

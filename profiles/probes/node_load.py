@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from .probe import ROOT, Probe, read_proc, read_text
-from .process_tree import ProcessTree
+from .probe import ROOT, Probe, read_text
+from .process_tree import ProcessTree, read_proc
 
 RESOURCES = ("cpu", "memory", "io")
 

@@ -7,11 +7,10 @@ process that has ended; a value that it could not read is None. File probes take
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from .process_tree import ProcessTree
+from .process_tree import ProcessTree, read_proc
 
 ROOT = Path("/")
 
@@ -45,20 +44,6 @@ class Probe:
     def stop(self) -> Any:
         """Return the readings from `start` to the last `sample`."""
         raise NotImplementedError
-
-
-def read_proc(path: str | Path, most: int = 8192) -> bytes | None:
-    """Read up to `most` bytes of a file of /proc or /sys; None if it cannot be read."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return os.read(handle, most)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
 
 
 def read_text(path: str | Path) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from pathlib import Path
 
 
 class ProcessTree:
@@ -75,13 +76,23 @@ class ProcessTree:
             self._newest = b""
 
 
+def read_proc(path: str | Path, most: int = 8192) -> bytes | None:
+    """Read up to `most` bytes of a file of /proc or /sys; None if it cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(handle, most)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
 def _newest_pid() -> bytes:
     """Return the last pid or tid that the kernel assigned, b"" if /proc/loadavg does not show it."""
-    try:
-        with open("/proc/loadavg", "rb", buffering=0) as file:
-            newest = file.read(128).rsplit(b" ", 1)[-1].strip()
-    except OSError:
-        return b""
+    newest = (read_proc("/proc/loadavg") or b"").rpartition(b" ")[2].strip()
     return b"" if newest == b"0" else newest
 
 
@@ -95,12 +106,8 @@ def _listing(path: str) -> list[str]:
 
 def _status(pid: int) -> tuple[int, int]:
     """Return (parent, session) of a process, (-1, -1) if it is gone; from /proc/PID/stat, proc(5)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            fields = file.read(512).rsplit(b")", 1)[-1].split()
-        return int(fields[1]), int(fields[3])
-    except (OSError, IndexError, ValueError):
-        return -1, -1
+    fields = (read_proc(f"/proc/{pid}/stat", 512) or b"").rpartition(b")")[2].split()
+    return (int(fields[1]), int(fields[3])) if len(fields) > 3 else (-1, -1)
 
 
 def children(parent: int) -> list[int]:
