@@ -19,7 +19,7 @@ import numpy as np
 from pilotfish.benchmarks.show import table
 from pilotfish.benchmarks.synthetic_users import SCENARIOS, Scenario, synthetic_users
 from pilotfish.profiles.prediction.evaluate import TracedJobs, predict_all, traced
-from pilotfish.profiles.prediction.predictors import LastTwo, Predictor
+from pilotfish.profiles.prediction.predictors import Estimate, LastTwo
 from pilotfish.profiles.prediction.similar_jobs import QUANTILE, WEIGHTS, History, Weights
 
 QUANTILES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
@@ -65,7 +65,7 @@ def measured(scenario: Scenario, seed: int) -> dict[Constants, BestRuns]:
     return found
 
 
-def _worth(trace: TracedJobs, predictor: Predictor) -> BestRuns:
+def _worth(trace: TracedJobs, predictor: Estimate) -> BestRuns:
     predicted = np.array([one.value for one in predict_all(trace, predictor) if one])
     actual = trace.values
     return float(np.abs(predicted - actual).mean()), float((predicted < actual).mean())

@@ -46,7 +46,7 @@ def corun(
     Example:
       pilotfish profile corun --name align -- ./align.sh reads.fastq
     """
-    from ..profiles.interference.score_runs import CoRunError, co_run
+    from ..profiles.interference.score_runs import co_run
     from ..profiles.measure.command import CommandError
 
     allowed, chosen = allowed_cpus(cpus), profile_name(command, name)
@@ -56,7 +56,7 @@ def corun(
         raise bad("--cpus", f"{cpus} leaves no CPU for the streamer")
     try:
         scores = co_run(chosen, command, rounds=repeat, cpus=allowed, stdout=sys.stderr, progress=note)
-    except (CommandError, CoRunError) as error:
+    except CommandError as error:
         note(str(error))
         raise typer.Exit(error.exit_code) from None
     scores = replace(scores, node_type=node_type)

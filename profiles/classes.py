@@ -71,14 +71,11 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
     """
     if profile.provenance.source == "default":
         return Classification(None, "nothing is known of it")
-    found = list(dict.fromkeys(_parts(profile, node, origin)))
-    if len(found) == 1:
-        return found[0]
-    unknown = next((part for part in found if part.kind is None), None)
-    if unknown is not None:
-        return unknown
-    kinds = list(dict.fromkeys(str(part.kind) for part in found))
-    return found[0] if len(kinds) == 1 else Classification(JobClass.MIXED, "parts of it are " + ", ".join(kinds))
+    found = _parts(profile, node, origin)
+    kinds = list(dict.fromkeys(part.kind for part in found))
+    if len(kinds) == 1 or None in kinds:
+        return found[0] if len(kinds) == 1 else next(part for part in found if part.kind is None)
+    return Classification(JobClass.MIXED, "parts of it are " + ", ".join(map(str, kinds)))
 
 
 def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -> Classification:

@@ -20,6 +20,7 @@ from ..formats.schema import format_size
 from ..simulate.errors import ConfigError, PilotfishError
 
 MANIFEST = ".pilotfish-demo.json"
+FILES = ("work.py", "cluster.yaml", "workflow.yaml", "measure.sh")
 CALIBRATION_S = 0.3
 STREAM_S = 1.0
 LONGEST_SHEBANG = 120
@@ -84,12 +85,11 @@ def write_demo(directory: Path, *, force: bool = False, machine: DemoCpus | None
         texts = _texts(machine or calibrate(work))
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
-        names = ["work.py", *texts]
-        hashes = {name: _hash(directory / name) for name in names}
+        hashes = {name: _hash(directory / name) for name in FILES}
         (directory / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
     except OSError as problem:
         raise ConfigError(str(problem.filename or directory), "", f"cannot be written: {problem.strerror}") from None
-    return names
+    return list(FILES)
 
 
 def calibrate(work: Path) -> DemoCpus:
@@ -118,7 +118,6 @@ def _core(cpu: int) -> tuple[str, str]:
 
 
 def _streams(work: Path, cpus: tuple[int, ...]) -> float:
-    """Return the bytes/s that streams on these CPUs move at the same time, summed."""
     before = os.sched_getaffinity(0)
     argv = [sys.executable, "-IS", str(work), "bandwidth", str(CALIBRATION_S)]
     children = []
@@ -143,21 +142,16 @@ def _work_text() -> str:
 
 
 def _texts(machine: DemoCpus) -> dict[str, str]:
-    """Return the texts of the files, name -> text."""
     gigabytes = f"{machine.one_stream * STREAM_S / 1e9:.1f}"
     programs = {name: work.format(gigabytes=gigabytes) for name, work in PROGRAMS.items()}
     rate = format_size(machine.one_stream, rate=True)
-    return {
-        "cluster.yaml": _cluster(machine),
-        "workflow.yaml": _workflow(programs),
-        "measure.sh": _script(programs, rate),
-    }
+    return dict(zip(FILES[1:], (_cluster(machine), _workflow(programs), _script(programs, rate)), strict=True))
 
 
 def _cluster(machine: DemoCpus) -> str:
-    nodes, names = "", local_node_names(platform.node(), [(cpu,) for cpu in machine.cpus])
-    for name, cpu in zip(names, machine.cpus, strict=True):
-        nodes += f'  - {{names: {name}, type: one-cpu, cpus: "{cpu}", memory_domain: here}}\n'
+    names = local_node_names(platform.node(), [(cpu,) for cpu in machine.cpus])
+    nodes = "".join(f'  - {{names: {name}, type: one-cpu, cpus: "{cpu}", memory_domain: here}}\n'
+                    for name, cpu in zip(names, machine.cpus, strict=True))  # fmt: skip
     what = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only usable CPU"
     return f"""\
 # {what} of this machine. They share the memory; its bandwidth was measured on {date.today()}.
@@ -216,7 +210,7 @@ def _refuse_changed(directory: Path) -> None:
     except (OSError, ValueError):
         hashes = {}
     known = hashes if isinstance(hashes, dict) else {}
-    for name in ("work.py", "cluster.yaml", "workflow.yaml", "measure.sh"):
+    for name in FILES:
         path = directory / name
         if path.exists() and known.get(name) != _hash(path):
             raise ConfigError(str(path), "", "was changed, or is not ours", "another folder, or --force to overwrite")

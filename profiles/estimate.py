@@ -124,7 +124,6 @@ def _shape(run: Measurement) -> tuple[int, ...]:
 
 
 def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
-    """Return the medians of one group over several runs."""
     return ThreadGroup(
         count=runs[0].count,
         service_demand=median(group.demand for group in runs),

@@ -28,8 +28,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 def signature(job: Job) -> str | None:
     """Return the name of a job's measurements, None without a command and a known name.
 
-    Args:
-        job: its command, number of nodes and thread variables count; without a command `known_as`, nodes and cores.
+    The command, the number of nodes and thread variables count; without a command `known_as`, nodes and cores.
     """
     if not job.command:
         cores = job.profile.threads

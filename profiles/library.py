@@ -30,11 +30,7 @@ def node_types() -> MappingProxyType[str, NodeType]:
 
 
 def read_node_types(path: str | Path) -> dict[str, NodeType]:
-    """Return name -> type of a file (schema pilotfish/node-types/v1, `node_types` as in a cluster file).
-
-    Raises:
-        ConfigError: naming file, key, what was found and what is allowed.
-    """
+    """Return name -> type of a file (schema pilotfish/node-types/v1, as in a cluster file). Raises ConfigError."""
     source = str(path)
     data = check_schema(read_document(path), "node-types", source)
     types: dict[str, Any] = from_source(source, build, dict, {"node_types": mapping}, data, ("node_types",))

@@ -166,7 +166,10 @@ class Measurement:
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
         """Return the measurement that `to_dict` wrote; unknown keys of later versions are ignored."""
         known = {field.name for field in fields(cls)}
-        groups = tuple(_group(group) for group in data["groups"])
+        groups = tuple(
+            ThreadGroup(**group | {"phases": tuple(Phase(**phase) for phase in group.get("phases", ()))})
+            for group in data["groups"]
+        )
         values = {key: value for key, value in data.items() if key in known}
         return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})
 
@@ -190,9 +193,3 @@ def with_bandwidth(group: ThreadGroup, bandwidth: float) -> ThreadGroup:
     parts = zip(group.phases, relative_rates(group.phases), strict=True)
     phases = tuple(replace(phase, bandwidth=bandwidth * times) for phase, times in parts)
     return replace(group, utilisation=1.0, bandwidth=0.0, phases=phases)
-
-
-def _group(data: dict[str, Any]) -> ThreadGroup:
-    """Return the thread group that `asdict` wrote."""
-    phases = tuple(Phase(**phase) for phase in data.get("phases", ()))
-    return ThreadGroup(**{**data, "phases": phases})

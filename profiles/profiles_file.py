@@ -5,6 +5,7 @@ Rule: an entry is a profile as written in a workflow, with its provenance.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -56,17 +57,11 @@ def _strain(value: Any) -> tuple[tuple[str, float], ...]:
     return tuple(facts.items())
 
 
-#: Key in the file -> (field of Provenance, its converter).
-_PROVENANCE: dict[str, tuple[str, Convert[Any]]] = {
-    "source": ("source", _source),
-    "date": ("date", _text),
-    "runs": ("runs", whole(0, 10**9)),
-    "cpu_model": ("node_type", _text),
-    "note": ("note", _text),
-    "interval": ("interval", _interval),
-    "spread": ("spread", number(0, 1000)),
-    "strain": ("strain", _strain),
-}
+#: Key in the file -> its converter; the field of Provenance has the same name, but node_type is cpu_model here.
+_PROVENANCE: dict[str, Convert[Any]] = {
+    "source": _source, "date": _text, "runs": whole(0, 10**9), "cpu_model": _text, "note": _text,
+    "interval": _interval, "spread": number(0, 1000), "strain": _strain,
+}  # fmt: skip
 
 
 def parse_entry(key: str, value: Any) -> Profile:
@@ -84,17 +79,16 @@ def parse_entry(key: str, value: Any) -> Profile:
         return parse_profile(value, profile_name)
     data = mapping(value)
     about = {key: part for key, part in data.items() if key in _PROVENANCE}
-    table = {key: convert for key, (_, convert) in _PROVENANCE.items()}
-    meanings: dict[str, Any] = build(dict, table, about)
+    meanings: dict[str, Any] = build(dict, _PROVENANCE, about)
     profile = parse_profile({key: part for key, part in data.items() if key not in about}, profile_name)
-    return replace(profile, provenance=Provenance(**{_PROVENANCE[key][0]: part for key, part in meanings.items()}))
+    return replace(profile, provenance=Provenance(node_type=meanings.pop("cpu_model", None), **meanings))
 
 
 def dump_entry(profile: Profile) -> dict[str, Any]:
     """Return the mapping that `parse_entry` reads back as this profile."""
-    about = {key: getattr(profile.provenance, field) for key, (field, _) in _PROVENANCE.items()}
-    plain = {key: list(part) if isinstance(part, tuple) else part for key, part in about.items()}
-    plain["strain"] = dict(profile.provenance.strain)
+    about = profile.provenance
+    plain = {key: about.node_type if key == "cpu_model" else getattr(about, key) for key in _PROVENANCE}
+    plain |= {"interval": list(about.interval or ()), "strain": dict(about.strain)}
     return dump_profile(profile) | {key: part for key, part in plain.items() if part or (key, part) == ("spread", 0.0)}
 
 
@@ -112,11 +106,8 @@ def parse_profiles(data: dict[str, Any], source: str) -> dict[str, Profile]:
     def entries(value: Any) -> dict[str, Profile]:
         return {key: inside(shown(key), parse_entry, key, part) for key, part in mapping(value).items()}
 
-    def whole_file(value: Any) -> dict[str, Profile]:
-        parts: dict[str, dict[str, Profile]] = build(dict, {"profiles": entries}, value, ("profiles",))
-        return parts["profiles"]
-
-    return from_source(source, whole_file, check_schema(data, "profiles", source))
+    data = check_schema(data, "profiles", source)
+    return from_source(source, build, lambda profiles: profiles, {"profiles": entries}, data, ("profiles",))
 
 
 def read_profiles(path: str | Path) -> dict[str, Profile]:
@@ -133,8 +124,6 @@ def write_text(profiles: Mapping[str, Profile], *, as_json: bool = False) -> str
     """Return the file's text, YAML or JSON."""
     data = dump_profiles(profiles)
     if as_json:
-        import json
-
         return json.dumps(data, indent=2) + "\n"
     import yaml
 

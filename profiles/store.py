@@ -7,12 +7,13 @@ than count. Profiles that a user named or gave stay.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..formats.schema import from_source, inside
 from ..formats.schema import name as as_name
@@ -28,6 +29,7 @@ from .prediction import similar_commands
 from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
 from .store_db import StoreFile, has_table
 
+T = TypeVar("T")
 #: Lock timeout of the store, seconds.
 PATIENCE_S = 10.0
 #: "!" follows the blank in ASCII.
@@ -94,9 +96,8 @@ class ProfileStore:
     def own_names(self) -> list[str]:
         """Return the names in the store itself, sorted."""
         with self._file.reading() as connection:
-            return (
-                [name for (name,) in connection.execute("SELECT name FROM profile ORDER BY name")] if connection else []
-            )
+            rows = connection.execute("SELECT name FROM profile ORDER BY name") if connection else ()
+            return [name for (name,) in rows]
 
     def names(self) -> list[str]:
         """Return the names in the store and in the shipped library, sorted."""
@@ -128,9 +129,7 @@ class ProfileStore:
         check_name(name)
         known = self.get(name)
         with self._file.writing() as connection:
-            for run in runs:
-                self._add(connection, name, run)
-            given = _given(connection, name)
+            given = self._add(connection, name, runs)
             old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
             for number, document in connection.execute(old, (name, latest)).fetchall():
                 run_then = json.loads(document)
@@ -155,7 +154,8 @@ class ProfileStore:
                 return ()
             if self._scored is None:
                 rows = connection.execute("SELECT name, document FROM score").fetchall()
-                self._scored = tuple(sorted((self._score(*row) for row in rows), key=lambda one: (one.date, one.name)))
+                found = (self._parsed(parse_scores, text, f"the scores of {name!r}") for name, text in rows)
+                self._scored = tuple(sorted(found, key=lambda one: (one.date, one.name)))
             return tuple(one for one in self._scored if name is None or one.name == name)
 
     def scored(self, cluster: Cluster, among: Collection[str] | None = None) -> Cluster:
@@ -165,12 +165,11 @@ class ProfileStore:
             cluster: returned unchanged if nothing is known.
             among: names of profiles; None = all scored ones.
         """
-        wanted = [one for one in self.scores() if among is None or one.name in among]
-        return with_scores(cluster, wanted, self._counted)
 
-    def _counted(self, name: str) -> bool:
-        profile = self.get(name)
-        return profile is not None and any(group.mean_bandwidth for group in profile.groups)
+        def counted(name: str) -> bool:
+            return (profile := self.get(name)) is not None and any(group.mean_bandwidth for group in profile.groups)
+
+        return with_scores(cluster, (one for one in self.scores() if among is None or one.name in among), counted)
 
     def dropped(self) -> list[Dropped]:
         """Return how many runs and commands were dropped so far."""
@@ -255,10 +254,7 @@ class ProfileStore:
             return self._relatives_by_shape[shape]
 
     def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
-        """Add runs of one name and return the profile of all its runs."""
-        for run in runs:
-            self._add(connection, name, run)
-        given = _given(connection, name)
+        given = self._add(connection, name, runs)
         known = self._profile(name, given) if given else None
         return self._replace(connection, estimate(name, self._bounded(connection, name), known), given)
 
@@ -271,11 +267,15 @@ class ProfileStore:
         return profile
 
     @staticmethod
-    def _add(connection: sqlite3.Connection, name: str, measurement: Measurement) -> None:
-        document = json.dumps(measurement.to_dict())
-        added = connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", (name, document))
-        if added.lastrowid and added.lastrowid % CHECK_EVERY == 0:
-            drop_commands(connection, measurement.date[:10])
+    def _add(connection: sqlite3.Connection, name: str, runs: Iterable[Measurement]) -> str | None:
+        """Store runs; return the document that the user gave for their name."""
+        for run in runs:
+            values = (name, json.dumps(run.to_dict()))
+            added = connection.execute("INSERT INTO run (name, document) VALUES (?, ?)", values)
+            if added.lastrowid and added.lastrowid % CHECK_EVERY == 0:
+                drop_commands(connection, run.date[:10])
+        row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
 
     def _bounded(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         """Return the runs of a name after dropping the excess ones."""
@@ -288,22 +288,15 @@ class ProfileStore:
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-        with self._readable(f"a run of {name!r}"):
-            return [Measurement.from_dict(json.loads(document)) for (document,) in rows]
-
-    def _score(self, name: str, document: str) -> Scores:
-        with self._readable(f"the scores of {name!r}"):
-            return parse_scores(json.loads(document))
+        return [self._parsed(Measurement.from_dict, document, f"a run of {name!r}") for (document,) in rows]
 
     def _profile(self, name: str, document: str) -> Profile:
-        with self._readable(f"the profile {name!r}"):
-            return parse_entry(name, json.loads(document))
+        return self._parsed(partial(parse_entry, name), document, f"the profile {name!r}")
 
-    @contextlib.contextmanager
-    def _readable(self, what: str) -> Iterator[None]:
-        """Name the entry that cannot be read, as an invalid store."""
+    def _parsed(self, parse: Callable[[Any], T], document: str, what: str) -> T:
+        """Return what a document means; name an entry that cannot be read, as an invalid store."""
         try:
-            yield
+            return parse(json.loads(document))
         except (ValueError, TypeError, KeyError, ConfigError) as problem:
             raise self._file.invalid(f"{what} cannot be read: {problem}") from None
 
@@ -313,12 +306,6 @@ def _name_of(job: Job) -> str:
     if name is None:
         raise InvalidJobError(f"job {job.id!r} has no command: its run cannot be stored")
     return name
-
-
-def _given(connection: sqlite3.Connection, name: str) -> str | None:
-    """Return the document that a user gave for a name."""
-    row = connection.execute("SELECT given FROM profile WHERE name = ?", (name,)).fetchone()
-    return row[0] if row else None
 
 
 def check_name(name: str) -> None:

@@ -104,7 +104,7 @@ def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sampl
     def model(at: Array) -> Array:
         alone, most = at[0] * curve.per_thread.value, at[1] * curve.most.value
         dilation = 1.0 + np.maximum(0.0, n * alone / most - 1.0) * np.where(away, 0.75 + 0.25 * at[2], 1.0)
-        return np.log(n * alone / dilation)
+        return np.asarray(np.log(n * alone / dilation))
 
     seen = np.log(rates)
     best, _ = least_squares(model, seen, np.array([1.0, 1.0, 1.5]), _LOW, _HIGH)

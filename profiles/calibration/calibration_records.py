@@ -7,6 +7,7 @@ was not measured this time has not changed.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -178,8 +179,6 @@ def to_document(found: Calibration, name: str) -> dict[str, Any]:
 
 def save_record(folder: Path, found: Calibration, name: str) -> Path:
     """Write a calibration as a new file into a folder and return the file. Raises OSError."""
-    import json
-
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
     text = json.dumps(to_document(found, name), indent=1, allow_nan=False)
     return write_whole(folder / f"{name}@{moment}.json", text + "\n")

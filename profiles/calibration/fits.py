@@ -126,7 +126,6 @@ def fit_piecewise(samples: Sequence[Sample], near: PiecewiseLinear | None = None
 
 
 def _place(constants: PiecewiseLinear, unit: float) -> Array:
-    """Return the search coordinates of constants."""
     b, c, da, db, dc, dd, weight = (getattr(constants, name) for name in NAMES)
     place: Array = np.array([b * unit, c / unit, da * db / unit, db / unit, dc / unit, dd / unit, weight])
     return place.clip(_LOW, _HIGH)
@@ -300,7 +299,6 @@ def choose(mixes: Sequence[Mix], fitted: PiecewiseFit | None = None) -> Choice |
 
 
 def _cross_validated(fit: Callable[[Sequence[Mix]], Fitted], mixes: Sequence[Mix]) -> Array:
-    """Return the errors of all mixes by cross-validation."""
     found = np.empty(len(mixes))
     for fold in range(_FOLDS):
         model = fit([mix for i, mix in enumerate(mixes) if i % _FOLDS != fold])

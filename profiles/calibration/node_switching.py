@@ -155,13 +155,12 @@ class _Bench:
     def _check(self) -> None:
         if not self._up():
             raise SwitchingError(f"{self._node} is not up according to `{self._commands.up}`: nothing was done")
-        if self._commands.down is not None and self._down():
-            raise SwitchingError(
-                f"{self._node} is both up and off according to `{self._commands.down}`: nothing was done"
-            )
-        if self._commands.power is not None and self._watts() is None:
-            output = self._site.ask(self._commands.power, ASK_S).output.strip()[:80]
-            raise SwitchingError(f"`{self._commands.power}` must print watts, and printed {output!r}: nothing was done")
+        down, power = self._commands.down, self._commands.power
+        if down is not None and self._down():
+            raise SwitchingError(f"{self._node} is both up and off according to `{down}`: nothing was done")
+        if power is not None and self._watts() is None:
+            output = self._site.ask(power, ASK_S).output.strip()[:80]
+            raise SwitchingError(f"`{power}` must print watts, and printed {output!r}: nothing was done")
 
     def _come_back(self) -> _Switch:
         try:
@@ -173,11 +172,7 @@ class _Bench:
             raise
 
     def _bring_back(self, *, wait: bool) -> None:
-        """Switch the node on after an error, without waiting for the result.
-
-        Args:
-            wait: first wait until a node that may be switching off is off.
-        """
+        """Switch the node on after an error; with `wait`, only when a node that may be switching off is off."""
         site, begin = self._site, self._site.now()
         if wait:
             self._progress(
@@ -195,18 +190,18 @@ class _Bench:
     def _switch(self, command: str, there: Callable[[], bool], what: str) -> _Switch:
         """Run a command until the node is in the state; a failed `on` is run again."""
         site, timing = self._site, self._timing
-        begin = missed = site.now()
+        begin = missed = at = site.now()
         seen: list[tuple[float, float]] = []
-        job, at, times = site.launch(command), None, 0
+        job, times = site.launch(command), 0
         self._sample(f"switch_{what}", seen)
         try:
             while times < _BELIEVED:
                 site.pause(timing.every_s)
                 self._sample(f"switch_{what}", seen)
                 if there():
-                    at, times = at or site.now(), times + 1
+                    at, times = at if times else site.now(), times + 1
                     continue
-                at, times, missed = None, 0, site.now()
+                times, missed = 0, site.now()
                 if missed - begin > timing.limit_s:
                     raise SwitchingError(f"after {timing.limit_s:g} s of `{command}` the node is not {what}")
                 answer = job.poll()
@@ -221,7 +216,6 @@ class _Bench:
             raise
         if what == "off":  # a late `off` would do harm; `on` may be what keeps the node up
             job.stop()
-        assert at is not None
         between = [each for each in seen if each[0] <= missed]  # it may have arrived some time before the last one
         return _Switch(at - begin, _mean(between if len(between) > 1 else seen), at - missed)
 
@@ -265,13 +259,9 @@ class _Switch:
     step_s: float
 
 
-def _combined(passages: list[_Switch]) -> SwitchMeasurement:
-    watts = [passage.watts for passage in passages if passage.watts is not None]
-    return SwitchMeasurement(
-        figure([passage.seconds for passage in passages]),
-        figure(watts) if watts else None,
-        max(passage.step_s for passage in passages),
-    )
+def _combined(switches: list[_Switch]) -> SwitchMeasurement:
+    seconds, watts = [one.seconds for one in switches], [one.watts for one in switches if one.watts is not None]
+    return SwitchMeasurement(figure(seconds), figure(watts) if watts else None, max(one.step_s for one in switches))
 
 
 def _mean(seen: list[tuple[float, float]]) -> float | None:

@@ -46,7 +46,6 @@ class _Bench:
     runs: list[load_generators.Run] = field(default_factory=list)
 
     def load(self, cpus: Sequence[int], prepare: Callable[[int], load_generators.Chunk], seconds: float) -> list[float]:
-        """Return the total work per second of each undisturbed run."""
         runs = load_generators.side_by_side(cpus, prepare, seconds, RUNS)
         self.runs += runs
         return [sum(run.rates) for run in load_generators.undisturbed(runs)]
@@ -72,6 +71,7 @@ def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = l
     bandwidth = fit_curve([count for count, _ in bound], [rate for _, rate in bound])
     share = _share(bench)
     energy = _watts(bench)
+    watts = [(n, watt) for n, values in energy.items() for watt in values]
     found = Calibration(
         date=date,
         model=node.model,
@@ -88,9 +88,7 @@ def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = l
         remote=_remote(bench),
         unbound=_unbound(bench, bandwidth, bound),
         watts=tuple(Point(count, figure(values)) for count, values in energy.items()),
-        power=fit_power(
-            [n for n, values in energy.items() for _ in values], [watt for values in energy.values() for watt in values]
-        ),
+        power=fit_power([n for n, _ in watts], [watt for _, watt in watts]),
     )
     if with_grid:
         found = _with_mixes(bench, found)
@@ -117,14 +115,9 @@ def _curve(bench: _Bench) -> list[tuple[Point, list[float]]]:
     points = counts(len(node.cpus))
     for n in points:
         bench.progress(f"memory bandwidth, {n} of {len(node.cpus)} threads")
-        work = partial(_stream, _elements(node, n))
-        rates = bench.load(node.cpus[:n], work, bench.each(_CURVE, len(points)))
+        rates = bench.load(node.cpus[:n], partial(_stream, node, _elements(node, n)), bench.each(_CURVE, len(points)))
         found.append((Point(n, figure(rates)), rates))
     return found
-
-
-def _stream(size: int, _: int) -> load_generators.Chunk:
-    return load_generators.streaming(size)
 
 
 def _compute(_: int) -> load_generators.Chunk:
@@ -191,14 +184,14 @@ def _unbound(bench: _Bench, curve: CurveFit, bound: list[Sample]) -> RemoteFit |
     bench.progress("remote memory, under contention")
     found = []
     for n in points:
-        work = partial(_stream_unbound, node, _elements(node, n))
+        work = partial(_stream, node, _elements(node, n), unbound=True)
         found += [(n, rate) for rate in bench.load(node.cpus[:n], work, bench.each(_UNBOUND, len(points)))]
     return fit_remote(curve, bound, found)
 
 
-def _stream_unbound(node: NodeHardware, size: int, number: int) -> load_generators.Chunk:
-    """Return a stream of a thread's own memory; every fourth thread's is on the next memory node."""
-    if number % EVERY != EVERY - 1:
+def _stream(node: NodeHardware, size: int, number: int, *, unbound: bool = False) -> load_generators.Chunk:
+    """Return a stream of a thread's own memory; of unbound ones, every fourth thread's is on the next memory node."""
+    if not unbound or number % EVERY != EVERY - 1:
         return load_generators.streaming(size)
     homes = node.memory_nodes
     own = next((i for i, cpus in enumerate(homes) if node.cpus[number] in cpus), 0)
@@ -260,7 +253,6 @@ def _waiting(bench: _Bench) -> WaitFit | None:
 
 
 def _note_limits(bench: _Bench, found: Calibration) -> None:
-    """Note the limits of the numbers."""
     if not found.bandwidth.saturated:
         bench.notes.append("all threads together do not saturate the memory: memory_bandwidth is a lower bound")
     if bench.node.hardware_threads > 1:

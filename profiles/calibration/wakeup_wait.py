@@ -24,8 +24,8 @@ _SURE, _LEAST_R2 = 0.25, 0.5
 _LOW, _HIGH = np.array([0.0]), np.array([10.0])
 _STARTS = (0.1, 0.58, 2.0)
 _LONG_S = 1e6
-#: Shares of time that the job computes.
-UTILISATIONS = (0.3, 0.5, 0.7)
+#: Measured mixes: the share of time that a job computes, and those of the others.
+JOB_MIXES = [(u, beside) for u in (0.3, 0.5, 0.7) for beside in ((1.0,), (u,), (u, u))]
 PERIOD_S, RUNS = 0.04, 3
 #: Most periods that a turn of a job alone may take.
 ALONE = 1.15
@@ -107,11 +107,6 @@ def fit_waiting(waits: Sequence[WaitSample]) -> WaitFit | None:
     return WaitFit(strength, quality(times, np.exp(fitted)), tuple(waits), tuple(np.exp(fitted).tolist()))
 
 
-def job_mixes() -> list[tuple[float, tuple[float, ...]]]:
-    """Return the measured mixes: a job's utilisation, and those of the others."""
-    return [(u, beside) for u in UTILISATIONS for beside in ((1.0,), (u,), (u, u))]
-
-
 def measure_waits(cpu: int, seconds: float) -> list[WaitSample]:
     """Return the slowdowns of all mixes on one CPU, run by run, without disturbed runs.
 
@@ -122,14 +117,12 @@ def measure_waits(cpu: int, seconds: float) -> list[WaitSample]:
     Raises:
         OSError: a process could not be started, or did not end in time.
     """
-    mixes = job_mixes()
-    each = max(_LEAST_S, seconds / (2 * RUNS * len(mixes)))
+    each = max(_LEAST_S, seconds / (2 * RUNS * len(JOB_MIXES)))
     found = []
-    for _ in range(RUNS):
-        for utilisation, beside in mixes:
-            alone = _turn_s(cpu, utilisation, (), each)
-            if alone <= ALONE * PERIOD_S:
-                found.append(WaitSample(utilisation, beside, _turn_s(cpu, utilisation, beside, each) / alone))
+    for utilisation, beside in JOB_MIXES * RUNS:
+        alone = _turn_s(cpu, utilisation, (), each)
+        if alone <= ALONE * PERIOD_S:
+            found.append(WaitSample(utilisation, beside, _turn_s(cpu, utilisation, beside, each) / alone))
     return found
 
 

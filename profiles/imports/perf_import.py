@@ -43,7 +43,8 @@ def parse(text: str, name: str) -> Sequence[Imported]:
     date, utilised = "", None
     for i, line in enumerate(text.splitlines(), 1):
         if line.startswith(_STARTED):
-            date = _date(line.removeprefix(_STARTED))
+            with suppress(ValueError):  # in the form of ctime
+                date = time.strftime("%Y-%m-%dT%H:%M:%S", time.strptime(line.removeprefix(_STARTED).strip()))
         if not line.strip() or line.startswith("#"):
             continue
         at, event, value, rest = inside(f"line {i}", _fields, line)
@@ -64,11 +65,9 @@ class _Intervals:
 
     @property
     def end(self) -> float:
-        """End of the last interval, s; 0 without any."""
         return max(self._sums, default=0.0)
 
     def add(self, at: float | None, event: str, value: float) -> None:
-        """Add a line's value if it is CPU time or traffic."""
         if event in _CPU_TIME:
             self._clock = self._clock or event
         place = 0 if event == self._clock else 1 if _CONTROLLERS.fullmatch(event) else None
@@ -76,7 +75,6 @@ class _Intervals:
             self._sums.setdefault(at, [0.0, 0.0])[place] += value
 
     def phases(self, count: int, utilisation: float) -> tuple[Phase, ...]:
-        """Return the phases of `count` similar threads."""
         thread, whole, traffic = ThreadHistory(), ThreadHistory(), ThreadHistory()
         on = moved = 0.0
         for at, (seconds, bytes_) in [(0.0, [0.0, 0.0]), *sorted(self._sums.items())]:
@@ -143,10 +141,3 @@ def _run(values: dict[str, float], date: str, utilised: float | None, name: str,
         instructions=instructions, ipc=instructions / cycles if instructions and cycles else None, method="perf",
     )  # fmt: skip
     return Imported(name, run, NOTE + (_TRAFFIC if moved else "; bandwidth unknown"))
-
-
-def _date(text: str) -> str:
-    """Return ctime's form as ISO 8601, "" for another form."""
-    with suppress(ValueError):
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.strptime(text.strip()))
-    return ""

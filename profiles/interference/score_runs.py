@@ -126,7 +126,6 @@ def _caches() -> Iterator[int]:
 
 
 def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:
-    """Return the program's CPUs and the streamer's."""
     ours = sorted(os.sched_getaffinity(0))
     mine = ours[:-1] if cpus is None else sorted(cpus)
     left = [cpu for cpu in ours if cpu not in mine]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -184,22 +185,22 @@ def factor(levels: Sequence[Level], pressure: float | None) -> float:
 def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:
     """Return {program: {neighbour: factor}} of all pairs, including each program next to itself.
 
-    Raises:
-        ConfigError: a program is scored twice, or the scores are from different machines.
+    Raises ConfigError: a program is scored twice, or the scores are from different machines.
     """
-    known = list(scores)
-    for i, one in enumerate(known):
-        if one.cpu_model != known[0].cpu_model:
-            problem = f"{one.name} was scored on {one.cpu_model!r}, {known[0].name} on {known[0].cpu_model!r}"
+    known = dict[str, Scores]()
+    for one in scores:
+        first = next(iter(known.values()), one)
+        if one.cpu_model != first.cpu_model:
+            problem = f"{one.name} was scored on {one.cpu_model!r}, {first.name} on {first.cpu_model!r}"
             raise ConfigError("scores", "cpu_model", problem, "scores of one kind of machine")
-        if one.name in (other.name for other in known[:i]):
+        if one.name in known:
             raise ConfigError("scores", "name", f"{one.name!r} twice", "each program once")
-    pairs = {one.name: {other.name: factor(one.levels, other.pressure) for other in known} for one in known}
-    worth = {
-        job: {other: round(times, 3) for other, times in beside.items() if times > 1 + LEAST}
-        for job, beside in pairs.items()
-    }
-    return {job: beside for job, beside in worth.items() if beside}
+        known[one.name] = one
+    found = dict[str, dict[str, float]]()
+    for one, other in product(known.values(), repeat=2):
+        if (times := factor(one.levels, other.pressure)) > 1 + LEAST:
+            found.setdefault(one.name, {})[other.name] = round(times, 3)
+    return found
 
 
 def with_scores(cluster: Cluster, scores: Iterable[Scores], counted: Callable[[str], bool]) -> Cluster:
@@ -231,8 +232,8 @@ def _with(kind: NodeType, scores: Sequence[Scores], counted: Callable[[str], boo
     for model in dict.fromkeys(one.cpu_model for one in scores):
         for job, beside in co_run_inflation(one for one in scores if one.cpu_model == model).items():
             pairs |= {(job, other): CoRun(job, other, times) for other, times in beside.items()}
-    modelled = kind.contention is not Contention.NONE
     known = {(pair.job, pair.beside) for pair in kind.co_run_inflation}
-    known |= {key for key in pairs if modelled and all(counted(name) for name in key)}
+    if kind.contention is not Contention.NONE:
+        known |= {key for key in pairs if all(map(counted, key))}
     more = [pair for key, pair in pairs.items() if key not in known]
     return replace(kind, co_run_inflation=(*kind.co_run_inflation, *more)) if more else kind

@@ -210,19 +210,14 @@ def measure(
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         usages = [usage, *(os.wait4(pid, 0)[2] for pid in left)]
+    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # what is not above it may be our own at the fork
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
     return code, observer.finish(
         wall_s=wall_s,
         cpu_s=sum(usage.ru_utime + usage.ru_stime for usage in usages),
-        most_resident=_most_resident(usages),
+        most_resident=max((usage.ru_maxrss * 1024.0 for usage in usages if usage.ru_maxrss > ours), default=0.0),
         exit_code=code,
     )
-
-
-def _most_resident(usages: Sequence[resource.struct_rusage]) -> float:
-    """Return the peak of the largest process, bytes; 0 if it may be our own at the fork."""
-    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max((usage.ru_maxrss * 1024.0 for usage in usages if usage.ru_maxrss > ours), default=0.0)
 
 
 def _start(
@@ -232,7 +227,6 @@ def _start(
     cwd: str | Path | None,
     stdout: IO[str] | int | None,
 ) -> subprocess.Popen[bytes]:
-    """Start the command in its own session, on `cpus`."""
     before = os.sched_getaffinity(0)
     wanted = before if cpus is None else set(cpus)
     if not wanted or not wanted <= before:
@@ -242,19 +236,14 @@ def _start(
         os.sched_setaffinity(0, wanted)
         return subprocess.Popen(argv, env=env, cwd=cwd, stdout=stdout, start_new_session=True)
     except (OSError, ValueError, IndexError) as problem:
-        raise _not_started(argv, cwd, problem) from None
+        name, reason = argv[0] if argv else "", getattr(problem, "strerror", None) or problem
+        if cwd is not None and not Path(cwd).is_dir():
+            raise CommandError(f"{cwd}: is not a directory to run a command in", 126) from None
+        if isinstance(problem, FileNotFoundError) or not name:
+            raise CommandError(f"{name or 'the command'}: command not found", 127) from None
+        raise CommandError(f"{name}: cannot be run: {reason}", 126) from None
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _not_started(argv: Sequence[str], cwd: str | Path | None, problem: Exception) -> CommandError:
-    """Return the error for a command that could not be started."""
-    if cwd is not None and not Path(cwd).is_dir():
-        return CommandError(f"{cwd}: is not a directory to run a command in", 126)
-    name = argv[0] if argv else ""
-    if isinstance(problem, FileNotFoundError) or not name:
-        return CommandError(f"{name or 'the command'}: command not found", 127)
-    return CommandError(f"{name}: cannot be run: {getattr(problem, 'strerror', None) or problem}", 126)
 
 
 def _sample_until_end(pid: int, observer: JobObserver, signals: Signals) -> None:

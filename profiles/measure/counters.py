@@ -96,6 +96,8 @@ class Counters:
         names = available_counters(root)[0] if names is None else names
         self._probes = {name: KINDS[name](root) for name in names}
         self._commands = [probe for probe in self._probes.values() if isinstance(probe, ExternalCounterProbe)]
+        #: Number of commands that count.
+        self.commands = len(self._commands)
         self._cpus = cpu_times().keys()
         self._others = OtherLoad(self._cpus)
         #: Bytes that the job had moved at its readings; None if no probe shows them before the end.
@@ -130,11 +132,6 @@ class Counters:
     def ready(self) -> bool:
         """Whether `stop` returns at once."""
         return all(command.ready for command in self._commands)
-
-    @property
-    def commands(self) -> int:
-        """Number of commands that count."""
-        return len(self._commands)
 
     @property
     def cost_s(self) -> float:

@@ -119,6 +119,9 @@ class JobObserver:
         read, written = self._io.stop()
         schedstat = isinstance(self._threads, Schedstat)
         used_s = sum(group.count * group.demand for group in found.groups)
+        company = None  # of a run too short to measure
+        if self._cpus and wall_s >= SHORTEST_S:
+            company = load_of_others(self._others.share(used_s), len(self._cpus), used_s / wall_s)
         resident = self._memory.stop() if self._samples > 1 else 0.0  # only before growth or after the end: unknown
         measured = Measurement(
             groups=found.groups,
@@ -132,7 +135,7 @@ class JobObserver:
             interval_s=round(step_s, 3),
             memory_bytes=max(resident, most_resident) or None,
             node_type=self._node_type,
-            company=self._load_of_others(used_s, wall_s),
+            company=company,
             method="schedstat" if schedstat else "psutil",
         )
         stalls = self._pressure.stop()
@@ -141,12 +144,6 @@ class JobObserver:
         if self._counters is not None:
             measured = self._counters.stop(measured.cpu_s, wall_s).apply_to(measured)
         return replace(measured, read_bytes=read, written_bytes=written) if self._io in self._probes else measured
-
-    def _load_of_others(self, used_s: float, wall_s: float) -> float | None:
-        """Return the share of the remaining cores that others kept busy; None for a run too short to measure."""
-        if not self._cpus or wall_s < SHORTEST_S:
-            return None
-        return load_of_others(self._others.share(used_s), len(self._cpus), used_s / wall_s)
 
     def _now(self) -> float:
         return time.monotonic() - self._began

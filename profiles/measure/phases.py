@@ -193,7 +193,6 @@ def _sum(histories: Sequence[ThreadHistory], grid: Array) -> Array:
 
 
 def _levels(table: Array) -> Array:
-    """Return the utilisation of each part."""
     return np.asarray(np.minimum(1.0, table[_ON] / np.maximum(table[_FREE], 1e-12)))
 
 

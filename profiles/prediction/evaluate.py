@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from .predictors import TRAITS, Estimate, LastTwo, Prediction, Predictor, SubmittedJob
+from .predictors import TRAITS, Estimate, LastTwo, Prediction, SubmittedJob
 from .similar_jobs import QUANTILE, History
 
 Array = npt.NDArray[Any]
 #: Predictable needs -> (column of the use, column of the request, their unit in ours); None = the run time.
 NEEDS = {"run-time": (None, "requested_time", 1.0), "memory": ("used_memory", "requested_memory", 1024.0)}
 #: Predictors by name, each created for a quantile, which only some predict.
-PREDICTORS: Mapping[str, Callable[[float], Predictor]] = {
+PREDICTORS: Mapping[str, Callable[[float], Estimate]] = {
     "estimate": lambda quantile: Estimate(),
     "last-two": lambda quantile: LastTwo(),
     "history": History,
@@ -51,7 +51,7 @@ class TracedJobs:
     unknown_waits: int = 0
 
 
-def predict_all(trace: TracedJobs, predictor: Predictor) -> list[Prediction | None]:
+def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | None]:
     """Predict each job at its submission, learning from each that ended before. O(n log n).
 
     Args:

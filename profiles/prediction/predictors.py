@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
 
 #: Traits of a job at its submission, in the order of `SubmittedJob.traits`.
 TRAITS = ("user", "group", "executable", "queue", "size", "walltime")
@@ -51,38 +50,23 @@ class Prediction:
     high: float | None = None
 
 
-class Predictor(Protocol):
-    """Learns from jobs in the order in which they end."""
-
-    def predict(self, job: SubmittedJob) -> Prediction | None:
-        """Return the predicted need; None if nothing is known, not even a limit."""
-
-    def learn(self, job: SubmittedJob, value: float) -> None:
-        """Learn the need of a job that has ended."""
-
-
-def of_limit(job: SubmittedJob) -> Prediction | None:
-    """Return the job's own limit as a prediction, None without one."""
-    return None if job.limit is None else Prediction(job.limit, LIMIT, 0)
-
-
 def at_most(value: float, limit: float | None) -> float:
     """Return the value, or the limit if that is less."""
     return value if limit is None or value < limit else limit
 
 
 class Estimate:
-    """Predicts the user's limit."""
+    """Predicts the user's limit; the base of all predictors, which learn from jobs in the order in which they end."""
 
     def predict(self, job: SubmittedJob) -> Prediction | None:
-        """Return the job's limit."""
-        return of_limit(job)
+        """Return the predicted need; None if nothing is known, not even a limit."""
+        return None if job.limit is None else Prediction(job.limit, LIMIT, 0)
 
     def learn(self, job: SubmittedJob, value: float) -> None:
-        """Do nothing: an estimate does not learn."""
+        """Learn the need of a job that has ended."""
 
 
-class LastTwo:
+class LastTwo(Estimate):
     """Predicts the mean of the user's last two ended jobs, at most the limit; the limit with fewer than two.
 
     Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime
@@ -97,7 +81,7 @@ class LastTwo:
         user = job.traits[_USER]
         last = () if user is None else self._last.get(user, ())
         if len(last) < 2:
-            return of_limit(job)
+            return super().predict(job)
         return Prediction(at_most(sum(last) / 2, job.limit), "user", 2)
 
     def learn(self, job: SubmittedJob, value: float) -> None:

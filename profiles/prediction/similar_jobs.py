@@ -13,7 +13,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
-from .predictors import TRAITS, Prediction, SubmittedJob, at_most, of_limit
+from .predictors import TRAITS, Estimate, Prediction, SubmittedJob, at_most
 
 #: Traits that jobs must share, the most specific kind first.
 KINDS = (
@@ -79,7 +79,7 @@ class Weights:
 WEIGHTS = Weights(latest=50, ageing=0.98)
 
 
-class History:
+class History(Estimate):
     """Predicts a quantile of the need of the latest similar jobs; O(1) in the number of jobs.
 
     If no kind has enough jobs for the quantile, it predicts the highest need in the first kind with any job.
@@ -106,7 +106,7 @@ class History:
                 if len(latest) >= self._enough:
                     break
         if closest is None:
-            return of_limit(job)
+            return super().predict(job)
         kind, latest = closest
         bounds = self._weights.quantiles(latest, self._quantiles)
         value, low, high = (at_most(bound * kind.scale(job), job.limit) for bound in bounds)

@@ -67,11 +67,7 @@ class Finding:
 
 
 def entries(root: Path = ROOT) -> list[Entry]:
-    """Return all probes, those that are always available first.
-
-    Args:
-        root: directory that holds /proc and /sys.
-    """
+    """Return all probes, those that are always available first; `root` holds /proc and /sys."""
     return [
         Entry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
         Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, used_by=(RUN,)),

@@ -93,7 +93,6 @@ class ExternalCounter:
             time.sleep(0.005)
 
     def _reap(self) -> bool:
-        """Return whether the command has ended."""
         if self._process.returncode is None:
             try:
                 pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)

@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from .external_counter import EventCounts, ExternalCounterProbe, counter_user, first_message
 from .probe import read_text
@@ -56,50 +54,39 @@ class Likwid(ExternalCounterProbe):
 
 def conclude(printed: str) -> EventCounts:
     """Return the counts in LIKWID's CSV of group MEM; unknown if it was cut short."""
-    tables = parse(printed)
-    volume = tables.total(_VOLUME)
-    if not tables.complete:
+    values, complete = parse(printed)
+    volume, instructions, cycles = (
+        next((sum(values[name]) for name in names if values.get(name)), None)
+        for names in (_VOLUME, INSTRUCTIONS, CYCLES)
+    )
+    if not complete:
         return EventCounts(problem="LIKWID's output was cut short")
     if volume is None:
         return EventCounts(problem=f"it did not count: {first_message(printed)}")
-    instructions, cycles = (tables.total(names, events=True) for names in (INSTRUCTIONS, CYCLES))
     return EventCounts(instructions=instructions, cycles=cycles, moved_bytes=volume * 1e9)
 
 
-@dataclass(slots=True)
-class Tables:
-    """Name -> one value per hardware thread that has one, region after region; complete: no table was cut short."""
+def parse(text: str) -> tuple[dict[str, list[float]], bool]:
+    """Return event or metric -> one value per hardware thread that has one, and whether no table was cut short.
 
-    events: dict[str, list[float]] = field(default_factory=dict)
-    metrics: dict[str, list[float]] = field(default_factory=dict)
-    complete: bool = True
-
-    def total(self, names: Sequence[str], *, events: bool = False) -> float | None:
-        """Return the sum over hardware threads of the first of `names` that is present, else None."""
-        values = self.events if events else self.metrics
-        return next((sum(values[name]) for name in names if values.get(name)), None)
-
-
-def parse(text: str) -> Tables:
-    """Return the tables of events and metrics, without their statistics (sum, min, max)."""
-    tables, rows, skip = Tables(), None, 1
-    due = 0
+    Regions are added, and statistics (sum, min, max) left out.
+    """
+    found, complete, due, skip = dict[str, list[float]](), True, 0, 1
+    rows: dict[str, list[float]] | None = None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if cells[0] in ("TABLE", "STRUCT"):
-            tables.complete &= due <= 0
+            complete &= due <= 0
             rows = None
             due = next((int(cell) for cell in reversed(cells) if cell.isdecimal()), 0) if cells[0] == "TABLE" else 0
         elif cells[0] in ("Event", "Metric") and len(cells) > 1:
-            kind = tables.events if cells[0] == "Event" else tables.metrics
             skip = 2 if cells[1] == "Counter" else 1
             first = cells[skip].lower() if len(cells) > skip else ""
-            rows = kind if first.startswith(("core", "hwthread")) else {}
+            rows = found if first.startswith(("core", "hwthread")) else {}
         elif rows is not None and len(cells) > skip and cells[0]:
             due -= 1
             rows.setdefault(cells[0], []).extend(v for cell in cells[skip:] if (v := _value(cell)) is not None)
-    tables.complete &= due <= 0
-    return tables
+    return found, complete and due <= 0
 
 
 def _value(cell: str) -> float | None:

@@ -119,13 +119,11 @@ class Pressure(Probe):
         return {name: min(1.0, max(0.0, self._last[name] - self._first[name]) / span) for name in sorted(both)}
 
     def _totals(self) -> dict[str, float]:
-        found = {}
-        for resource in RESOURCES:
-            text = read_text(self._root / resource) or ""
-            for kind in ("some", "full"):
-                if (total := parse_total(text, kind)) is not None:
-                    found[f"{resource}_{kind}"] = total
-        return found
+        texts = {resource: read_text(self._root / resource) or "" for resource in RESOURCES}
+        totals = {
+            f"{name}_{kind}": parse_total(text, kind) for name, text in texts.items() for kind in ("some", "full")
+        }
+        return {name: total for name, total in totals.items() if total is not None}
 
 
 def parse_total(text: str, kind: str = "some") -> float | None:

@@ -61,7 +61,11 @@ class Perf(ExternalCounterProbe):
         if user := counter_user(root=self._root):
             self._problem = f"stepped back: {user}"
             return
-        self._start_command(["perf", "stat", "-x,", *self._targets(tree)], tree)
+        groups, events = own_groups(tree.root, self._root), ["-e", ",".join(EVENTS)]
+        group = groups.get("perf_event", groups.get("", "")).strip("/")  # of version 1 if mounted, else version 2
+        by_group = group and refused(0, self._root) is None
+        targets = ["-a", *events, "-G", group] if by_group else [*events, "-p", ",".join(map(str, tree.threads))]
+        self._start_command(["perf", "stat", "-x,", *targets], tree)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Step back if a new process of the job uses the counters. O(new processes)."""
@@ -74,14 +78,6 @@ class Perf(ExternalCounterProbe):
 
     def _conclude(self, printed: str) -> EventCounts:
         return conclude(printed)
-
-    def _targets(self, tree: ProcessTree) -> list[str]:
-        """Return perf's options for events and targets."""
-        groups, events = own_groups(tree.root, self._root), ["-e", ",".join(EVENTS)]
-        group = groups.get("perf_event", groups.get("", "")).strip("/")  # of version 1 if mounted, else version 2
-        if group and refused(0, self._root) is None:
-            return ["-a", *events, "-G", group]
-        return [*events, "-p", ",".join(map(str, tree.threads))]
 
 
 def refused(most: int, root: Path = ROOT) -> str | None:

@@ -141,19 +141,11 @@ def group_name(owner: int, root: Path, job: int) -> str:
 
 def remove_stale_groups(folder: Path, root: Path = ROOT) -> None:
     """Remove our groups whose owner has ended."""
-    for stale in stale_groups(folder, root):
-        with contextlib.suppress(OSError):
-            os.rmdir(stale)
-
-
-def stale_groups(folder: Path, root: Path = ROOT) -> list[Path]:
-    """Return our groups whose owner has ended."""
-    found = []
-    for group in sorted([*folder.glob(f"mon_groups/{PREFIX}*"), *folder.glob(f"*/mon_groups/{PREFIX}*")]):
+    for group in [*folder.glob(f"mon_groups/{PREFIX}*"), *folder.glob(f"*/mon_groups/{PREFIX}*")]:
         owner, _, rest = group.name.removeprefix(PREFIX).partition(".")
         if owner.isdecimal() and _start_ticks(int(owner), root) != rest.partition(".")[0]:
-            found.append(group)
-    return found
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
 
 
 def _start_ticks(pid: int, root: Path) -> str:

@@ -40,7 +40,9 @@ def ask(argv: Sequence[str]) -> tuple[str, str]:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return "", str(problem)
-    return done.stdout, _last_message(argv[0], done.stderr or done.stdout) if done.returncode else ""
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    last = _WORD.sub("", lines[-1]) if lines else f"{argv[0]} fails without a message"  # earlier ones: mostly context
+    return done.stdout, last if done.returncode else ""
 
 
 class Accounting(Probe):
@@ -73,12 +75,6 @@ class Accounting(Probe):
     def stop(self) -> Answers:
         """Return how often it answered."""
         return Answers(float(self._answered) if self._answered else None, self._problem)
-
-
-def _last_message(command: str, printed: str) -> str:
-    """Return the last line of an error output: earlier lines are mostly context."""
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return _WORD.sub("", lines[-1]) if lines else f"{command} fails without a message"
 
 
 def slurm(run: Ask = ask) -> Accounting:

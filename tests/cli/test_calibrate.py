@@ -77,7 +77,7 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
-    monkeypatch.setattr(wakeup_wait, "UTILISATIONS", (0.5,))
+    monkeypatch.setattr(wakeup_wait, "JOB_MIXES", wakeup_wait.JOB_MIXES[3:6])
     node = session.read_hardware()
     cpus = (node.cpus * 3)[:3]
     monkeypatch.setattr(session, "read_hardware", lambda: replace(node, cpus=cpus, sockets=(cpus,)))

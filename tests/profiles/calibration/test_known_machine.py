@@ -12,7 +12,7 @@ from pilotfish.profiles.calibration.cpu_sharing import OTHERS, sharing_of
 from pilotfish.profiles.calibration.fits import NAMES, Mix, Sample, Sharing, choose, fit_piecewise, samples, speeds
 from pilotfish.profiles.calibration.power_line import fit_power
 from pilotfish.profiles.calibration.statistics import figure
-from pilotfish.profiles.calibration.wakeup_wait import WaitSample, fit_waiting, job_mixes, slowdown
+from pilotfish.profiles.calibration.wakeup_wait import JOB_MIXES, WaitSample, fit_waiting, slowdown
 from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,
@@ -195,7 +195,7 @@ def test_waiting_of_sleeping_jobs(truth: float) -> None:
     waits = [
         WaitSample(u, beside, slowdown(truth, u, beside) * rng.normal(1.0, NOISE / 4))
         for _ in range(20)
-        for u, beside in job_mixes()
+        for u, beside in JOB_MIXES
     ]
     found = fit_waiting(waits)
     assert found is not None and found.trusted

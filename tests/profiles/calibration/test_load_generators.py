@@ -119,10 +119,10 @@ def test_every_fourth_unbound_thread_streams_remote_memory(monkeypatch: pytest.M
 
 
 def test_waits_of_sleeping_jobs_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup_wait, "UTILISATIONS", (0.5,))
+    monkeypatch.setattr(wakeup_wait, "JOB_MIXES", wakeup_wait.JOB_MIXES[3:6])
     monkeypatch.setattr(wakeup_wait, "ALONE", 1e9)
     waits = wakeup_wait.measure_waits(CPUS[-1], 0.0)
-    assert len(waits) == wakeup_wait.RUNS * len(wakeup_wait.job_mixes())
+    assert len(waits) == wakeup_wait.RUNS * len(wakeup_wait.JOB_MIXES)
     assert all(wait.slowdown > 0 for wait in waits)
     monkeypatch.setattr(wakeup_wait, "ALONE", 0.0)
     assert wakeup_wait.measure_waits(CPUS[-1], 0.0) == []  # others were there

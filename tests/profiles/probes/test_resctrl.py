@@ -15,7 +15,6 @@ from pilotfish.profiles.probes.resctrl import (
     group_name,
     membership,
     read_group,
-    stale_groups,
 )
 
 STAT = "77 (a job) S 1 77 " + "0 " * 16 + "4711 0 0"
@@ -116,7 +115,6 @@ def test_only_stale_groups_are_removed(root):
     inner, foreign = folder / "batch/mon_groups/pilotfish.98.1.1", folder / "mon_groups/somebody.99.1.1"
     for group in (alive, reused, dead, inner, foreign):
         group.mkdir()
-    assert stale_groups(folder, root) == sorted([reused, dead, inner])
     probe = Resctrl(root)
     probe.start(ProcessTree(77), 0.0)
     probe.stop()
