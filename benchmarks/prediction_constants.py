@@ -19,8 +19,7 @@ import numpy as np
 from pilotfish.benchmarks.show import table
 from pilotfish.benchmarks.synthetic_users import SCENARIOS, Scenario, synthetic_users
 from pilotfish.profiles.prediction.evaluate import TracedJobs, predict_all, traced
-from pilotfish.profiles.prediction.predictors import Estimate, LastTwo
-from pilotfish.profiles.prediction.similar_jobs import QUANTILE, WEIGHTS, History, Weights
+from pilotfish.profiles.prediction.predictors import QUANTILE, WEIGHTS, Estimate, History, LastTwo, Weights
 
 QUANTILES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 LATEST, AGEING = (10, 25, 50, 100), (0.9, 0.95, 0.98, 1.0)

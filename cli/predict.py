@@ -78,7 +78,7 @@ def evaluate(
 
     from ..formats.swf import read_swf
     from ..profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
-    from ..profiles.prediction.similar_jobs import QUANTILE
+    from ..profiles.prediction.predictors import QUANTILE
 
     path = trace or workload
     if path is None or (trace and workload):

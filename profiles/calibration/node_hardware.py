@@ -6,7 +6,7 @@ Rule: a value that the kernel does not show is None.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -75,13 +75,13 @@ def read_hardware(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> NodeHardwar
         hardware_threads=max(rank.values()) + 1,
         memory=memory.total,
         free=memory.available if left is None else min(memory.available, left),
-        cache=sum(dict(_last_caches(system, allowed)).values()) or None,
+        cache=sum(dict(last_caches(allowed, system)).values()) or None,
         frequency=_frequency(system, allowed[0]),
     )
 
 
-def _last_caches(system: Path, cpus: list[int]) -> Iterator[tuple[str, int]]:
-    """Yield (CPUs that share it, bytes) of the last-level cache of each CPU."""
+def last_caches(cpus: Iterable[int], system: Path = SYSTEM) -> Iterator[tuple[str, int]]:
+    """Yield (CPUs that share it, bytes) of the last-level cache of each CPU; `system`: see `read_hardware`."""
     for cpu in cpus:
         levels = [
             (_text(path / "level"), _text(path / "shared_cpu_list"), int(size[:-1]) * 1024)

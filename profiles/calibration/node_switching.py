@@ -292,13 +292,10 @@ class Shell:
         running = self.launch(command)
         try:
             return running.wait(limit_s)
-        except BaseException:
+        finally:
             running.stop()
-            raise
 
-    def now(self) -> float:
-        """Return the monotonic time, seconds."""
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
 
     def pause(self, seconds: float) -> None:
         """Sleep."""
@@ -325,7 +322,6 @@ class Running:
         try:
             return self._answer(self._process.wait(limit_s))
         except subprocess.TimeoutExpired:
-            self.stop()
             return Answer(_TOO_LONG, f"it took longer than {limit_s:g} s")
 
     def stop(self) -> None:

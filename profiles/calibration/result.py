@@ -10,10 +10,10 @@ from typing import Any
 
 from ...simulate.model.cluster import Cluster, Contention, CpuSharing, Node, NodeType
 from .bandwidth import CurveFit, RemoteFit
+from .cpu_sharing import WaitFit
 from .fits import NAMES, Choice, PiecewiseFit
 from .power_line import PowerFit
 from .statistics import Figure, half_width
-from .wakeup_wait import WaitFit
 
 #: A penalty under contention with a wider margin is replaced by that of one thread.
 _SURE = 0.25

@@ -15,13 +15,13 @@ from functools import partial
 from ...simulate.model.cluster import CpuSharing
 from . import cpu_sharing, load_generators
 from .bandwidth import EVERY, CurveFit, RemoteFit, Sample, fit_curve, fit_remote
+from .cpu_sharing import WaitFit, fit_waiting, measure_waits
 from .fits import choose, fit_piecewise, samples
 from .load_generators import BYTES
 from .node_hardware import NodeHardware, read_hardware
 from .power_line import fit_power, joules, package_energy
 from .result import Calibration, Point
 from .statistics import Figure, figure
-from .wakeup_wait import WaitFit, fit_waiting, measure_waits
 
 #: Runs of each number; most thread counts of a curve.
 RUNS, MOST_POINTS = 5, 12

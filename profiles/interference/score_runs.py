@@ -12,11 +12,12 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
 from ...simulate.errors import ConfigError
+from ..calibration.node_hardware import last_caches
 from ..measure.command import CommandError, measure
 from ..measure.observer import cpu_model
 from .scores import RunNextToStreamer, Scores, levels, pressure_of
@@ -114,15 +115,7 @@ def buffer_size() -> int:
     """Return the size of each of the streamer's buffers on this machine, bytes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     most = min(LARGEST, int(SHARE_OF_MEMORY * memory))
-    return max(1 << 20, min(most, max(SMALLEST, max(_caches(), default=0))))
-
-
-def _caches() -> Iterator[int]:
-    """Yield the sizes of the first CPU's caches, bytes, from sysfs (sysfs-devices-system-cpu)."""
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        with contextlib.suppress(OSError, ValueError):
-            text = path.read_text().strip()
-            yield int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0)
+    return max(1 << 20, min(most, max(SMALLEST, *(size for _, size in last_caches([0])), 0)))
 
 
 def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:

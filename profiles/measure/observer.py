@@ -14,7 +14,7 @@ from ..measurement import Measurement, inflation, load_of_others
 from ..probes.cpu_time import Schedstat, thread_times
 from ..probes.memory_io import Memory, StorageIO
 from ..probes.node_load import OtherLoad, Pressure, Steal, cpu_times
-from ..probes.probe import Probe
+from ..probes.probe import Probe, read_text
 from ..probes.process_tree import ProcessTree
 from .counters import Counters
 from .sampling_budget import SHARE, SamplingBudget
@@ -151,8 +151,5 @@ class JobObserver:
 
 def cpu_model() -> str:
     """Return the processor's name from /proc/cpuinfo, "" if it has none."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
-    except OSError:
-        return ""
+    line = (read_text("/proc/cpuinfo") or "").partition("model name")[2].partition("\n")[0]
+    return line.partition(":")[2].strip()

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from .predictors import TRAITS, Estimate, LastTwo, Prediction, SubmittedJob
-from .similar_jobs import QUANTILE, History
+from .predictors import QUANTILE, TRAITS, Estimate, History, LastTwo, Prediction, SubmittedJob
 
 Array = npt.NDArray[Any]
 #: Predictable needs -> (column of the use, column of the request, their unit in ours); None = the run time.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...simulate.model.job import Profile, Provenance, ThreadGroup
-from .similar_jobs import QUANTILE, WEIGHTS
+from .predictors import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name with its variables for threads, and its nodes.

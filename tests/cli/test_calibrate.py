@@ -13,7 +13,7 @@ from pilotfish.cli.__main__ import main
 from pilotfish.cli.charts.calibration_figure import calibration
 from pilotfish.cli.charts.picture_files import save
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.profiles.calibration import session, wakeup_wait
+from pilotfish.profiles.calibration import cpu_sharing, session
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.statistics import Figure
 from tests.profiles.calibration.calibrations import BARE, FULL
@@ -77,7 +77,7 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
-    monkeypatch.setattr(wakeup_wait, "JOB_MIXES", wakeup_wait.JOB_MIXES[3:6])
+    monkeypatch.setattr(cpu_sharing, "JOB_MIXES", cpu_sharing.JOB_MIXES[3:6])
     node = session.read_hardware()
     cpus = (node.cpus * 3)[:3]
     monkeypatch.setattr(session, "read_hardware", lambda: replace(node, cpus=cpus, sockets=(cpus,)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pilotfish.profiles.calibration.bandwidth import RemoteFit, fit_curve
+from pilotfish.profiles.calibration.cpu_sharing import WaitSample, fit_waiting
 from pilotfish.profiles.calibration.fits import NAMES, Candidate, Choice, PiecewiseFit
 from pilotfish.profiles.calibration.power_line import fit_power
 from pilotfish.profiles.calibration.result import Calibration, Point
 from pilotfish.profiles.calibration.statistics import Constant, Figure, Quality
-from pilotfish.profiles.calibration.wakeup_wait import WaitSample, fit_waiting
 from pilotfish.simulate.model.cluster import ContendingThreads, Contention, CpuSharing, PiecewiseLinear
 
 BARE = Calibration(

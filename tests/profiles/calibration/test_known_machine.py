@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from pilotfish.profiles.calibration.bandwidth import fit_curve, fit_remote
-from pilotfish.profiles.calibration.cpu_sharing import OTHERS, sharing_of
+from pilotfish.profiles.calibration.cpu_sharing import JOB_MIXES, OTHERS, WaitSample, fit_waiting, sharing_of, slowdown
 from pilotfish.profiles.calibration.fits import NAMES, Mix, Sample, Sharing, choose, fit_piecewise, samples, speeds
 from pilotfish.profiles.calibration.power_line import fit_power
 from pilotfish.profiles.calibration.statistics import figure
-from pilotfish.profiles.calibration.wakeup_wait import JOB_MIXES, WaitSample, fit_waiting, slowdown
 from pilotfish.simulate.model.cluster import (
     Cluster,
     ContendingThreads,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.profiles.calibration import load_generators, wakeup_wait
+from pilotfish.profiles.calibration import cpu_sharing, load_generators
 from pilotfish.profiles.calibration import session as measuring
 from pilotfish.profiles.calibration.bandwidth import fit_curve
 from pilotfish.profiles.calibration.cpu_sharing import OTHERS, shares
@@ -119,10 +119,10 @@ def test_every_fourth_unbound_thread_streams_remote_memory(monkeypatch: pytest.M
 
 
 def test_waits_of_sleeping_jobs_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup_wait, "JOB_MIXES", wakeup_wait.JOB_MIXES[3:6])
-    monkeypatch.setattr(wakeup_wait, "ALONE", 1e9)
-    waits = wakeup_wait.measure_waits(CPUS[-1], 0.0)
-    assert len(waits) == wakeup_wait.RUNS * len(wakeup_wait.JOB_MIXES)
+    monkeypatch.setattr(cpu_sharing, "JOB_MIXES", cpu_sharing.JOB_MIXES[3:6])
+    monkeypatch.setattr(cpu_sharing, "ALONE", 1e9)
+    waits = cpu_sharing.measure_waits(CPUS[-1], 0.0)
+    assert len(waits) == cpu_sharing.RUNS * len(cpu_sharing.JOB_MIXES)
     assert all(wait.slowdown > 0 for wait in waits)
-    monkeypatch.setattr(wakeup_wait, "ALONE", 0.0)
-    assert wakeup_wait.measure_waits(CPUS[-1], 0.0) == []  # others were there
+    monkeypatch.setattr(cpu_sharing, "ALONE", 0.0)
+    assert cpu_sharing.measure_waits(CPUS[-1], 0.0) == []  # others were there

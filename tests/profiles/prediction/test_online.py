@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.evaluate import TracedJobs, predict_all
-from pilotfish.profiles.prediction.predictors import LIMIT, TRAITS, Estimate, LastTwo, SubmittedJob
-from pilotfish.profiles.prediction.similar_jobs import WEIGHTS, History
+from pilotfish.profiles.prediction.predictors import LIMIT, TRAITS, WEIGHTS, Estimate, History, LastTwo, SubmittedJob
 
 PREDICTORS = [Estimate, LastTwo, History]
 times = st.integers(0, 30).map(float)

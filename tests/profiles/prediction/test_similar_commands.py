@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.prediction.predictors import WEIGHTS
 from pilotfish.profiles.prediction.similar_commands import chosen, predicted, program, shape
-from pilotfish.profiles.prediction.similar_jobs import WEIGHTS
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
 
