@@ -112,14 +112,12 @@ class StoreFile:
         """Turn errors of SQLite and the file system into one sentence for the operator."""
         try:
             yield
-        except sqlite3.OperationalError as problem:
+        except (sqlite3.OperationalError, OSError) as problem:
             kind = LockedError if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _LOCKED else ConfigError
-            raise kind(str(self.path), "", f"the profile store cannot be used: {problem}") from None
+            reason = getattr(problem, "strerror", None) or problem
+            raise kind(str(self.path), "", f"the profile store cannot be used: {reason}") from None
         except sqlite3.DatabaseError as problem:
             raise self.invalid(f"not a sound profile store: {problem}") from None
-        except OSError as problem:
-            reason = f"the profile store cannot be used: {problem.strerror or problem}"
-            raise ConfigError(str(self.path), "", reason) from None
 
     def _found(self) -> sqlite3.Connection | None:
         """Return the open file, None if it is absent or skipped."""

@@ -71,15 +71,12 @@ class Calibration:
 
 def node_type(found: Calibration, name: str) -> NodeType:
     """Return the node type of a calibration."""
-    fitted: dict[str, Any] = {}
-    if found.frequency is not None:
-        fitted["frequency"] = found.frequency
-    if found.sharing is not None:
-        fitted["cpu_sharing"] = found.sharing
-    if found.remote is not None:
-        fitted["remote_access_penalty"] = rounded(max(1.0, penalty(found.remote, found.unbound)[0]))
-    if found.power is not None:
-        fitted["power"] = found.power.power(found.sockets)
+    fitted: dict[str, Any] = {
+        "frequency": found.frequency,
+        "cpu_sharing": found.sharing,
+        "remote_access_penalty": found.remote and rounded(max(1.0, penalty(found.remote, found.unbound)[0])),
+        "power": found.power and found.power.power(found.sockets),
+    }
     if found.waiting is not None and found.waiting.trusted:
         fitted["queueing"] = rounded(max(0.0, found.waiting.strength.value))
     if found.choice is not None and not found.choice.default:
@@ -95,7 +92,7 @@ def node_type(found: Calibration, name: str) -> NodeType:
         memory_bandwidth=rounded(found.bandwidth.most.value),
         sockets=found.sockets,
         speed=rounded(found.speed.value),
-        **fitted,
+        **{key: value for key, value in fitted.items() if value is not None},
     )
 
 

@@ -24,7 +24,7 @@ _BANDWIDTH, _MODEL = "Memory bandwidth [MBytes/s]", "CPU name:"
 #: A thread was busy from this share of the busiest thread's time on.
 _WORKED = 0.01
 ALLOWED = "the CSV of likwid-perfctr -O, with a table of metrics that has Runtime (RDTSC) [s]"
-Rows = dict[str, list[float | None]]
+Rows = dict[str, list[float]]
 
 
 def parse(text: str, name: str) -> Sequence[Imported]:
@@ -60,17 +60,17 @@ def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]
             yield i, cells, table
 
 
-def _values(name: str, cells: Sequence[str]) -> list[float | None]:
-    """Return a number for each hardware thread, None where it is missing."""
+def _values(name: str, cells: Sequence[str]) -> list[float]:
+    """Return a number for each hardware thread, 0 where it is missing."""
     values = [_number(cell) for cell in cells if cell]
     if not values:
         raise bad(f"no values of {name[:40]!r}", ALLOWED)
     return values
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> float:
     if cell in ("-", "nil", "nan", "inf", "-nan"):
-        return None
+        return 0.0
     try:
         value = float(cell)
     except ValueError:
@@ -81,24 +81,24 @@ def _number(cell: str) -> float | None:
 
 
 def _run(rows: Rows, model: str, name: str) -> Imported:
-    wall_s = max((value or 0.0 for value in rows[_RUNTIME]), default=0.0)
+    wall_s = max(rows[_RUNTIME])
     if not wall_s:
         raise bad("its run time is 0", ALLOWED)
     cycles, instructions = (next((rows[key] for key in keys if key in rows), []) for keys in (CYCLES, INSTRUCTIONS))
     busy = _busy(rows, cycles, wall_s)
     worked = [seconds for seconds in busy if seconds >= _WORKED * max(busy)]
     cpu_s = sum(worked)
-    moved = _sum(rows.get(_BANDWIDTH, [])) * 1e6 * wall_s
+    moved = sum(rows.get(_BANDWIDTH, [])) * 1e6 * wall_s
     mean = cpu_s / len(worked)
     run = Measurement(
         (ThreadGroup(len(worked), mean, min(1.0, mean / wall_s)),), wall_s, wall_s, cpu_s, exit_code=None,
         cpu_model=model, bandwidth=moved / cpu_s if moved else None, method="likwid",
-        instructions=_sum(instructions) or None, ipc=_ipc(rows, _sum(instructions), _sum(cycles)),
+        instructions=sum(instructions) or None, ipc=_ipc(rows, sum(instructions), sum(cycles)),
     )  # fmt: skip
     return Imported(name, run, NOTE + (_TRAFFIC if moved else "; bandwidth unknown"))
 
 
-def _busy(rows: Rows, cycles: Sequence[float | None], wall_s: float) -> list[float]:
+def _busy(rows: Rows, cycles: Sequence[float], wall_s: float) -> list[float]:
     """Return the unhalted seconds of each hardware thread (cycles / clock); the whole time if they are unknown."""
     clocks = rows.get(_CLOCK, [])
     if len(clocks) != len(cycles) or not any(clocks) or not any(cycles):
@@ -112,7 +112,3 @@ def _ipc(rows: Rows, instructions: float, cycles: float) -> float | None:
         return instructions / cycles
     known = [1 / value for value in rows.get(_CPI, []) if value]
     return sum(known) / len(known) if known else None
-
-
-def _sum(values: Sequence[float | None]) -> float:
-    return sum(value or 0.0 for value in values)

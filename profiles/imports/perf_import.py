@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from ...formats.schema import bad, found, inside
-from ...simulate.model.job import Phase
+from ...simulate.model.job import Phase, ThreadGroup
 from ..measure.phases import ThreadHistory, phases
 from ..measurement import Measurement
 from ..probes.perf import NOT_COUNTED, UNITS
@@ -39,8 +39,8 @@ ALLOWED = "perf stat -x, with task-clock, and duration_time or its CPUs utilized
 def parse(text: str, name: str) -> Sequence[Imported]:
     """Return the one run of a file; several lines of an event (-A, -I) are added up. Raises ConfigError."""
     values: dict[str, float] = {}
-    intervals = _Intervals()
-    date, utilised = "", None
+    sums: dict[float, list[float]] = {}
+    date, clock, utilised = "", "", None
     for i, line in enumerate(text.splitlines(), 1):
         if line.startswith(_STARTED):
             with suppress(ValueError):  # in the form of ctime
@@ -50,40 +50,25 @@ def parse(text: str, name: str) -> Sequence[Imported]:
         at, event, value, rest = inside(f"line {i}", _fields, line)
         if event and value is not None:
             values[event] = values.get(event, 0.0) + value
-            intervals.add(at, event, value)
+            clock = clock or (event if event in _CPU_TIME else "")
+            column = 0 if event == clock else 1 if _CONTROLLERS.fullmatch(event) else None
+            if at is not None and column is not None:
+                sums.setdefault(at, [0.0, 0.0])[column] += value
         if event == "task-clock" and "CPUs utilized" in rest[1:]:
             utilised = inside(f"line {i}", _number, rest[rest.index("CPUs utilized") - 1])
-    return [_run(values, date, utilised, name, intervals)]
+    return [_run(values, date, utilised, name, sums)]
 
 
-class _Intervals:
-    """CPU time and traffic in each interval, by its end; several lines of one interval are added up."""
-
-    def __init__(self) -> None:
-        self._sums: dict[float, list[float]] = {}
-        self._clock = ""
-
-    @property
-    def end(self) -> float:
-        return max(self._sums, default=0.0)
-
-    def add(self, at: float | None, event: str, value: float) -> None:
-        if event in _CPU_TIME:
-            self._clock = self._clock or event
-        place = 0 if event == self._clock else 1 if _CONTROLLERS.fullmatch(event) else None
-        if at is not None and place is not None:
-            self._sums.setdefault(at, [0.0, 0.0])[place] += value
-
-    def phases(self, count: int, utilisation: float) -> tuple[Phase, ...]:
-        thread, whole, traffic = ThreadHistory(), ThreadHistory(), ThreadHistory()
-        on = moved = 0.0
-        for at, (seconds, bytes_) in [(0.0, [0.0, 0.0]), *sorted(self._sums.items())]:
-            on, moved = on + seconds / count, moved + bytes_
-            thread.add(at, on, 0.0)
-            whole.add(at, on * count, 0.0)
-            traffic.add(at, moved, 0.0)
-        step_s = self.end / max(1, len(self._sums))
-        return phases([(0.0, self.end, [thread])], utilisation, step_s, traffic, [whole])
+def _phases(sums: Mapping[float, Sequence[float]], group: ThreadGroup) -> tuple[Phase, ...]:
+    """Return the phases of a group from CPU time and traffic in each interval, by its end."""
+    thread, whole, traffic = ThreadHistory(), ThreadHistory(), ThreadHistory()
+    on = moved = end = 0.0
+    for end, (seconds, bytes_) in [(0.0, (0.0, 0.0)), *sorted(sums.items())]:
+        on, moved = on + seconds / group.count, moved + bytes_
+        thread.add(end, on, 0.0)
+        whole.add(end, on * group.count, 0.0)
+        traffic.add(end, moved, 0.0)
+    return phases([(0.0, end, [thread])], group.utilisation, end / max(1, len(sums)), traffic, [whole])
 
 
 def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
@@ -125,17 +110,19 @@ def _number(text: str) -> float:
     return float(text)
 
 
-def _run(values: dict[str, float], date: str, utilised: float | None, name: str, intervals: _Intervals) -> Imported:
+def _run(
+    values: Mapping[str, float], date: str, utilised: float | None, name: str, sums: Mapping[float, Sequence[float]]
+) -> Imported:
     cpu_s = next((values[event] for event in _CPU_TIME if values.get(event)), None)
     if not cpu_s:
         raise bad("task-clock was not counted", ALLOWED)
-    wall_s = values.get(_DURATION) or intervals.end or (cpu_s / utilised if utilised else None)
+    wall_s = values.get(_DURATION) or max(sums, default=0.0) or (cpu_s / utilised if utilised else None)
     if not wall_s:
         raise bad("its duration is missing", ALLOWED)
     instructions, cycles = values.get("instructions"), values.get("cycles") or values.get("cpu-cycles")
     moved = sum(value for event, value in values.items() if _CONTROLLERS.fullmatch(event))
     group = group_by_cpu_time(cpu_s, wall_s)
-    group = replace(group, phases=intervals.phases(group.count, group.utilisation))
+    group = replace(group, phases=_phases(sums, group))
     run = Measurement(
         (group,), wall_s, wall_s, cpu_s, exit_code=None, date=date, bandwidth=moved / cpu_s if moved else None,
         instructions=instructions, ipc=instructions / cycles if instructions and cycles else None, method="perf",
