@@ -25,10 +25,8 @@ class CurveFit:
     """min(n * per_thread, most), bytes/s.
 
     Args:
-        per_thread: bandwidth of one thread alone.
         most: bandwidth of the node (BW_max of max-min and of equal-share alike: the threads are equal).
         saturated: the plateau was reached; else `most` is the widest run's, a lower bound.
-        quality: in bytes/s.
     """
 
     per_thread: Constant

@@ -34,13 +34,7 @@ _DEFAULT = (Contention.MAX_MIN, ContendingThreads.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One task next to others.
-
-    Args:
-        rate: its bandwidth alone, MB/s; total: the sum of all tasks' rates alone, including its own, MB/s.
-        others: number of other tasks, >= 0.
-        speed: isolated time / time with the others, (0, 1] except for noise.
-    """
+    """One task next to others: its MB/s alone, that of all tasks together, and isolated time / time with them."""
 
     rate: float
     total: float

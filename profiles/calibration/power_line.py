@@ -20,12 +20,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True, slots=True)
 class PowerFit:
-    """Constants of a node's processors, W.
-
-    Args:
-        per_core: pa; base: pb of all sockets together; idle: with no core busy, None = not measured.
-        quality: in W.
-    """
+    """Constants of a node's processors, W: pa, pb of all sockets together, and with no core busy (None = unknown)."""
 
     per_core: Constant
     base: Constant

@@ -134,10 +134,7 @@ def power_text(found: Switching) -> str:
     """Return the results of switching as the `power` of a node type in a cluster file."""
     import yaml
 
-    about = [
-        f"Node {found.node} was switched off and on, {found.date}.",
-        *map(_line, switching_rows(found)),
-    ]
+    about = [f"Node {found.node} was switched off and on, {found.date}.", *map(_line, switching_rows(found))]
     power = found.power()
     if power is None:
         about.append("Its power is not known, because no command printed it: there are no keys to write.")

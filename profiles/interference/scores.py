@@ -58,13 +58,10 @@ class RunNextToStreamer:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The effect of one pressure: core time factors of the program and of the streamer, relative to alone.
+    """The effect of one pressure: the share of time that the streamer copied, (0, 1], at `rate` bytes/s alone.
 
-    Args:
-        pressure: share of time that the streamer copied, (0, 1].
-        rate: its bytes/s alone.
-        factor, least, most: of the program: the median over the rounds, and their range.
-        slowed: of the streamer, the median.
+    Factors are of core time, relative to alone: the program's median over the rounds with its range, and the median of
+    the streamer (`slowed`).
     """
 
     pressure: float

@@ -51,7 +51,6 @@ class HardwareCounts:
     """What was counted of one run; None = unknown.
 
     Args:
-        instructions: of all threads; ipc: instructions per cycle.
         bandwidth: bytes/s that a thread moved while on a core, the same for all threads.
         power_watts: of the node, including its idle power.
         sources: field -> what counted it; notes: why something is unknown.

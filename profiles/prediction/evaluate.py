@@ -75,7 +75,6 @@ class Score:
     """Accuracy of predictions; errors are |predicted - actual|, in the unit of the prediction.
 
     Args:
-        mean_error, median_error: over the jobs.
         underpredicted: share of the jobs that needed more than predicted, [0, 1].
         relative: mean error / that of the user's estimate; None without an estimate, or if its error is 0.
         kinds: share of the jobs predicted from each kind, the largest first.

@@ -21,12 +21,7 @@ PREFIX = "pilotfish."
 
 @dataclass(frozen=True, slots=True)
 class MonitoredTraffic:
-    """Memory traffic of a job; None = unknown, and `problem` says why.
-
-    Args:
-        moved_bytes: bytes to and from memory; local_bytes: those on the job's own sockets.
-        cache_bytes: peak occupancy of the last-level cache.
-    """
+    """Memory traffic of a job, of which local to its sockets, and its peak last-level cache; None = unknown."""
 
     moved_bytes: float | None = None
     local_bytes: float | None = None
