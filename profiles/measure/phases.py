@@ -155,7 +155,7 @@ def phases(
     cells = min(MOST_CELLS, int(shortest / max(step_s, 1e-9)))
     if cells < FEWEST_CELLS:
         return ()
-    table = np.vstack([_times(spans, cells), _moved(spans, cells, traffic, whole)])
+    table = _table(spans, cells, traffic, whole)
     if not table[_ON].any():
         return ()
     least = max(LEAST_CELLS, math.ceil(LEAST_SHARE * cells))
@@ -167,25 +167,18 @@ def phases(
     return _as_phases(pieces, utilisation) if pieces.shape[1] > 1 else ()
 
 
-def _times(spans: Sequence[Span], cells: int) -> Array:
-    """Return core time and isolated time of all lanes in each equal part of their spans."""
-    on, free = np.zeros(cells), np.zeros(cells)
+def _table(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, whole: Sequence[ThreadHistory]) -> Array:
+    """Return the table of parts: the spans of all lanes are cut into equal parts, and these added."""
+    table = np.zeros((4, cells))
     for begin, end, histories in spans:
         grid = np.linspace(begin, end, cells + 1)
         used, waited = np.diff(_sum(histories, grid))
-        on += used
-        free += np.maximum((end - begin) / cells - waited, used)
-    return np.vstack([on, free])
-
-
-def _moved(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, whole: Sequence[ThreadHistory]) -> Array:
-    """Return the job's bytes and core time in each of these parts."""
-    found = np.zeros((2, cells))
-    if traffic is not None:
-        for begin, end, _ in spans:
-            grid = np.linspace(begin, end, cells + 1)
-            found += np.diff(np.vstack([traffic.at(grid)[0], _sum(whole, grid)[0]]))
-    return found
+        table[_ON] += used
+        table[_FREE] += np.maximum((end - begin) / cells - waited, used)
+        if traffic is not None:
+            table[_MOVED] += np.diff(traffic.at(grid)[0])
+            table[_WHOLE] += np.diff(_sum(whole, grid)[0])
+    return table
 
 
 def _sum(histories: Sequence[ThreadHistory], grid: Array) -> Array:

@@ -117,16 +117,12 @@ def membership(text: str) -> tuple[str, str]:
 
 def read_group(group: Path) -> dict[str, float]:
     """Return counter -> sum over the last-level caches, without counters that some cache does not report."""
-    found: dict[str, float] = {}
-    unreadable = set()
-    for domain in sorted((group / "mon_data").glob("mon_L3_*")):
-        for name in ("mbm_total_bytes", "mbm_local_bytes", "llc_occupancy"):
-            text = read_text(domain / name) or ""
-            if text.isdecimal():
-                found[name] = found.get(name, 0.0) + int(text)
-            else:
-                unreadable.add(name)
-    return {name: value for name, value in found.items() if name not in unreadable}
+    found, domains = {}, list((group / "mon_data").glob("mon_L3_*"))
+    for name in ("mbm_total_bytes", "mbm_local_bytes", "llc_occupancy"):
+        texts = [read_text(domain / name) or "" for domain in domains]
+        if texts and all(map(str.isdecimal, texts)):
+            found[name] = float(sum(map(int, texts)))
+    return found
 
 
 def group_name(owner: int, root: Path, job: int) -> str:
