@@ -224,8 +224,7 @@ def communication(
       pilotfish generate communication trace.swf.gz -o comm.json
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
-    from ..formats.batsim.workload import batsim_text
-    from ..formats.batsim.write import batsim_communicating
+    from ..formats.batsim.write import batsim_communicating, batsim_text
     from ..formats.schema import from_source
     from ..simulate.generate.communication import Factors, JobSelection, communicating
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..simulate.model.cluster import (
     Cluster,
@@ -33,11 +33,11 @@ from .schema import (
     bad,
     build,
     choice,
+    entries,
     format_size,
     found,
     from_source,
     inside,
-    mapping,
     name,
     nearest,
     number,
@@ -50,47 +50,35 @@ from .schema import (
 )
 
 _WATTS = number(0, 1e9)
-_RATE_MB = number(0, 1e12)
 
-_TRANSITION: dict[str, Convert[Any]] = {"watts": _WATTS, "seconds": parse_duration}
+
+def _transition(value: Any) -> Transition:
+    table = {"watts": _WATTS, "seconds": parse_duration}
+    return build(Transition, table, value, table)
+
+
 _STATE: dict[str, Convert[Any]] = {
     "watts": _WATTS,
     "full_watts": _WATTS,
     "frequency": above_zero(parse_frequency),
-    "enter": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
-    "leave": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
+    "enter": _transition,
+    "leave": _transition,
 }
 _POWER: dict[str, Convert[Any]] = {
-    "idle": _WATTS,
-    "per_core": _WATTS,
-    "per_socket": _WATTS,
-    "computing": _WATTS,
+    **dict.fromkeys(("idle", "per_core", "per_socket", "computing"), _WATTS),
     "idle_uncore": number(0, 1),
-    "budget_idle": _WATTS,
-    "budget_computing": _WATTS,
-    "off": _WATTS,
-    "switch_on": _STATE["enter"],
-    "switch_off": _STATE["enter"],
-    "states": lambda value: tuple(inside(shown(key), _state, key, part) for key, part in mapping(value).items()),
+    **dict.fromkeys(("budget_idle", "budget_computing", "off"), _WATTS),
+    **dict.fromkeys(("switch_on", "switch_off"), _transition),
+    "states": lambda value: tuple(entries(value, _state).values()),
 }
 _PIECEWISE: dict[str, Convert[Any]] = {
     "b": number(-1e6, 0),
-    "c": _RATE_MB,
     "da": number(-1e6, 1e6),
-    "db": _RATE_MB,
-    "dc": _RATE_MB,
-    "dd": _RATE_MB,
+    **dict.fromkeys(("c", "db", "dc", "dd"), number(0, 1e12)),
     "n_max": whole(1, 1000),
     "d_weight": number(0, 1000),
 }
-
-
-_TREE: dict[str, Convert[Any]] = {
-    "port": above_zero(parse_rate),
-    "switch": above_zero(parse_rate),
-    "backbone": above_zero(parse_rate),
-    "latency": number(0, 1e6),
-}
+_TREE = {**dict.fromkeys(("port", "switch", "backbone"), above_zero(parse_rate)), "latency": number(0, 1e6)}
 
 
 def _state(key: str, value: Any) -> PowerState:
@@ -128,12 +116,10 @@ _FACTOR = number(1, 1000)
 def _co_run(value: Any) -> tuple[CoRun, ...]:
     """Read {job's profile: {neighbour's profile: factor}}."""
 
-    def pairs(job: str, neighbours: Any) -> list[CoRun]:
-        job = name(job)
-        return [CoRun(job, inside(shown(key), name, key), inside(shown(key), _FACTOR, part))
-                for key, part in mapping(neighbours).items()]  # fmt: skip
+    def pairs(job: str, neighbours: Any) -> dict[str, CoRun]:
+        return entries(neighbours, lambda key, part: CoRun(name(job), name(key), _FACTOR(part)))
 
-    return tuple(pair for job, part in mapping(value).items() for pair in inside(shown(job), pairs, job, part))
+    return tuple(pair for each in entries(value, pairs).values() for pair in each.values())
 
 
 _NODE_TYPE: dict[str, Convert[Any]] = {
@@ -166,12 +152,10 @@ def _node_type(key: str, value: Any) -> NodeType:
 
 
 def _node_types(value: Any) -> dict[str, NodeType]:
-    wrong = Collector()
-    types = {key: wrong.read(shown(key), _node_type, key, part) for key, part in mapping(value).items()}
-    wrong.check()
+    types = entries(value, _node_type)
     if not types:
         raise bad(found(value), "at least one node type")
-    return cast("dict[str, NodeType]", types)
+    return types
 
 
 def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
@@ -183,16 +167,12 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
 
     def kind(wanted: Any) -> NodeType:
         if not isinstance(wanted, str) or wanted not in types:
-            near = nearest(wanted, types) if isinstance(wanted, str) else ""
-            raise bad(found(wanted) + near, f"a node type of this file: {', '.join(map(shown, types))}")
+            raise bad(
+                found(wanted) + nearest(wanted, types), f"a node type of this file: {', '.join(map(shown, types))}"
+            )
         return types[wanted]
 
-    table: dict[str, Convert[Any]] = {
-        "names": expand,
-        "type": kind,
-        "memory_domain": name,
-        "cpus": parse_cpus,
-    }
+    table: dict[str, Convert[Any]] = {"names": expand, "type": kind, "memory_domain": name, "cpus": parse_cpus}
     wrong = Collector()
     for i, part in enumerate(value):
         entry: dict[str, Any] | None = wrong.read(f"[{i}]", build, dict, table, part, ("names", "type"))
@@ -228,13 +208,14 @@ def _oversubscription(value: Any) -> float:
 
 
 def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
-    groups = {}
-    for key, part in mapping(value).items():
-        groups[inside(shown(key), name, key)] = names = inside(shown(key), expand, part)
-        for node in names:
-            if node not in known:
-                raise bad(f"{node!r} is not a node of this cluster{nearest(node, known)}", "its nodes", key=shown(key))
-    return groups
+    def group(key: str, part: Any) -> tuple[str, ...]:
+        name(key)
+        names = expand(part)
+        if unknown := next((node for node in names if node not in known), None):
+            raise bad(f"{unknown!r} is not a node of this cluster{nearest(unknown, known)}", "its nodes")
+        return names
+
+    return entries(value, group)
 
 
 def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
@@ -273,10 +254,7 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
 
 def _with_nodes(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
     """Return `tree` with its nodes: each in the first group that has it, the others in a group of their own."""
-    first: dict[str, str] = {}
-    for group, names in groups.items():
-        for node in names:
-            first.setdefault(node, group)
+    first = {node: group for group, names in reversed(groups.items()) for node in names}
     number = {group: i for i, group in enumerate(dict.fromkeys(first.get(node.name, "") for node in nodes))}
     speeds = tuple(node.type.relative_speed for node in nodes)
     return replace(tree, speeds=speeds, group_of=tuple(number[first.get(node.name, "")] for node in nodes))

@@ -13,26 +13,21 @@ import math
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 
-from ..simulate.errors import ConfigError
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ..simulate.model.job import Provenance
 from ..simulate.model.workload import LONGEST
-from .schema import bad, found, from_source, inside, name, number, plain
-from .workflow_tasks import TINY_S, ProfilePool, Task, Tasks, check_graph, default_warning
+from .schema import Convert, bad, found, from_source, inside, name, number, plain
+from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 from .xml import XmlReader
 
-_TRACE = Provenance("given", note="a DAX file")
-_seconds = number(0, LONGEST)
-_cores = number(1, 1e6)
-_megabytes = number(0, 1e12)
 #: Elements of a job that a Task cannot hold, and what they are called in a report of what is lost.
 _EXTRAS = {"argument": "commands", "uses": "files"}
 
 
-def parse_dax(data: bytes, source: str) -> Workflow:
-    """Return the workflow of a DAX document. O(bytes).
+def dax_tasks(data: bytes, source: str) -> Tasks:
+    """Return the tasks of a DAX document as recorded. O(bytes).
 
     A job runs for its `runtime` (attribute, or profile pegasus/runtime) on its cores (profile pegasus/cores, default 1)
-    with its memory (profile pegasus/memory, MB). DAX records no memory bandwidth; it is taken as 0.
+    with its memory (profile pegasus/memory, MB).
 
     Args:
         data: the XML, in the encoding that it declares.
@@ -40,24 +35,15 @@ def parse_dax(data: bytes, source: str) -> Workflow:
 
     Raises:
         ConfigError: not XML (with the line), not a DAX, a document type, or an invalid number.
-        InvalidJobError: a duplicate job, an unknown parent or child, or a cycle.
     """
-    return check_graph(from_source(source, _Reader(source).workflow, data))
-
-
-def dax_tasks(data: bytes, source: str) -> Tasks:
-    """Return the tasks of a DAX document as recorded; arguments and errors as in `parse_dax`."""
-    found = from_source(source, _Reader(source).tasks, data)
-    check_graph(found.graph())
-    return found
+    return from_source(source, _Reader().tasks, data, source)
 
 
 class _Reader(XmlReader):
     """Read the elements of a DAX document; `job` and `child` are the open elements."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.source = source
         self.label = "workflow"
         self.jobs: list[tuple[int, dict[str, str]]] = []
         self.after: dict[str, dict[str, None]] = {}
@@ -66,22 +52,9 @@ class _Reader(XmlReader):
         self.child: str | None = None
         self.profile_key: str | None = None
         self.text = ""
-        self.zero = 0
-        self.unknown: list[str] = []
-        self.interned = ProfilePool()
-        self.extras: dict[str, set[int]] = {"commands": set(), "files": set()}
+        self.extras: dict[str, set[int]] = {what: set() for what in _EXTRAS.values()}
 
-    def workflow(self, data: bytes) -> Workflow:
-        given = self.tasks(data)
-        jobs = tuple(Job(task.id, self.profile(task), task.after, memory=task.memory) for task in given.tasks)
-        warnings = ["DAX records no memory bandwidth: taken as 0, so no memory contention is forecast"]
-        if self.zero:
-            warnings.append(f"{self.zero} of the jobs have a run time of zero: taken as {TINY_S:g} s")
-        if self.unknown:
-            warnings += default_warning(self.unknown)
-        return Workflow(given.name, jobs, self.source, tuple(warnings))
-
-    def tasks(self, data: bytes) -> Tasks:
+    def tasks(self, data: bytes, source: str) -> Tasks:
         self.read(data)
         ids = {job.get("id") for _, job in self.jobs}
         for child, line in self.child_lines.items():
@@ -90,14 +63,15 @@ class _Reader(XmlReader):
         tasks = tuple(inside(f"line {line}", self.task, job) for line, job in self.jobs)
         if not tasks:
             raise bad("no jobs", "at least one job element")
-        return Tasks(self.label, tasks, self.source, {what: len(who) for what, who in self.extras.items()})
+        extras = {what: len(who) for what, who in self.extras.items()}
+        return Tasks(self.label, tasks, source, extras, tuple(_warnings(tasks)), Provenance("given", note="a DAX file"))
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """See `XmlReader`."""
         if self.depth == 1 and tag != "adag":
             raise bad(f"the element {tag[:60]!r}", "adag, the root of a DAX", key=self.here())
         if self.depth == 1:
-            self.label = _label(attributes.get("name", ""))
+            self.label = title(attributes.get("name"))
         elif self.depth == 2 and tag in ("job", "dag", "dax"):
             self.job = dict(attributes)
             self.jobs.append((self.line, self.job))
@@ -131,34 +105,30 @@ class _Reader(XmlReader):
 
     def task(self, job: dict[str, str]) -> Task:
         identity = inside("id", name, job.get("id"))
-        memory = inside("memory", lambda text: _megabytes(_number(text)), job.get("memory", "0")) * 1e6
-        time = None
-        if "runtime" in job:
-            time = inside("runtime", lambda text: _seconds(_number(text)), job["runtime"])
-        cores = inside("cores", lambda text: _cores(_number(text)), job.get("cores", "1"))
+        memory = inside("memory", _of_text(number(0, 1e12)), job.get("memory", "0")) * 1e6
+        time = inside("runtime", _of_text(number(0, LONGEST)), job["runtime"]) if "runtime" in job else None
+        cores = inside("cores", _of_text(number(1, 1e6)), job.get("cores", "1"))
         after = tuple(self.after.get(identity, ()))
         return Task(identity, time, after, math.ceil(cores), memory=memory, name=job.get("name", ""))
 
-    def profile(self, task: Task) -> Profile:
-        if task.time is None:
-            self.unknown.append(task.id)
-            return DEFAULT_PROFILE
-        self.zero += task.time == 0
-        return self.interned.one(Profile((ThreadGroup(task.cores, max(task.time, TINY_S)),), provenance=_TRACE))
+
+def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
+    yield "DAX records no memory bandwidth: taken as 0, so no memory contention is forecast"
+    if zero := sum(task.time == 0 for task in tasks):
+        yield f"{zero} of the jobs have a run time of zero: taken as {TINY_S:g} s"
+    if unknown := [task.id for task in tasks if task.time is None]:
+        yield from default_warning(unknown)
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise bad(found(text), "a number") from None
+def _of_text(convert: Convert[float]) -> Convert[float]:
+    def parse(text: str) -> float:
+        try:
+            given = float(text)
+        except ValueError:
+            raise bad(found(text), "a number") from None
+        return convert(given)
 
-
-def _label(text: str) -> str:
-    try:
-        return name(text.replace("/", "-").strip())
-    except ConfigError:
-        return "workflow"
+    return parse
 
 
 _SCHEMA = "http://pegasus.isi.edu/schema/DAX"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from ..simulate.errors import ConfigError, ConfigErrors
 
@@ -21,10 +21,8 @@ _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGTP", start=1)}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*([kKMGTP]?i?)(B/s|B|Hz)")
 _CLOCK = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
-
-ALLOWED_SIZE = "bytes as a number, or a size such as 2GiB or 500MB"
-ALLOWED_RATE = "bytes/s as a number, or a rate such as 80GB/s"
-ALLOWED_FREQUENCY = "Hz as a number, or a frequency such as 2.4GHz"
+T = TypeVar("T")
+K = TypeVar("K", bound=Enum)
 ALLOWED_DURATION = "seconds as a number, or D-HH:MM:SS, HH:MM:SS or MM:SS"
 
 
@@ -56,46 +54,55 @@ def bad(problem: str, allowed: str = "", key: str = "") -> ConfigError:
     return ConfigError("", key, problem, allowed)
 
 
-def checked_number(value: Any, allowed: str) -> float:
-    """Return `value` as a float if it is a finite number from 0 to LARGEST.
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether `value` is an int or a float; true and false are no numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def checked_number(value: Any, allowed: str, low: float = 0.0, high: float = LARGEST, *, above: bool = False) -> float:
+    """Return `value` as a float if it is a number in [low, high], or in (low, high] if `above`.
 
     Args:
         value: any value of a document.
         allowed: what is allowed, for the error.
+        low: smallest number.
+        high: largest number.
+        above: whether `low` itself is refused.
 
     Raises:
-        ConfigError: bool, text, NaN, infinite, negative, or larger than LARGEST.
+        ConfigError: bool, text, NaN, or out of range.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
+    if not is_number(value) or not low <= value <= high or (above and value == low):
         raise bad(found(value), allowed)
     return float(value)
 
 
-def _quantity(value: Any, unit: str, allowed: str) -> float:
-    if not isinstance(value, str):
-        return checked_number(value, allowed)
-    match = _QUANTITY.fullmatch(value.strip()) if len(value) < 50 else None
-    if not match or match[3] != unit or match[2] not in _PREFIXES:
-        raise bad(found(value), allowed)
-    number = float(match[1]) * _PREFIXES[match[2]]
-    if number > LARGEST:
-        raise bad(found(value), allowed)
-    return number
+Convert = Callable[[Any], T]
 
 
-def parse_size(value: Any) -> float:
-    """Return bytes from a number or from text such as 2GiB (1024s) or 500MB (1000s). Raises ConfigError."""
-    return _quantity(value, "B", ALLOWED_SIZE)
+def _quantity(unit: str, allowed: str) -> Convert[float]:
+    """Return a converter of numbers, and of text with a unit, to the base unit."""
+
+    def convert(value: Any) -> float:
+        if not isinstance(value, str):
+            return checked_number(value, allowed)
+        match = _QUANTITY.fullmatch(value.strip()) if len(value) < 50 else None
+        if not match or match[3] != unit or match[2] not in _PREFIXES:
+            raise bad(found(value), allowed)
+        number = float(match[1]) * _PREFIXES[match[2]]
+        if number > LARGEST:
+            raise bad(found(value), allowed)
+        return number
+
+    return convert
 
 
-def parse_rate(value: Any) -> float:
-    """Return bytes/s from a number or from text such as 80GB/s. Raises ConfigError."""
-    return _quantity(value, "B/s", ALLOWED_RATE)
-
-
-def parse_frequency(value: Any) -> float:
-    """Return Hz from a number or from text such as 2.4GHz. Raises ConfigError."""
-    return _quantity(value, "Hz", ALLOWED_FREQUENCY)
+#: Bytes from a number or from text such as 2GiB (1024s) or 500MB (1000s).
+parse_size = _quantity("B", "bytes as a number, or a size such as 2GiB or 500MB")
+#: Bytes/s from a number or from text such as 80GB/s.
+parse_rate = _quantity("B/s", "bytes/s as a number, or a rate such as 80GB/s")
+#: Hz from a number or from text such as 2.4GHz.
+parse_frequency = _quantity("Hz", "Hz as a number, or a frequency such as 2.4GHz")
 
 
 def parse_duration(value: Any) -> float:
@@ -167,9 +174,6 @@ def format_size(size: float, *, rate: bool = False) -> str:
     return f"{size:.3g}{tail}"
 
 
-T = TypeVar("T")
-K = TypeVar("K", bound=Enum)
-Convert = Callable[[Any], T]
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -186,22 +190,21 @@ def shown(key: object) -> str:
 
 def inside(key: str, convert: Callable[..., T], *args: Any) -> T:
     """Call `convert`, and put `key` in front of the key of each ConfigError that it raises."""
-    try:
-        return convert(*args)
-    except ConfigError as error:
-        raise _moved(error, lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed)) from None
+    return _moved(lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed), convert, args)
 
 
 def from_source(source: str, convert: Callable[..., T], *args: Any) -> T:
     """Call `convert`, and name `source` as the file of each ConfigError that it raises."""
+    return _moved(lambda one: ConfigError(source, one.key, one.problem, one.allowed), convert, args)
+
+
+def _moved(move: Callable[[ConfigError], ConfigError], convert: Callable[..., T], args: tuple[Any, ...]) -> T:
     try:
         return convert(*args)
+    except ConfigErrors as several:
+        raise ConfigErrors([move(one) for one in several.errors]) from None
     except ConfigError as error:
-        raise _moved(error, lambda one: ConfigError(source, one.key, one.problem, one.allowed)) from None
-
-
-def _moved(error: ConfigError, move: Callable[[ConfigError], ConfigError]) -> ConfigError:
-    return ConfigErrors([move(one) for one in error.errors]) if isinstance(error, ConfigErrors) else move(error)
+        raise move(error) from None
 
 
 #: Errors of one file that are collected before reading stops.
@@ -235,11 +238,11 @@ class Collector:
             raise ConfigErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
 
 
-def nearest(wanted: str, names: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` if one of `names` is close to `wanted`, else an empty string."""
+def nearest(wanted: object, names: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` if one of `names` is close to the text `wanted`, else an empty string."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted[:100], list(names), n=1)
+    near = get_close_matches(wanted[:100], list(names), n=1) if isinstance(wanted, str) else ()
     return f"; did you mean {shown(near[0])!r}?" if near else ""
 
 
@@ -253,8 +256,15 @@ def mapping(value: Any) -> dict[str, Any]:
     return value
 
 
+def require(data: Mapping[str, Any], keys: Collection[str], allowed: str = "") -> None:
+    """Raise ConfigError for the first of `keys` that is missing; `allowed` replaces the list of all of them."""
+    for key in keys:
+        if key not in data:
+            raise bad("missing", allowed or f"required here: {', '.join(keys)}", key)
+
+
 def keyed(
-    value: Any, known: Iterable[str], required: Iterable[str] = (), aliases: Mapping[str, str] | None = None
+    value: Any, known: Iterable[str], required: Collection[str] = (), aliases: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return a mapping that has all `required` keys and only `known` ones.
 
@@ -273,8 +283,7 @@ def keyed(
             meant = (aliases or {}).get(key)
             hint = f"; did you mean {meant!r}?" if meant in known else nearest(key, known)
             wrong.add(bad(f"unknown key{hint}", ", ".join(known), shown(key)))
-    if missing := next((key for key in required if key not in data), None):  # the error lists the others
-        wrong.add(bad("missing", f"required here: {', '.join(required)}", missing))
+    wrong.read("", require, data, required)
     wrong.check()
     return data
 
@@ -283,7 +292,7 @@ def build(
     make: Callable[..., T],
     table: Mapping[str, Convert[Any]],
     value: Any,
-    required: Iterable[str] = (),
+    required: Collection[str] = (),
     **more: Any,
 ) -> T:
     """Convert each value of a mapping and return `make(**converted, **more)`.
@@ -313,18 +322,7 @@ def build(
 def number(low: float = 0.0, high: float = LARGEST, *, above: bool = False) -> Convert[float]:
     """Return a converter of finite numbers in [low, high], or in (low, high] if `above`."""
     allowed = f"a number {'above' if above else 'from'} {low:g}" + (f" to {high:g}" if high < LARGEST else "")
-
-    def convert(value: Any) -> float:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not low <= value <= high
-            or (above and value == low)
-        ):
-            raise bad(found(value), allowed)
-        return float(value)
-
-    return convert
+    return lambda value: checked_number(value, allowed, low, high, above=above)
 
 
 def whole(low: int, high: int = 1_000_000) -> Convert[int]:
@@ -332,12 +330,7 @@ def whole(low: int, high: int = 1_000_000) -> Convert[int]:
     allowed = f"a whole number from {low} to {high}"
 
     def convert(value: Any) -> int:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not low <= value <= high
-            or value != int(value)
-        ):
+        if not checked_number(value, allowed, low, high).is_integer():
             raise bad(found(value), allowed)
         return int(value)
 
@@ -362,8 +355,7 @@ def choice(kind: type[K]) -> Convert[K]:
 
     def convert(value: Any) -> K:
         if not isinstance(value, str) or value not in meanings:
-            near = nearest(value, meanings) if isinstance(value, str) else ""
-            raise bad(found(value) + near, ", ".join(meanings))
+            raise bad(found(value) + nearest(value, meanings), ", ".join(meanings))
         return meanings[value]
 
     return convert
@@ -394,9 +386,7 @@ def text(value: Any) -> str:
 
 def word(value: Any) -> str:
     """Return a word of a command or the value of a variable: text, or a number as written. Raises ConfigError."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
-        return str(value)
-    return text(value)
+    return str(value) if is_number(value) and -1e18 < value < 1e18 else text(value)
 
 
 def listed(convert: Convert[T], *, least: int = 0) -> Convert[tuple[T, ...]]:
@@ -411,6 +401,14 @@ def listed(convert: Convert[T], *, least: int = 0) -> Convert[tuple[T, ...]]:
         return tuple(cast("list[T]", every))
 
     return convert_all
+
+
+def entries(value: Any, convert: Callable[[str, Any], T]) -> dict[str, T]:
+    """Return a mapping with each value replaced by `convert(key, value)`. Raises ConfigError, or ConfigErrors."""
+    wrong = Collector()
+    converted = {key: wrong.read(shown(key), convert, key, part) for key, part in mapping(value).items()}
+    wrong.check()
+    return cast("dict[str, T]", converted)
 
 
 def plain(seconds: float) -> float:

@@ -29,7 +29,7 @@ from ...simulate.model.programs import (
 )
 from ...simulate.model.workload import LONGEST
 from ..schema import bad, shown
-from .profiles import Composed, Done, Profile
+from .profiles import Done, Profile
 
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
@@ -65,7 +65,8 @@ class Runs:
         storages: Collection[str] | None = None,
     ) -> None:  # fmt: skip
         self.builder = ProgramBuilder()
-        self._profiles, self._folder, self._speeds, self._storages = profiles, folder, set(speeds), storages
+        self.folder = folder
+        self._profiles, self._speeds, self._storages = profiles, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
@@ -95,23 +96,17 @@ class Runs:
     def _unknown_parts(self, profile: str, size: int) -> Iterator[str]:
         """Yield the parts of a sequence to look up before it, up to the first that fails."""
         given = self._profiles.get(profile)
-        if given is None or not isinstance(given.work, Composed):
-            return
-        for part in given.work.sequence:
+        for part in given.sequence if given else ():
             if (part, size) not in self._done:
                 yield part
             if self._done[part, size].status:
                 return
 
-    def file(self, path: str) -> Path:
-        """See `Site`."""
-        return self._folder / path
-
     def _look_up(self, profile: str, size: int) -> Done:
         given = self._profiles.get(profile)
         if given is None:
             raise bad(f"its part {shown(profile)!r} is not a profile of this file", "its profiles")
-        part, status = given.work.on(size, self)
+        part, status = given.work(size, self)
         return Done(part, status or given.returns)
 
     def _run(self, part: Part, status: int, size: int) -> Run:

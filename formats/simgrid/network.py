@@ -28,31 +28,21 @@ _EXPLICIT_ROUTING = ("Full", "Floyd", "Dijkstra", "DijkstraCache")
 _Step = tuple[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass
 class SimGridWiring:
-    """The `Wiring` of a platform."""
+    """The `Wiring` of a platform: its places, routes and links, looked up when they are needed."""
 
     platform: SimGridPlatform
     nodes: tuple[Node, ...]
     storages: tuple[str, ...]
+    numbers: dict[_Step, int] = field(default_factory=dict, init=False, repr=False)
+    found: list[Link] = field(default_factory=list, init=False, repr=False)
 
     def network(self) -> Network:
         """See `Wiring`. O(places^2 x route)."""
-        return from_source(self.platform.source, _NetworkBuilder(self.platform, self.nodes, self.storages).network)
+        return from_source(self.platform.source, self._network)
 
-
-@dataclass
-class _NetworkBuilder:
-    """Look up places, routes and links of a platform."""
-
-    platform: SimGridPlatform
-    nodes: tuple[Node, ...]
-    storages: tuple[str, ...]
-    numbers: dict[_Step, int] = field(default_factory=dict)
-    found: list[Link] = field(default_factory=list)
-
-    def network(self) -> Network:
-        """Return the whole network."""
+    def _network(self) -> Network:
         firsts, place_of, places = self._places()
         if len(places) > MOST_PLACES:
             raise bad(f"found {len(places):,} places of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts")
