@@ -17,7 +17,7 @@ from ..simulate.model.job import Provenance
 from ..simulate.model.workload import LONGEST
 from .schema import Convert, bad, found, from_source, inside, name, number, plain
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
-from .xml import XmlReader
+from .xml import Element, parse_xml
 
 #: Elements of a job that a Task cannot hold, and what they are called in a report of what is lost.
 _EXTRAS = {"argument": "commands", "uses": "files"}
@@ -36,80 +36,44 @@ def dax_tasks(data: bytes, source: str) -> Tasks:
     Raises:
         ConfigError: not XML (with the line), not a DAX, a document type, or an invalid number.
     """
-    return from_source(source, _Reader().tasks, data, source)
+    return from_source(source, _tasks, data, source)
 
 
-class _Reader(XmlReader):
-    """Read the elements of a DAX document; `job` and `child` are the open elements."""
+def _tasks(data: bytes, source: str) -> Tasks:
+    root = parse_xml(data).inner[0]
+    if root.tag != "adag":
+        raise bad(f"the element {root.tag[:60]!r}", "adag, the root of a DAX", key=f"line {root.line}")
+    jobs = [each for each in root.inner if each.tag in ("job", "dag", "dax")]
+    ids, after = {job.attributes.get("id") for job in jobs}, dict[str, dict[str, None]]()
+    for each in (each for each in root.inner if each.tag == "child"):
+        child, parents = _reference(each), [_reference(parent) for parent in each.inner if parent.tag == "parent"]
+        if child not in ids:
+            raise bad(f"child {child[:100]!r} is not a job of this file", "the id of a job", key=f"line {each.line}")
+        after.setdefault(child, {}).update(dict.fromkeys(parents))
+    tasks = tuple(inside(f"line {job.line}", _task, job, after) for job in jobs)
+    if not tasks:
+        raise bad("no jobs", "at least one job element")
+    extras = {what: sum(any(part.tag == tag for part in job.inner) for job in jobs) for tag, what in _EXTRAS.items()}
+    origin = Provenance("given", note="a DAX file")
+    return Tasks(title(root.attributes.get("name")), tasks, source, extras, tuple(_warnings(tasks)), origin)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.label = "workflow"
-        self.jobs: list[tuple[int, dict[str, str]]] = []
-        self.after: dict[str, dict[str, None]] = {}
-        self.child_lines: dict[str, int] = {}
-        self.job: dict[str, str] | None = None
-        self.child: str | None = None
-        self.profile_key: str | None = None
-        self.text = ""
-        self.extras: dict[str, set[int]] = {what: set() for what in _EXTRAS.values()}
 
-    def tasks(self, data: bytes, source: str) -> Tasks:
-        self.read(data)
-        ids = {job.get("id") for _, job in self.jobs}
-        for child, line in self.child_lines.items():
-            if child not in ids:
-                raise bad(f"child {child[:100]!r} is not a job of this file", "the id of a job", key=f"line {line}")
-        tasks = tuple(inside(f"line {line}", self.task, job) for line, job in self.jobs)
-        if not tasks:
-            raise bad("no jobs", "at least one job element")
-        extras = {what: len(who) for what, who in self.extras.items()}
-        return Tasks(self.label, tasks, source, extras, tuple(_warnings(tasks)), Provenance("given", note="a DAX file"))
+def _reference(element: Element) -> str:
+    if not element.attributes.get("ref"):
+        raise bad("no ref", "ref, the id of a job", key=f"line {element.line}")
+    return element.attributes["ref"]
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """See `XmlReader`."""
-        if self.depth == 1 and tag != "adag":
-            raise bad(f"the element {tag[:60]!r}", "adag, the root of a DAX", key=self.here())
-        if self.depth == 1:
-            self.label = title(attributes.get("name"))
-        elif self.depth == 2 and tag in ("job", "dag", "dax"):
-            self.job = dict(attributes)
-            self.jobs.append((self.line, self.job))
-        elif self.depth == 2 and tag == "child":
-            self.child = self.reference(attributes)
-            self.child_lines.setdefault(self.child, self.line)
-        elif self.depth == 3 and tag == "parent" and self.child is not None:
-            self.after.setdefault(self.child, {})[self.reference(attributes)] = None
-        elif self.depth == 3 and tag in _EXTRAS and self.job is not None:
-            self.extras[_EXTRAS[tag]].add(len(self.jobs))
-        elif self.depth == 3 and tag == "profile" and attributes.get("namespace", "").lower() == "pegasus":
-            self.profile_key, self.text = attributes.get("key", "").lower(), ""
 
-    def reference(self, attributes: dict[str, str]) -> str:
-        if not attributes.get("ref"):
-            raise bad("no ref", "ref, the id of a job", key=self.here())
-        return attributes["ref"]
-
-    def characters(self, data: str) -> None:
-        """See `XmlReader`."""
-        if self.profile_key is not None:
-            self.text += data
-
-    def end(self, tag: str) -> None:
-        """See `XmlReader`."""
-        if self.depth == 3 and self.profile_key is not None and self.job is not None:
-            self.job.setdefault(self.profile_key, self.text)
-            self.profile_key = None
-        if self.depth == 2:
-            self.job = self.child = None
-
-    def task(self, job: dict[str, str]) -> Task:
-        identity = inside("id", name, job.get("id"))
-        memory = inside("memory", _of_text(number(0, 1e12)), job.get("memory", "0")) * 1e6
-        time = inside("runtime", _of_text(number(0, LONGEST)), job["runtime"]) if "runtime" in job else None
-        cores = inside("cores", _of_text(number(1, 1e6)), job.get("cores", "1"))
-        after = tuple(self.after.get(identity, ()))
-        return Task(identity, time, after, math.ceil(cores), memory=memory, name=job.get("name", ""))
+def _task(job: Element, after: dict[str, dict[str, None]]) -> Task:
+    given = dict(job.attributes)
+    for part in job.inner:
+        if part.tag == "profile" and part.attributes.get("namespace", "").lower() == "pegasus":
+            given.setdefault(part.attributes.get("key", "").lower(), "".join(part.text))
+    identity = inside("id", name, given.get("id"))
+    memory = inside("memory", _of_text(number(0, 1e12)), given.get("memory", "0")) * 1e6
+    time = inside("runtime", _of_text(number(0, LONGEST)), given["runtime"]) if "runtime" in given else None
+    cores = math.ceil(inside("cores", _of_text(number(1, 1e6)), given.get("cores", "1")))
+    return Task(identity, time, tuple(after.get(identity, ())), cores, memory=memory, name=given.get("name", ""))
 
 
 def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
