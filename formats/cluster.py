@@ -24,30 +24,21 @@ from ..simulate.model.cluster import (
     Transition,
 )
 from ..simulate.model.network import Tree
+from .document_errors import Collector, bad, found, from_source, inside, nearest, shown
 from .files import check_schema, read_document
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
-from .schema import (
-    Collector,
+from .quantities import (
     Convert,
     above_zero,
-    bad,
-    build,
-    choice,
-    entries,
     format_size,
-    found,
-    from_source,
-    inside,
-    name,
-    nearest,
     number,
     parse_duration,
     parse_frequency,
     parse_rate,
     parse_size,
-    shown,
     whole,
 )
+from .schema import build, choice, entries, name
 
 _WATTS = number(0, 1e9)
 

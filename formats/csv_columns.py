@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..simulate.errors import ConfigError
-from .schema import LARGEST, found
+from .document_errors import found
+from .quantities import LARGEST
 
 Array = npt.NDArray[Any]
 Convert = Callable[[Sequence[str]], Array]

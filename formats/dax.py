@@ -15,7 +15,9 @@ from xml.sax.saxutils import quoteattr
 
 from ..simulate.model.job import Provenance
 from ..simulate.model.workload import LONGEST
-from .schema import Convert, bad, found, from_source, inside, name, number, plain
+from .document_errors import bad, found, from_source, inside
+from .quantities import Convert, number, plain
+from .schema import name
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 from .xml import Element, parse_xml
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..simulate.errors import ConfigError, ConfigErrors
-from .schema import MOST_ERRORS, found, join, nearest, shown
+from .document_errors import MOST_ERRORS, found, join, nearest, shown
 
 if TYPE_CHECKING:
     import pydantic

@@ -21,25 +21,11 @@ import numpy as np
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from ..simulate.model.workload import LONGEST, Workload, in_order
+from .document_errors import bad, found, from_source, inside, nearest, shown
 from .files import read_document
 from .hostlist import MOST_NODES
-from .schema import (
-    LARGEST,
-    Convert,
-    bad,
-    entries,
-    found,
-    from_source,
-    inside,
-    listed,
-    mapping,
-    name,
-    nearest,
-    number,
-    require,
-    shown,
-    whole,
-)
+from .quantities import LARGEST, Convert, number, whole
+from .schema import entries, listed, mapping, name, require
 
 _CONSTANTS: dict[str, Convert[float]] = {
     "b": number(-1e6, 0.0),

@@ -16,7 +16,7 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, PlannedJob
-from .schema import clock
+from .quantities import clock
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:

@@ -7,7 +7,7 @@ every real node. Of jobs only whole numbers are doubted: programs write floats.
 from __future__ import annotations
 
 from ..simulate.model.cluster import Cluster
-from .schema import format_size
+from .quantities import format_size
 
 #: Below these a node cannot run an operating system: bytes, bytes/s.
 LEAST_NODE_MEMORY, LEAST_BANDWIDTH = 2.0**20, 1e6

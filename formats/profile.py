@@ -10,24 +10,9 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
-from .schema import (
-    Convert,
-    above_zero,
-    bad,
-    build,
-    checked_number,
-    found,
-    inside,
-    keyed,
-    listed,
-    mapping,
-    name,
-    number,
-    parse_duration,
-    parse_rate,
-    parse_size,
-    whole,
-)
+from .document_errors import bad, found, inside
+from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
+from .schema import build, keyed, listed, mapping, name
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)

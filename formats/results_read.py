@@ -31,7 +31,7 @@ from .csv_columns import (
     texts,
 )
 from .files import decode, parse_json, read_bytes
-from .schema import is_number
+from .quantities import is_number
 
 Array = npt.NDArray[Any]
 JOBS = "jobs.csv"

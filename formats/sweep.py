@@ -17,24 +17,10 @@ from ..simulate.errors import ConfigError
 from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
+from .document_errors import bad, found, from_source, inside, shown
 from .files import check_schema, is_file, read_document
-from .schema import (
-    Convert,
-    bad,
-    build,
-    flag,
-    found,
-    from_source,
-    inside,
-    keyed,
-    listed,
-    mapping,
-    number,
-    shown,
-    text,
-    whole,
-    word,
-)
+from .quantities import Convert, number, whole
+from .schema import build, flag, keyed, listed, mapping, text, word
 
 MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64

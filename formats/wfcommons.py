@@ -18,21 +18,9 @@ from typing import Any
 
 from ..simulate.model.job import DEFAULT_PROFILE, Provenance
 from ..simulate.model.workload import LONGEST
-from .schema import (
-    LARGEST,
-    Convert,
-    bad,
-    found,
-    from_source,
-    inside,
-    is_number,
-    listed,
-    mapping,
-    name,
-    number,
-    plain,
-    shown,
-)
+from .document_errors import bad, found, from_source, inside, shown
+from .quantities import LARGEST, Convert, is_number, number, plain
+from .schema import listed, mapping, name
 from .workflow_tasks import TINY_S, Task, Tasks, earliest, title
 
 VERSIONS = "1.0 to 1.6"

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..simulate.errors import ConfigError, InvariantError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from .document_errors import bad
 from .profile import parse_profile
-from .schema import bad, name
+from .schema import name
 
 #: Service demand of a task whose recorded run time is zero, seconds.
 TINY_S = 1e-6

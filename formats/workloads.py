@@ -22,10 +22,10 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.workload import Dependencies, Workload
 from . import entry_points
 from .batsim.workload import parse_batsim, workload_of
+from .document_errors import from_source
 from .entry_points import load_plug_in, plug_ins
 from .files import GZIP, decode, parse_json, read_bytes, unpacked
 from .irmasim import is_irmasim_workload, parse_irmasim
-from .schema import from_source
 from .swf import read_swf
 from .workflow import Profiles, document_tasks, read_tasks
 from .workflow_tasks import Tasks

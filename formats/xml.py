@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .schema import bad
+from .document_errors import bad
 
 DEEPEST = 64
 

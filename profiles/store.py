@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..formats.schema import from_source, inside
+from ..formats.document_errors import from_source, inside
 from ..formats.schema import name as as_name
 from ..simulate.errors import ConfigError, InvalidJobError
 from ..simulate.model.cluster import Cluster

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ...formats.hostlist import fold_cpus
-from ...formats.schema import format_size
+from ...formats.quantities import format_size
 from ...simulate.model.cluster import Cluster
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .cgroups import CONTROLLERS, WITHOUT, _own_groups

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple, Protocol
 
 from ...simulate.model.programs import Even, Matrix, Part, Stage, Steps, Store, Wait
 from ...simulate.model.workload import LONGEST
+from ..document_errors import bad, found, inside, nearest
 from ..files import decode, read_bytes
-from ..schema import Convert, bad, found, inside, listed, mapping, nearest, number, text, whole
+from ..quantities import Convert, number, whole
+from ..schema import listed, mapping, text
 
 #: Largest number of flops in a line.
 MOST = 1e30

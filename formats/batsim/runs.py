@@ -28,7 +28,7 @@ from ...simulate.model.programs import (
     storages_of,
 )
 from ...simulate.model.workload import LONGEST
-from ..schema import bad, shown
+from ..document_errors import bad, shown
 from .profiles import Done, Profile
 
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"

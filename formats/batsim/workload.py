@@ -22,23 +22,10 @@ import numpy.typing as npt
 from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
+from ..document_errors import bad, found, from_source, inside, nearest, shown
 from ..files import decode, parse_json, read_bytes, unpacked
-from ..schema import (
-    bad,
-    checked_number,
-    entries,
-    found,
-    from_source,
-    inside,
-    is_number,
-    mapping,
-    nearest,
-    number,
-    require,
-    shown,
-    text,
-    whole,
-)
+from ..quantities import checked_number, is_number, number, whole
+from ..schema import entries, mapping, require, text
 from ..swf import COLUMNS
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs

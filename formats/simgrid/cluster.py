@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, PowerState, Transition
+from ..document_errors import bad, found, from_source, inside, nearest
 from ..hostlist import ALLOWED, is_node_name
-from ..schema import bad, found, from_source, inside, nearest
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..document_errors import bad, found, from_source, inside, nearest, shown
 from ..files import read_bytes
 from ..hostlist import MOST_NODES
-from ..schema import LARGEST, Convert, bad, found, from_source, inside, name, nearest, require, shown, whole
+from ..quantities import LARGEST, Convert, whole
+from ..schema import name, require
 from ..xml import Element, parse_xml
 
 

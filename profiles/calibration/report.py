@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...formats.cluster import dump, dump_cluster
-from ...formats.schema import format_size
+from ...formats.quantities import format_size
 from ...simulate.model.cluster import ContendingThreads, Contention
 from .fits import Choice
 from .node_switching import Switching

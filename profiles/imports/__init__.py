@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ...formats.document_errors import from_source
 from ...formats.files import decode, read_bytes, unpacked
-from ...formats.schema import from_source
 from ...simulate.model.job import Profile
 from .imported import Imported, profiles_of
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from ...formats.schema import bad
+from ...formats.document_errors import bad
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.job import Profile, ThreadGroup
 from ..estimate import estimate, usable

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ...formats.schema import bad, found, inside
+from ...formats.document_errors import bad, found, inside
 from ...simulate.model.job import Phase
 from ..measure.phases import phases
 from ..measure.thread_history import ThreadHistory

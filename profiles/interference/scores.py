@@ -14,8 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ...formats.document_errors import from_source
 from ...formats.files import check_schema, read_document
-from ...formats.schema import Convert, build, from_source, listed, mapping, name, number, text, whole
+from ...formats.quantities import Convert, number, whole
+from ...formats.schema import build, listed, mapping, name, text
 from ...simulate.errors import ConfigError
 
 #: The streamer's name among profiles.
