@@ -6,7 +6,8 @@ Rule: a cluster that is read here is consistent; contradictions are refused, wit
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from .quantities import (
     parse_size,
     whole,
 )
-from .schema import build, choice, entries, name
+from .schema import build, choice, dump, entries, name, one_of
 
 _WATTS = number(0, 1e9)
 
@@ -142,13 +143,6 @@ def _node_type(key: str, value: Any) -> NodeType:
     return kind
 
 
-def _node_types(value: Any) -> dict[str, NodeType]:
-    types = entries(value, _node_type)
-    if not types:
-        raise bad(found(value), "at least one node type")
-    return types
-
-
 def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     if not isinstance(value, list) or not value:
         raise bad(found(value), 'a list such as [{names: "n[1-4]", type: fast}]')
@@ -156,14 +150,13 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     domains: dict[str, NodeType] = {}
     nodes: list[Node] = []
 
-    def kind(wanted: Any) -> NodeType:
-        if not isinstance(wanted, str) or wanted not in types:
-            raise bad(
-                found(wanted) + nearest(wanted, types), f"a node type of this file: {', '.join(map(shown, types))}"
-            )
-        return types[wanted]
-
-    table: dict[str, Convert[Any]] = {"names": expand, "type": kind, "memory_domain": name, "cpus": parse_cpus}
+    allowed = f"a node type of this file: {', '.join(map(shown, types))}"
+    table: dict[str, Convert[Any]] = {
+        "names": expand,
+        "type": lambda wanted: types[one_of(wanted, types, allowed)],
+        "memory_domain": name,
+        "cpus": parse_cpus,
+    }
     wrong = Collector()
     for i, part in enumerate(value):
         entry: dict[str, Any] | None = wrong.read(f"[{i}]", build, dict, table, part, ("names", "type"))
@@ -223,14 +216,10 @@ def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
 
 
 def _cluster(data: dict[str, Any], source: str) -> Cluster:
-    def same(value: Any) -> Any:
-        return value
-
     table: dict[str, Convert[Any]] = {
         "name": name,
-        "node_types": _node_types,
-        "nodes": same,
-        "clusters": same,
+        "node_types": lambda value: entries(value, _node_type, "at least one node type"),
+        **dict.fromkeys(("nodes", "clusters"), lambda value: value),
         "network": lambda value: build(Tree, _TREE, value, ("port",)),
         "oversubscription": _oversubscription,
     }
@@ -256,22 +245,9 @@ def read_cluster(path: str | Path) -> Cluster:
     return parse_cluster(read_document(path), str(path))
 
 
-def dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the fields of a frozen value that differ from their defaults."""
-    given = {}
-    for field in fields(value):
-        part = getattr(value, field.name)
-        if field.name not in leave_out and (field.default is MISSING or part != field.default):
-            given[field.name] = dump(part) if hasattr(part, "__dataclass_fields__") else part
-    return given
-
-
 def _dump_type(kind: NodeType) -> dict[str, Any]:
     given = dump(kind, ("name",))
     given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
-    for key in ("contention", "contending_threads", "cpu_sharing"):
-        if key in given:
-            given[key] = str(given[key])
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
@@ -281,24 +257,19 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
     return given
 
 
+def _dump_entry(alike: Node, names: list[str]) -> dict[str, Any]:
+    entry = {"names": _in_order(names), "type": alike.type.name, **dump(alike, ("name", "type"))}
+    return entry | ({"cpus": fold_cpus(alike.cpus)} if alike.cpus else {})
+
+
 def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     """Return the mapping that `parse_cluster` reads back as this cluster; equal consecutive nodes share an entry."""
-    entries: list[tuple[dict[str, Any], list[str]]] = []
-    for node in cluster.nodes:
-        entry: dict[str, Any] = {"type": node.type.name}
-        if node.memory_domain is not None:
-            entry["memory_domain"] = node.memory_domain
-        if node.cpus:
-            entry["cpus"] = fold_cpus(node.cpus)
-        if entries and entries[-1][0] == entry:
-            entries[-1][1].append(node.name)
-        else:
-            entries.append((entry, [node.name]))
+    groups = groupby(cluster.nodes, lambda node: replace(node, name=""))
     data: dict[str, Any] = {
         "schema": "pilotfish/cluster/v1",
         "name": cluster.name,
         "node_types": {kind.name: _dump_type(kind) for kind in cluster.types},
-        "nodes": [{"names": _in_order(names), **entry} for entry, names in entries],
+        "nodes": [_dump_entry(alike, [node.name for node in nodes]) for alike, nodes in groups],
         "oversubscription": "unlimited" if math.isinf(cluster.oversubscription) else cluster.oversubscription,
     }
     if cluster.groups:

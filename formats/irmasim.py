@@ -25,7 +25,7 @@ from .document_errors import bad, found, from_source, inside, nearest, shown
 from .files import read_document
 from .hostlist import MOST_NODES
 from .quantities import LARGEST, Convert, number, whole
-from .schema import entries, listed, mapping, name, require
+from .schema import entries, listed, mapping, name, one_of, require
 
 _CONSTANTS: dict[str, Convert[float]] = {
     "b": number(-1e6, 0.0),
@@ -244,9 +244,7 @@ def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: f
     given = _known(value, _JOB)
     profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
     if profile:
-        if not isinstance(profile, str) or profile not in profiles:
-            raise bad(found(profile), "a profile of this file", key="profile")
-        task = dict(profiles[profile])
+        task = dict(profiles[inside("profile", one_of, profile, profiles, "a profile of this file")])
     work = next((task[key] for key in ("req_ops", "cpu") if key in task), None)
     for key, part in (("subtime", given.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
         if part is None:

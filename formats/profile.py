@@ -6,13 +6,12 @@ whole job.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
 from .document_errors import bad, found, inside
 from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
-from .schema import build, keyed, listed, mapping, name
+from .schema import build, dump, keyed, listed, mapping, name, one_of
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
@@ -41,12 +40,8 @@ _PHASE: dict[str, Convert[Any]] = {
 
 def _service_demand(value: Any) -> float | Distribution:
     if not isinstance(value, dict):
-        if isinstance(value, str | bool) or not isinstance(value, int | float):
-            raise bad(found(value), ALLOWED_DEMAND)
         return above_zero(lambda given: checked_number(given, ALLOWED_DEMAND))(value)
-    kind = value.get("dist")
-    if not isinstance(kind, str) or kind not in _DISTRIBUTIONS:
-        raise bad(found(kind), ", ".join(_DISTRIBUTIONS), key="dist")
+    kind = inside("dist", one_of, value.get("dist"), _DISTRIBUTIONS)
     keys = ("dist", *_DISTRIBUTIONS[kind])
     distribution = build(Distribution, {key: _DISTRIBUTION[key] for key in keys}, value, keys)
     if kind == "uniform" and distribution.high <= distribution.low:
@@ -134,16 +129,8 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
     return {"threads": group.pop("count"), **group, **data}
 
 
-def _dump(value: Any) -> dict[str, Any]:
-    """Return the fields of a thread group, phase or distribution that differ from their defaults."""
-    given: dict[str, Any] = {}
-    for field in fields(value):
-        part = getattr(value, field.name)
-        if field.default is not MISSING and part == field.default:
-            continue
-        if isinstance(part, Distribution):
-            part = {key: getattr(part, key) for key in ("dist", *_DISTRIBUTIONS[part.dist])}
-        elif isinstance(part, tuple):
-            part = [_dump(phase) for phase in part]
-        given[field.name] = part
+def _dump(group: ThreadGroup) -> dict[str, Any]:
+    given, demand = dump(group), group.service_demand
+    if isinstance(demand, Distribution):
+        given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *_DISTRIBUTIONS[demand.dist])}
     return given

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from enum import Enum
+from dataclasses import fields, is_dataclass
+from enum import Enum, StrEnum
 from typing import Any, TypeVar, cast
 
 from ..simulate.errors import ConfigError
@@ -92,16 +93,17 @@ def build(
     return make(**more)
 
 
+def one_of(value: Any, names: Collection[str], allowed: str = "") -> str:
+    """Return `value` if it is one of `names`. Raises ConfigError; `allowed` replaces the list of all names."""
+    if not isinstance(value, str) or value not in names:
+        raise bad(found(value) + nearest(value, names), allowed or ", ".join(names))
+    return value
+
+
 def choice(kind: type[K]) -> Convert[K]:
     """Return a converter of the values of a text enumeration to its members."""
     meanings = {member.value: member for member in kind}
-
-    def convert(value: Any) -> K:
-        if not isinstance(value, str) or value not in meanings:
-            raise bad(found(value) + nearest(value, meanings), ", ".join(meanings))
-        return meanings[value]
-
-    return convert
+    return lambda value: meanings[one_of(value, meanings)]
 
 
 def flag(value: Any) -> bool:
@@ -146,9 +148,38 @@ def listed(convert: Convert[T], *, least: int = 0) -> Convert[tuple[T, ...]]:
     return convert_all
 
 
-def entries(value: Any, convert: Callable[[str, Any], T]) -> dict[str, T]:
-    """Return a mapping with each value replaced by `convert(key, value)`. Raises ConfigError, or ConfigErrors."""
+def entries(value: Any, convert: Callable[[str, Any], T], least: str = "") -> dict[str, T]:
+    """Return a mapping with each value replaced by `convert(key, value)`.
+
+    Args:
+        value: the mapping.
+        convert: called with each key and its value.
+        least: what an empty mapping lacks; empty = it may be empty.
+
+    Raises:
+        ConfigError: not a mapping, or an error of `convert`; ConfigErrors: several.
+    """
+    if not mapping(value) and least:
+        raise bad(found(value), least)
     wrong = Collector()
-    converted = {key: wrong.read(shown(key), convert, key, part) for key, part in mapping(value).items()}
+    converted = {key: wrong.read(shown(key), convert, key, part) for key, part in value.items()}
     wrong.check()
     return cast("dict[str, T]", converted)
+
+
+def dump(value: Any, leave_out: Collection[str] = ()) -> dict[str, Any]:
+    """Return the fields of a frozen value that differ from their defaults, for `build` to read back.
+
+    Args:
+        value: a dataclass; those inside it become mappings, too.
+        leave_out: names of fields.
+    """
+    parts = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in leave_out}
+    defaults = {field.name: field.default for field in fields(value)}
+    return {key: _dumped(part) for key, part in parts.items() if part != defaults[key]}
+
+
+def _dumped(part: Any) -> Any:
+    if isinstance(part, tuple) and part and is_dataclass(part[0]):
+        return [_dumped(each) for each in part]
+    return dump(part) if is_dataclass(part) else str(part) if isinstance(part, StrEnum) else part

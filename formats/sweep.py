@@ -20,7 +20,7 @@ from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
 from .files import check_schema, is_file, read_document
 from .quantities import Convert, number, whole
-from .schema import build, flag, keyed, listed, mapping, text, word
+from .schema import build, flag, keyed, listed, mapping, one_of, text, word
 
 MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64
@@ -114,7 +114,10 @@ def _machine(value: Any, folder: Path) -> int | Site:
     if isinstance(value, str):
         return Site(_file(text(value), folder))
     if isinstance(value, dict):
-        table: dict[str, Convert[Any]] = {"cluster": lambda name: _file(text(name), folder), "resource": _resource}
+        table: dict[str, Convert[Any]] = {
+            "cluster": lambda name: _file(text(name), folder),
+            "resource": lambda unit: one_of(unit, ("core", "node")),
+        }
         given: dict[str, Any] = build(dict, table, value, ("cluster",))
         return Site(given["cluster"], given.get("resource", "core") == "node")
     try:
@@ -122,12 +125,6 @@ def _machine(value: Any, folder: Path) -> int | Site:
     except ConfigError as error:
         files = "a cluster file, or {cluster: FILE, resource: node}"
         raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, {files}") from None
-
-
-def _resource(value: Any) -> str:
-    if value not in ("core", "node"):
-        raise bad(found(value), "core, node")
-    return str(value)
 
 
 def _refuse_alike(sweep: Sweep) -> None:

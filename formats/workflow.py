@@ -20,7 +20,7 @@ from .files import check_schema, decode, is_xml, parse_document, read_bytes, unp
 from .plausible import job_doubts
 from .profile import dump_profile
 from .quantities import Convert, above_zero, parse_duration, parse_size, whole
-from .schema import build, choice, entries, keyed, listed, mapping, name, text, word
+from .schema import build, choice, entries, keyed, listed, name, text, word
 from .workflow_tasks import ProfilePool, Tasks, check_graph, checked_tasks, default_warning, tasks_of, workflow_of
 
 Profiles = Callable[[str], Profile | None]
@@ -135,9 +135,7 @@ class _Jobs:
         }
 
     def jobs(self, value: Any) -> tuple[Job, ...]:
-        if not mapping(value):
-            raise bad(found(value), "at least one job")
-        return tuple(entries(value, self.job).values())
+        return tuple(entries(value, self.job, "at least one job").values())
 
     def job(self, key: str, value: Any) -> Job:
         data, identity = keyed(value, self.table, aliases=_ALIASES), name(key)

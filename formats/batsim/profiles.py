@@ -18,19 +18,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ...simulate.model.programs import Even, Matrix, Part, Stage, Steps, Store, Wait
 from ...simulate.model.workload import LONGEST
-from ..document_errors import bad, found, inside, nearest
+from ..document_errors import bad, found, inside
 from ..files import decode, read_bytes
 from ..quantities import Convert, number, whole
-from ..schema import listed, mapping, text
+from ..schema import listed, mapping, one_of, text
 
 #: Largest number of flops in a line.
 MOST = 1e30
 TRACE_LINES = f"a line RANK m_usage USAGE FLOPS, with a usage from 0 to 1 and at most {MOST:g} flops"
-
-
-def rank_flops(path: Path) -> list[list[float]]:
-    """Return the flops of each line of each rank of a trace. O(lines). Raises ConfigError."""
-    return [[_flops(rank, line) for line in _lines(rank)] for rank in map(path.parent.joinpath, rank_names(path))]
 
 
 def rank_names(path: Path) -> list[str]:
@@ -119,9 +114,7 @@ Parsed = tuple[Work, dict[str, Any]]
 def parse_profile(value: Any) -> Profile:
     """Return the profile that a mapping describes. Raises ConfigError with the key."""
     data = mapping(value)
-    type_ = _field(data, "type", text)
-    if type_ not in TYPES:
-        raise bad(found(type_) + nearest(type_, TYPES), ", ".join(types[0] for types in _NAMES.values()), key="type")
+    type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in _NAMES.values()))
     work, more = TYPES[type_](data)
     return Profile(type_, work, _field(data, "ret", _status, 0), data, **more)
 
@@ -137,13 +130,7 @@ def _field(data: dict[str, Any], key: str, convert: Convert[Any], default: Any =
 
 def _spread(data: dict[str, Any]) -> bool:
     """Return whether amounts are divided among all resources, instead of being those of each."""
-
-    def strategy(value: Any) -> bool:
-        if not isinstance(value, str) or value not in _STRATEGIES:
-            raise bad(found(value), ", ".join(_STRATEGIES))
-        return _STRATEGIES[value]
-
-    return bool(_field(data, "generation_strategy", strategy, False))
+    return bool(_field(data, "generation_strategy", lambda value: _STRATEGIES[one_of(value, _STRATEGIES)], False))
 
 
 def _always(part: Part) -> Parsed:
@@ -213,10 +200,12 @@ def _usage(data: dict[str, Any], key: str = "trace") -> Parsed:
     trace = _field(data, key, text)
 
     def work(size: int, site: Site) -> Done:
-        ranks = rank_flops(site.folder / trace)
-        if len(ranks) > size:
-            raise bad(f"its trace has {len(ranks)} ranks, but the job requests {size} resources", "one for each rank")
-        return Done(Matrix(tuple(map(sum, ranks))))
+        path = site.folder / trace
+        ranks = [path.parent / rank for rank in rank_names(path)]
+        flops = tuple(sum(_flops(rank, line) for line in _lines(rank)) for rank in ranks)
+        if len(flops) > size:
+            raise bad(f"its trace has {len(flops)} ranks, but the job requests {size} resources", "one for each rank")
+        return Done(Matrix(flops))
 
     return work, {"trace": trace}
 
@@ -228,9 +217,7 @@ def _smpi(data: dict[str, Any], key: str = "trace") -> Parsed:
 
 def _replay(data: dict[str, Any]) -> Parsed:
     replays = {"usage": _usage, "FractionalComputation": _usage, "smpi": _smpi, "SMPI": _smpi}
-    kind = _field(data, "trace_type", text)
-    if kind not in replays:
-        raise bad(found(kind), ", ".join(replays), key="trace_type")
+    kind = inside("trace_type", one_of, _field(data, "trace_type", text), replays)
     return replays[kind](data, "trace_file" if "trace_file" in data else "filename")
 
 

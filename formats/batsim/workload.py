@@ -22,10 +22,10 @@ import numpy.typing as npt
 from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
-from ..document_errors import bad, found, from_source, inside, nearest, shown
+from ..document_errors import bad, found, from_source, inside, shown
 from ..files import decode, parse_json, read_bytes, unpacked
 from ..quantities import checked_number, is_number, number, whole
-from ..schema import entries, mapping, require, text
+from ..schema import entries, mapping, one_of, require, text
 from ..swf import COLUMNS
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs
@@ -110,14 +110,11 @@ def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
 def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
     data = mapping(value)
     require(data, _JOB[:-1], f"required of a job: {', '.join(_JOB[:-1])}")
-    profile = data["profile"]
-    if not isinstance(profile, str) or profile not in profiles:
-        raise bad(found(profile) + nearest(profile, profiles), "the name of a profile of this file", key="profile")
     return Job(
         inside("id", _identity, data["id"]),
         inside("subtime", _seconds, data["subtime"]),
         inside("res", _resources, data["res"]),
-        profile,
+        inside("profile", one_of, data["profile"], profiles, "the name of a profile of this file"),
         inside("walltime", _walltime, data["walltime"]) if "walltime" in data else None,
         {key: part for key, part in data.items() if key not in _JOB},
     )

@@ -18,8 +18,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, PowerState, Transition
-from ..document_errors import bad, found, from_source, inside, nearest
+from ..document_errors import bad, found, from_source, inside
 from ..hostlist import ALLOWED, is_node_name
+from ..schema import one_of
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform
 
@@ -159,9 +160,8 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
 
 
 def _computes(host: Host) -> bool:
-    role = host.properties.get("role", "")
-    if role not in ROLES:
-        raise bad(found(role) + nearest(role, ROLES), ", ".join(ROLES[1:]), f"line {host.line}: host {host.name}.role")
+    role, where = host.properties.get("role", ""), f"line {host.line}: host {host.name}.role"
+    inside(where, one_of, role, ROLES, ", ".join(ROLES[1:]))
     return role in ROLES[:2] and host.name not in MASTERS
 
 

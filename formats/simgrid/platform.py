@@ -21,7 +21,7 @@ from ..document_errors import bad, found, from_source, inside, nearest, shown
 from ..files import read_bytes
 from ..hostlist import MOST_NODES
 from ..quantities import LARGEST, Convert, whole
-from ..schema import name, require
+from ..schema import name, one_of, require
 from ..xml import Element, parse_xml
 
 
@@ -337,10 +337,7 @@ def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
 
 
 def _one_of(given: dict[str, str], key: str, words: tuple[str, ...], default: str) -> str:
-    word = given.get(key) or default
-    if word not in words:
-        raise bad(found(word), ", ".join(words), key)
-    return word
+    return inside(key, one_of, given.get(key) or default, words)
 
 
 def _speeds(given: dict[str, str]) -> tuple[float, ...]:

@@ -9,8 +9,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...formats.cluster import dump, dump_cluster
+from ...formats.cluster import dump_cluster
 from ...formats.quantities import format_size
+from ...formats.schema import dump
 from ...simulate.model.cluster import ContendingThreads, Contention
 from .fits import Choice
 from .node_switching import Switching
