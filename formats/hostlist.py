@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import prod
 
 from .document_errors import bad, found
 
@@ -65,10 +66,7 @@ def _count(part: str) -> int:
     """Return the number of names in a part without expanding it."""
     if not _PATTERN.fullmatch(part):
         raise bad(found(part), ALLOWED)
-    total = 1
-    for bracket in re.findall(r"\[([^\]]*)\]", part):
-        total *= sum(len(span) for span in _spans(bracket, ALLOWED))
-    return total
+    return prod(sum(map(len, _spans(bracket, ALLOWED))) for bracket in re.findall(r"\[([^\]]*)\]", part))
 
 
 def _spans(text: str, allowed: str) -> list[range]:
@@ -83,9 +81,8 @@ def _spans(text: str, allowed: str) -> list[range]:
 
 
 def _expand_part(part: str) -> Iterable[str]:
-    if "[" not in part:
-        names: Iterable[str] = (part,)
-    else:
+    names = (part,)
+    if "[" in part:
         from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
         try:
