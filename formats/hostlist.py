@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
 from math import prod
 
 from .document_errors import bad, found
@@ -97,13 +98,12 @@ def _expand_part(part: str) -> Iterable[str]:
 
 def fold(names: Iterable[str]) -> str:
     """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); their order may change."""
-    names = tuple(names)
-    return _folded(names) if len(names) > 1 else ",".join(names)
+    return _folded(tuple(names))
 
 
 @lru_cache(1024)
 def _folded(names: tuple[str, ...]) -> str:
-    if not all(map(is_node_name, names)):
+    if len(names) < 2 or not all(map(is_node_name, names)):
         return ",".join(names)
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -131,10 +131,6 @@ def parse_cpus(value: object) -> tuple[int, ...]:
 
 def fold_cpus(cpus: Iterable[int]) -> str:
     """Return CPU numbers as text such as 0-3,6."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][1] == cpu - 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    spans = groupby(enumerate(sorted(cpus)), lambda numbered: numbered[1] - numbered[0])
+    runs = [[cpu for _, cpu in span] for _, span in spans]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -107,7 +107,13 @@ def _profile(task: Task, origin: Provenance) -> Profile:
 
 def tasks_of(workflow: Workflow) -> Tasks:
     """Return the tasks of a workflow: alone on their nodes, with mean demands, without assumed run times."""
-    return Tasks(workflow.name, tuple(map(_task, workflow.jobs)), workflow.source, _extras(workflow))
+    jobs = workflow.jobs
+    extras = {
+        "memory bandwidth": sum(any(map(_uses_bandwidth, job.profile.groups)) for job in jobs),
+        "commands": sum(job.command is not None for job in jobs),
+        "nodes: now cores": sum(job.nodes > 1 for job in jobs),
+    }
+    return Tasks(workflow.name, tuple(map(_task, jobs)), workflow.source, extras)
 
 
 def _task(job: Job) -> Task:
@@ -122,18 +128,8 @@ def _task(job: Job) -> Task:
     )  # fmt: skip
 
 
-def _extras(workflow: Workflow) -> dict[str, int]:
-    jobs = workflow.jobs
-    return {
-        "memory bandwidth": sum(_uses_bandwidth(job) for job in jobs),
-        "commands": sum(job.command is not None for job in jobs),
-        "nodes: now cores": sum(job.nodes > 1 for job in jobs),
-    }
-
-
-def _uses_bandwidth(job: Job) -> bool:
-    groups = job.profile.groups
-    return any(group.bandwidth > 0 or any(phase.bandwidth > 0 for phase in group.phases) for group in groups)
+def _uses_bandwidth(group: ThreadGroup) -> bool:
+    return group.bandwidth > 0 or any(phase.bandwidth > 0 for phase in group.phases)
 
 
 def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:

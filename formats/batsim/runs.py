@@ -127,7 +127,7 @@ class Runs:
                 raise bad(f"the platform has no storage {shown(name)!r}", allowed)
 
     def _seconds(self, part: Part) -> float:
-        """Return the run time of work that programs.sends nothing, on resources of one speed."""
+        """Return the run time of work that sends nothing, on resources of one speed."""
         return programs.fold_part(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
 
     def _phase_seconds(self, phase: Phase) -> float:

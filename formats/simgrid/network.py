@@ -115,11 +115,11 @@ class SimGridWiring:
 
     def route(self, source: str, target: str) -> list[_Step]:
         """Return the links from one host or router to another."""
-        above = self._above(source)
-        common = next(zone for zone in self._above(target) if zone in above)
+        ours, theirs = self._path_up(source), self._path_up(target)
+        common = next(zone for zone in theirs[1:] if zone in ours[1:])
         if common in self.clusters:
             return self._within(self.clusters[common], source, target)
-        begin, end = self._child(source, common), self._child(target, common)
+        begin, end = (path[path.index(common, 1) - 1] for path in (ours, theirs))
         steps, at = list[_Step](), source
         for part in self._hops(common, begin, end):
             enters, leaves = part.gateways or (part.source, part.target)
@@ -172,19 +172,12 @@ class SimGridWiring:
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             return []
 
-    def _above(self, name: str) -> list[str]:
-        """Return the zones that contain something, the nearest first."""
-        found = list[str]()
-        while name in self.parents:
-            name = self.parents[name]
-            found.append(name)
-        return found
-
-    def _child(self, name: str, zone: str) -> str:
-        """Return the member of a zone that contains `name`."""
-        while self.parents[name] != zone:
-            name = self.parents[name]
-        return name
+    def _path_up(self, name: str) -> list[str]:
+        """Return a host, router or zone and the zones that contain it, the nearest first."""
+        path = [name]
+        while path[-1] in self.parents:
+            path.append(self.parents[path[-1]])
+        return path
 
     def _number(self, step: _Step) -> int:
         """Return the number of a link, or of one of its directions, among those that routes use."""
