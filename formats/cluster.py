@@ -42,6 +42,7 @@ from .quantities import (
 from .schema import build, choice, dump, entries, name, one_of
 
 _WATTS = number(0, 1e9)
+_RATE_MB = number(0, 1e12)
 
 
 def _transition(value: Any) -> Transition:
@@ -65,8 +66,9 @@ _POWER: dict[str, Convert[Any]] = {
 }
 _PIECEWISE: dict[str, Convert[Any]] = {
     "b": number(-1e6, 0),
+    "c": _RATE_MB,
     "da": number(-1e6, 1e6),
-    **dict.fromkeys(("c", "db", "dc", "dd"), number(0, 1e12)),
+    **dict.fromkeys(("db", "dc", "dd"), _RATE_MB),
     "n_max": whole(1, 1000),
     "d_weight": number(0, 1000),
 }

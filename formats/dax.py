@@ -21,6 +21,7 @@ from .schema import name
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 from .xml import Element, parse_xml
 
+_seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e6), number(0, 1e12)
 #: Elements of a job that a Task cannot hold, and what they are called in a report of what is lost.
 _EXTRAS = {"argument": "commands", "uses": "files"}
 
@@ -70,11 +71,11 @@ def _task(job: Element, after: dict[str, dict[str, None]]) -> Task:
     given = dict(job.attributes)
     for part in job.inner:
         if part.tag == "profile" and part.attributes.get("namespace", "").lower() == "pegasus":
-            given.setdefault(part.attributes.get("key", "").lower(), "".join(part.text))
+            given.setdefault(part.attributes.get("key", "").lower(), part.text)
     identity = inside("id", name, given.get("id"))
-    memory = inside("memory", _of_text(number(0, 1e12)), given.get("memory", "0")) * 1e6
-    time = inside("runtime", _of_text(number(0, LONGEST)), given["runtime"]) if "runtime" in given else None
-    cores = math.ceil(inside("cores", _of_text(number(1, 1e6)), given.get("cores", "1")))
+    memory = inside("memory", _of_text, given.get("memory", "0"), _megabytes) * 1e6
+    time = inside("runtime", _of_text, given["runtime"], _seconds) if "runtime" in given else None
+    cores = math.ceil(inside("cores", _of_text, given.get("cores", "1"), _cores))
     return Task(identity, time, tuple(after.get(identity, ())), cores, memory=memory, name=given.get("name", ""))
 
 
@@ -86,15 +87,12 @@ def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
         yield from default_warning(unknown)
 
 
-def _of_text(convert: Convert[float]) -> Convert[float]:
-    def parse(text: str) -> float:
-        try:
-            given = float(text)
-        except ValueError:
-            raise bad(found(text), "a number") from None
-        return convert(given)
-
-    return parse
+def _of_text(text: str, convert: Convert[float]) -> float:
+    try:
+        given = float(text)
+    except ValueError:
+        raise bad(found(text), "a number") from None
+    return convert(given)
 
 
 _SCHEMA = "http://pegasus.isi.edu/schema/DAX"

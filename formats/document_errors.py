@@ -55,21 +55,22 @@ def shown(key: object) -> str:
 
 def inside(key: str, convert: Callable[..., T], *args: Any) -> T:
     """Call `convert`, and put `key` in front of the key of each ConfigError that it raises."""
-    return _moved(lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed), convert, args)
+    try:
+        return convert(*args)
+    except ConfigError as error:
+        raise _moved(error, lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed)) from None
 
 
 def from_source(source: str, convert: Callable[..., T], *args: Any) -> T:
     """Call `convert`, and name `source` as the file of each ConfigError that it raises."""
-    return _moved(lambda one: ConfigError(source, one.key, one.problem, one.allowed), convert, args)
-
-
-def _moved(move: Callable[[ConfigError], ConfigError], convert: Callable[..., T], args: tuple[Any, ...]) -> T:
     try:
         return convert(*args)
-    except ConfigErrors as several:
-        raise ConfigErrors([move(one) for one in several.errors]) from None
     except ConfigError as error:
-        raise move(error) from None
+        raise _moved(error, lambda one: ConfigError(source, one.key, one.problem, one.allowed)) from None
+
+
+def _moved(error: ConfigError, move: Callable[[ConfigError], ConfigError]) -> ConfigError:
+    return ConfigErrors([move(one) for one in error.errors]) if isinstance(error, ConfigErrors) else move(error)
 
 
 #: Errors of one file that are collected before reading stops.

@@ -75,11 +75,7 @@ def export_oar(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -
         after = "".join(f' -a "{before}"' for before in ids)
         return f"$({shlex.join(words)}{after} {shlex.quote(_command(job))})"
 
-    steps = [
-        "submit() {",
-        "    oarsub \"$@\" | sed -n 's/^OAR_JOB_ID=\\([0-9][0-9]*\\)$/\\1/p' | grep .",
-        "}",
-    ]
+    steps = ["submit() {", "    oarsub \"$@\" | sed -n 's/^OAR_JOB_ID=\\([0-9][0-9]*\\)$/\\1/p' | grep .", "}"]
     steps += [
         f"job_{number}={submit(planned, job, ids)}"
         for number, (planned, job, ids) in enumerate(_in_order(plan, workflow))

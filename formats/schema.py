@@ -63,11 +63,7 @@ def keyed(
 
 
 def build(
-    make: Callable[..., T],
-    table: Mapping[str, Convert[Any]],
-    value: Any,
-    required: Collection[str] = (),
-    **more: Any,
+    make: Callable[..., T], table: Mapping[str, Convert[Any]], value: Any, required: Collection[str] = (), **more: Any
 ) -> T:
     """Convert each value of a mapping and return `make(**converted, **more)`.
 

@@ -25,7 +25,7 @@ from .workflow_tasks import TINY_S, Task, Tasks, earliest, title
 
 VERSIONS = "1.0 to 1.6"
 _positive = number(0, LARGEST)
-_seconds = number(0, LONGEST)
+_seconds, _cores = number(0, LONGEST), number(0, 1e6)
 _items = listed(mapping)
 
 
@@ -84,7 +84,7 @@ def _task(identity: str, specified: dict[str, Any], run: dict[str, Any], after: 
 
     key, memory = recorded(_positive, "memoryInBytes", "memory")
     _, time = recorded(_seconds, "runtimeInSeconds", "runtime")
-    cores = max(1.0, recorded(number(0, 1e6), "coreCount", "cores")[1] or 1.0)
+    cores = max(1.0, recorded(_cores, "coreCount", "cores")[1] or 1.0)
     busy = recorded(_positive, "avgCPU")[1]
     if busy is None and cores != math.ceil(cores):
         busy = cores * 100

@@ -16,13 +16,13 @@ DEEPEST = 64
 
 @dataclass(slots=True)
 class Element:
-    """An element: its local name without a namespace, attributes, line in the file, elements and text inside."""
+    """An element: its local name without a namespace, attributes, line, elements inside, and the text before them."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     inner: list[Element] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
+    text: str = ""
 
 
 def parse_xml(data: bytes) -> Element:
@@ -44,9 +44,13 @@ def parse_xml(data: bytes) -> Element:
         opened[-1].inner.append(element)
         opened.append(element)
 
+    def characters(text: str) -> None:
+        if not opened[-1].inner:
+            opened[-1].text += text
+
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     parser.StartElementHandler, parser.EndElementHandler = start, lambda tag: opened.pop()
-    parser.CharacterDataHandler = lambda text: opened[-1].text.append(text)
+    parser.CharacterDataHandler = characters
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
