@@ -90,8 +90,7 @@ def _group(value: Any) -> ThreadGroup:
     return group
 
 
-def _groups(value: Any) -> tuple[ThreadGroup, ...]:
-    return listed(_group, least=1)(value)
+_groups = listed(_group, least=1)
 
 
 def parse_profile(value: Any, profile_name: str = "") -> Profile:
@@ -102,7 +101,7 @@ def parse_profile(value: Any, profile_name: str = "") -> Profile:
         profile_name: its name in a store; empty for an inline profile.
 
     Raises:
-        ConfigError: with the key inside the profile; the caller adds file and place (see `schema.inside`).
+        ConfigError: with the key inside the profile; the caller adds file and place (see `document_errors.inside`).
     """
     if isinstance(value, list):
         return Profile(_groups(value), profile_name)
