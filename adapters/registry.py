@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, cast
 
-from ..formats.schema import nearest
+from ..formats.document_errors import nearest
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .base import Adapter

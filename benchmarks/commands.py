@@ -12,32 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
+
 from pilotfish.benchmarks.paper_servers import servers
 from pilotfish.benchmarks.show import heading, number, table, timed
+from pilotfish.formats.cluster import dump_cluster
 from pilotfish.formats.workflow import dump_workflow
 from pilotfish.simulate.generate.workflows import stream
-from pilotfish.simulate.model.cluster import Cluster
-
-
-def write_cluster(cluster: Cluster, path: Path) -> None:
-    """Write a cluster file of identical nodes."""
-    kind = cluster.nodes[0].type
-    path.write_text(
-        f"""schema: pilotfish/cluster/v1
-name: {cluster.name}
-node_types:
-  {kind.name}:
-    cores: {kind.cores}
-    memory: {kind.memory:.0f}
-    memory_bandwidth: {kind.memory_bandwidth:.0f}
-    contention: {kind.contention.value}
-    contending_threads: {kind.contending_threads.value}
-    cpu_sharing: {kind.cpu_sharing.value}
-nodes:
-  - {{names: "s[0-{len(cluster.nodes) - 1}]", type: {kind.name}}}
-oversubscription: unlimited
-"""
-    )
 
 
 def measure(quick: bool) -> None:
@@ -48,7 +29,7 @@ def measure(quick: bool) -> None:
     program = [str(installed)] if installed.exists() else program
     with tempfile.TemporaryDirectory() as folder:
         lab, files = Path(folder) / "cluster.yaml", dict[int, Path]()
-        write_cluster(servers(4, paper=True), lab)
+        lab.write_text(yaml.safe_dump(dump_cluster(servers(4, paper=True))))
         for jobs in (50, 100):
             files[jobs] = Path(folder) / f"dag-{jobs}.yaml"
             files[jobs].write_text(dump_workflow(stream(jobs, seed=1)))

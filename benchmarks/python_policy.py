@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
-from pilotfish.benchmarks.trace_replay import made, plain
-from pilotfish.formats.swf import read_swf
+from pilotfish.benchmarks.trace_replay import loads, plain
 from pilotfish.simulate.replay.policies import Easy, Strict
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.tests.support import python_policies
@@ -22,10 +21,8 @@ from pilotfish.tests.support import python_policies
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the table."""
     heading("Queue policies in Python; calls/s of whole replays")
-    real = [read_swf(path) for path in sorted(traces.glob("*.swf*"))] if traces else []
-    loads = [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
     rows = []
-    for jobs, machine in loads:
+    for jobs, machine in loads(traces):
         for own, ours in ((python_policies.Strict, Strict()), (python_policies.Easy, Easy())):
             runs = [replay(jobs, machine, own(), clock=time.perf_counter) for _ in range(2 if quick else 5)]
             best = min(run.simulation_time for run in runs)

@@ -18,7 +18,6 @@ from pilotfish.formats.workflow import read_workflow
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.published_workflows import SHAPES
 from pilotfish.simulate.generate.workflows import stream
-from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.planning.planner import plan
@@ -68,7 +67,7 @@ def _row(kind: str, given: Sequence[tuple[Workflow, int]], paper: bool) -> list[
         cluster, made = servers(count, paper), dict[str, Plan]()
         for policy in over:
             began = time.perf_counter()
-            made[policy] = _plan(workflow, cluster, policy)
+            made[policy] = plan(workflow, cluster, policy=policy, explain=False)
             seconds.setdefault(policy, []).append(time.perf_counter() - began)
             over[policy].append(made[policy].makespan / made[policy].lower_bound - 1.0)
         mom, ours, bound = made["mom"].makespan, made["lookahead"].makespan, made["mom"].lower_bound
@@ -82,10 +81,6 @@ def _row(kind: str, given: Sequence[tuple[Workflow, int]], paper: bool) -> list[
         percent(statistics.mean(over["lookahead"])), number(statistics.mean(seconds["mom"])),
         number(statistics.mean(seconds["lookahead"])),
     ]  # fmt: skip
-
-
-def _plan(workflow: Workflow, cluster: Cluster, policy: str) -> Plan:
-    return plan(workflow, cluster, policy=policy, explain=False)
 
 
 def percent(share: float) -> str:

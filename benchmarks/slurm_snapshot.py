@@ -110,7 +110,7 @@ def measure(quick: bool) -> None:
                 for _ in range(2 if quick else 5):
                     news()
                     found.append(_one(cycle, watch))
-                rows.append([f"{ours:,}", what, *(_median(column) for column in zip(*found, strict=True))])
+                rows.append([f"{ours:,}", what, *(statistics.median(column) for column in zip(*found, strict=True))])
     table(
         ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded",
          "all ms"),
@@ -132,7 +132,3 @@ def _one(cycle: Cycle, watch: Watch) -> list[float]:
     rest = whole - text - parse - snapshot - seen["plan"] - seen["recorded"]
     decision = snapshot + seen["plan"] + rest
     return [text, parse, snapshot, seen["plan"], rest, decision, seen["recorded"], whole - text]
-
-
-def _median(values: tuple[float, ...]) -> float:
-    return statistics.median(values)

@@ -38,6 +38,12 @@ def made(jobs: int) -> tuple[Workload, int]:
     return replace(workload, name=f"lublin-{jobs:,}"), machine
 
 
+def loads(traces: Path | None) -> list[tuple[Workload, int]]:
+    """Return a synthetic workload of 10,000 jobs and the given ones, each with its machine."""
+    real = map(read_swf, sorted(traces.glob("*.swf*"))) if traces else ()
+    return [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
+
+
 def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
     """Return start times under EASY and the seconds it took, in plain Python with counted resources."""
     submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
@@ -79,10 +85,8 @@ def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
     heading("Traces replayed under EASY, lowest processors first; jobs/s in the engine")
-    real = [read_swf(path) for path in sorted(traces.glob("*.swf*"))] if traces else []
-    loads = [made(10_000), *((jobs, jobs.machine or int(jobs.size.max())) for jobs in real)]
-    rows = []
-    for jobs, machine in (*loads, made(100_000 if quick else 1_000_000)):
+    rows, recorded = [], loads(traces)
+    for jobs, machine in (*recorded, made(100_000 if quick else 1_000_000)):
         results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3 if len(jobs) > 500_000 else 15)]
         best = min(result.simulation_time for result in results)
         row = [jobs.name, f"{len(jobs):,}", f"{machine:,}", number(len(jobs) / best), f"{_mean_queue(results[0]):,.0f}"]
@@ -94,7 +98,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
             row += ["-"] * 3
         rows.append(row)
     table(("trace", "jobs", "processors", "jobs/s", "mean queue", "plain Python", "ratio", "same"), rows)
-    for jobs, machine in loads:
+    for jobs, machine in recorded:
         _policies(jobs.take(np.arange(min(len(jobs), 50_000))), machine)
     _growth(quick)
     _files(100_000 if quick else 1_000_000)

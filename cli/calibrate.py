@@ -191,7 +191,7 @@ def _check(seconds: float, out: Path | None, picture: Path | None, bound: float)
 
 def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
     """Return the numbers of a node in a record or a cluster file. Raises ConfigError."""
-    from ..formats.schema import nearest
+    from ..formats.document_errors import nearest
     from ..profiles.calibration.calibration_records import calibrated_values, read_if_record, type_values
 
     if (record := read_if_record(path)) is not None:

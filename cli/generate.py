@@ -224,9 +224,8 @@ def communication(
       pilotfish generate communication trace.swf.gz -o comm.json
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
-    from ..formats.batsim.workload import batsim_text
-    from ..formats.batsim.write import batsim_communicating
-    from ..formats.schema import from_source
+    from ..formats.batsim.write import batsim_communicating, batsim_text
+    from ..formats.document_errors import from_source
     from ..simulate.generate.communication import Factors, JobSelection, communicating
 
     path = trace or workload
@@ -294,7 +293,7 @@ def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: s
 
 
 def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:
-    from ..formats.schema import format_duration
+    from ..formats.quantities import format_duration
     from ..formats.swf import dump_swf
 
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())

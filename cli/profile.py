@@ -147,7 +147,7 @@ def show(
     keep = Profiles(store).store
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
-        from ..formats.schema import nearest
+        from ..formats.document_errors import nearest
 
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
     classed = _classes([profile], cluster)[0] if profile else None

@@ -26,7 +26,7 @@ def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
 
 def bandwidth(written: str | None) -> float | None:
     """Return a rate in bytes/s; None for None. Raises typer.BadParameter."""
-    from ..formats.schema import parse_rate
+    from ..formats.quantities import parse_rate
 
     try:
         return None if written is None else parse_rate(written)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import astuple
 from typing import Any
 
-from ..formats.schema import nearest
+from ..formats.document_errors import nearest
 from ..formats.text import count
 from ..profiles.classes import class_fields, classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError

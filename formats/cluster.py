@@ -6,9 +6,10 @@ Rule: a cluster that is read here is consistent; contradictions are refused, wit
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..simulate.model.cluster import (
     Cluster,
@@ -24,73 +25,54 @@ from ..simulate.model.cluster import (
     Transition,
 )
 from ..simulate.model.network import Tree
+from .document_errors import Collector, bad, found, from_source, inside, nearest, shown
 from .files import check_schema, read_document
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
-from .schema import (
-    Collector,
+from .quantities import (
     Convert,
     above_zero,
-    bad,
-    build,
-    choice,
     format_size,
-    found,
-    from_source,
-    inside,
-    mapping,
-    name,
-    nearest,
     number,
     parse_duration,
     parse_frequency,
     parse_rate,
     parse_size,
-    shown,
     whole,
 )
+from .schema import build, choice, dump, entries, name, one_of
 
 _WATTS = number(0, 1e9)
 _RATE_MB = number(0, 1e12)
 
-_TRANSITION: dict[str, Convert[Any]] = {"watts": _WATTS, "seconds": parse_duration}
+
+def _transition(value: Any) -> Transition:
+    table = {"watts": _WATTS, "seconds": parse_duration}
+    return build(Transition, table, value, table)
+
+
 _STATE: dict[str, Convert[Any]] = {
     "watts": _WATTS,
     "full_watts": _WATTS,
     "frequency": above_zero(parse_frequency),
-    "enter": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
-    "leave": lambda value: build(Transition, _TRANSITION, value, _TRANSITION),
+    "enter": _transition,
+    "leave": _transition,
 }
 _POWER: dict[str, Convert[Any]] = {
-    "idle": _WATTS,
-    "per_core": _WATTS,
-    "per_socket": _WATTS,
-    "computing": _WATTS,
+    **dict.fromkeys(("idle", "per_core", "per_socket", "computing"), _WATTS),
     "idle_uncore": number(0, 1),
-    "budget_idle": _WATTS,
-    "budget_computing": _WATTS,
-    "off": _WATTS,
-    "switch_on": _STATE["enter"],
-    "switch_off": _STATE["enter"],
-    "states": lambda value: tuple(inside(shown(key), _state, key, part) for key, part in mapping(value).items()),
+    **dict.fromkeys(("budget_idle", "budget_computing", "off"), _WATTS),
+    **dict.fromkeys(("switch_on", "switch_off"), _transition),
+    "states": lambda value: tuple(entries(value, _state).values()),
 }
 _PIECEWISE: dict[str, Convert[Any]] = {
     "b": number(-1e6, 0),
     "c": _RATE_MB,
     "da": number(-1e6, 1e6),
-    "db": _RATE_MB,
-    "dc": _RATE_MB,
-    "dd": _RATE_MB,
+    **dict.fromkeys(("db", "dc", "dd"), _RATE_MB),
     "n_max": whole(1, 1000),
     "d_weight": number(0, 1000),
 }
-
-
-_TREE: dict[str, Convert[Any]] = {
-    "port": above_zero(parse_rate),
-    "switch": above_zero(parse_rate),
-    "backbone": above_zero(parse_rate),
-    "latency": number(0, 1e6),
-}
+_TREE = {**dict.fromkeys(("port", "switch", "backbone"), above_zero(parse_rate)), "latency": number(0, 1e6)}
 
 
 def _state(key: str, value: Any) -> PowerState:
@@ -128,12 +110,10 @@ _FACTOR = number(1, 1000)
 def _co_run(value: Any) -> tuple[CoRun, ...]:
     """Read {job's profile: {neighbour's profile: factor}}."""
 
-    def pairs(job: str, neighbours: Any) -> list[CoRun]:
-        job = name(job)
-        return [CoRun(job, inside(shown(key), name, key), inside(shown(key), _FACTOR, part))
-                for key, part in mapping(neighbours).items()]  # fmt: skip
+    def pairs(job: str, neighbours: Any) -> dict[str, CoRun]:
+        return entries(neighbours, lambda key, part: CoRun(name(job), name(key), _FACTOR(part)))
 
-    return tuple(pair for job, part in mapping(value).items() for pair in inside(shown(job), pairs, job, part))
+    return tuple(pair for each in entries(value, pairs).values() for pair in each.values())
 
 
 _NODE_TYPE: dict[str, Convert[Any]] = {
@@ -165,15 +145,6 @@ def _node_type(key: str, value: Any) -> NodeType:
     return kind
 
 
-def _node_types(value: Any) -> dict[str, NodeType]:
-    wrong = Collector()
-    types = {key: wrong.read(shown(key), _node_type, key, part) for key, part in mapping(value).items()}
-    wrong.check()
-    if not types:
-        raise bad(found(value), "at least one node type")
-    return cast("dict[str, NodeType]", types)
-
-
 def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     if not isinstance(value, list) or not value:
         raise bad(found(value), 'a list such as [{names: "n[1-4]", type: fast}]')
@@ -181,15 +152,10 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     domains: dict[str, NodeType] = {}
     nodes: list[Node] = []
 
-    def kind(wanted: Any) -> NodeType:
-        if not isinstance(wanted, str) or wanted not in types:
-            near = nearest(wanted, types) if isinstance(wanted, str) else ""
-            raise bad(found(wanted) + near, f"a node type of this file: {', '.join(map(shown, types))}")
-        return types[wanted]
-
+    allowed = f"a node type of this file: {', '.join(map(shown, types))}"
     table: dict[str, Convert[Any]] = {
         "names": expand,
-        "type": kind,
+        "type": lambda wanted: types[one_of(wanted, types, allowed)],
         "memory_domain": name,
         "cpus": parse_cpus,
     }
@@ -228,13 +194,14 @@ def _oversubscription(value: Any) -> float:
 
 
 def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
-    groups = {}
-    for key, part in mapping(value).items():
-        groups[inside(shown(key), name, key)] = names = inside(shown(key), expand, part)
-        for node in names:
-            if node not in known:
-                raise bad(f"{node!r} is not a node of this cluster{nearest(node, known)}", "its nodes", key=shown(key))
-    return groups
+    def group(key: str, part: Any) -> tuple[str, ...]:
+        name(key)
+        names = expand(part)
+        if unknown := next((node for node in names if node not in known), None):
+            raise bad(f"{unknown!r} is not a node of this cluster{nearest(unknown, known)}", "its nodes")
+        return names
+
+    return entries(value, group)
 
 
 def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
@@ -251,14 +218,10 @@ def parse_cluster(data: dict[str, Any], source: str) -> Cluster:
 
 
 def _cluster(data: dict[str, Any], source: str) -> Cluster:
-    def same(value: Any) -> Any:
-        return value
-
     table: dict[str, Convert[Any]] = {
         "name": name,
-        "node_types": _node_types,
-        "nodes": same,
-        "clusters": same,
+        "node_types": lambda value: entries(value, _node_type, "at least one node type"),
+        **dict.fromkeys(("nodes", "clusters"), lambda value: value),
         "network": lambda value: build(Tree, _TREE, value, ("port",)),
         "oversubscription": _oversubscription,
     }
@@ -273,10 +236,7 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
 
 def _with_nodes(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
     """Return `tree` with its nodes: each in the first group that has it, the others in a group of their own."""
-    first: dict[str, str] = {}
-    for group, names in groups.items():
-        for node in names:
-            first.setdefault(node, group)
+    first = {node: group for group, names in reversed(groups.items()) for node in names}
     number = {group: i for i, group in enumerate(dict.fromkeys(first.get(node.name, "") for node in nodes))}
     speeds = tuple(node.type.relative_speed for node in nodes)
     return replace(tree, speeds=speeds, group_of=tuple(number[first.get(node.name, "")] for node in nodes))
@@ -287,22 +247,9 @@ def read_cluster(path: str | Path) -> Cluster:
     return parse_cluster(read_document(path), str(path))
 
 
-def dump(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the fields of a frozen value that differ from their defaults."""
-    given = {}
-    for field in fields(value):
-        part = getattr(value, field.name)
-        if field.name not in leave_out and (field.default is MISSING or part != field.default):
-            given[field.name] = dump(part) if hasattr(part, "__dataclass_fields__") else part
-    return given
-
-
 def _dump_type(kind: NodeType) -> dict[str, Any]:
     given = dump(kind, ("name",))
     given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
-    for key in ("contention", "contending_threads", "cpu_sharing"):
-        if key in given:
-            given[key] = str(given[key])
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
@@ -312,24 +259,19 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
     return given
 
 
+def _dump_entry(alike: Node, names: list[str]) -> dict[str, Any]:
+    entry = {"names": _in_order(names), "type": alike.type.name, **dump(alike, ("name", "type"))}
+    return entry | ({"cpus": fold_cpus(alike.cpus)} if alike.cpus else {})
+
+
 def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     """Return the mapping that `parse_cluster` reads back as this cluster; equal consecutive nodes share an entry."""
-    entries: list[tuple[dict[str, Any], list[str]]] = []
-    for node in cluster.nodes:
-        entry: dict[str, Any] = {"type": node.type.name}
-        if node.memory_domain is not None:
-            entry["memory_domain"] = node.memory_domain
-        if node.cpus:
-            entry["cpus"] = fold_cpus(node.cpus)
-        if entries and entries[-1][0] == entry:
-            entries[-1][1].append(node.name)
-        else:
-            entries.append((entry, [node.name]))
+    groups = groupby(cluster.nodes, lambda node: replace(node, name=""))
     data: dict[str, Any] = {
         "schema": "pilotfish/cluster/v1",
         "name": cluster.name,
         "node_types": {kind.name: _dump_type(kind) for kind in cluster.types},
-        "nodes": [{"names": _in_order(names), **entry} for entry, names in entries],
+        "nodes": [_dump_entry(alike, [node.name for node in nodes]) for alike, nodes in groups],
         "oversubscription": "unlimited" if math.isinf(cluster.oversubscription) else cluster.oversubscription,
     }
     if cluster.groups:

@@ -18,7 +18,8 @@ from ..simulate.model.cluster import Cluster, Contention
 from ..simulate.model.job import Workflow
 from ..simulate.model.workload import Workload, in_order
 from ..simulate.replay.machine import powers_of
-from .batsim.workload import KEPT, BatsimWorkload, batsim_of, batsim_text
+from .batsim.workload import KEPT, BatsimWorkload
+from .batsim.write import batsim_of, batsim_text
 from .cluster import dump_cluster
 from .dax import dump_dax
 from .simgrid.cluster import PROPERTIES, cluster_of
@@ -158,9 +159,8 @@ def to_swf(given: Tasks, machine: int | None, note: str, *, skip_invalid: bool) 
         "dependencies other than the last to end: SWF has one preceding job": pairs - first,
         "ids that are not numbers: now numbered from 1": len(jobs),
     }
-    what = f"{len(jobs):,} jobs" + (f" for {machine:,} resources" if machine is not None else "")
     lost = some(counts) | _lost(given, "walltimes")
-    return Converted(dump_swf(written, [note]), what, lost, jobs.left_out)
+    return Converted(dump_swf(written, [note]), _jobs(written), lost, jobs.left_out)
 
 
 def _submitted(jobs: Workload, given: Tasks) -> Workload:
@@ -199,8 +199,8 @@ def swf_to_batsim(jobs: Workload, description: str) -> Converted:
         "computing: a delay draws the power of idle resources": int((jobs.run_time > 0).sum()),
         "walltimes of 0: now the shortest possible": int((jobs.walltime == 0).sum()),
     }
-    made = replace(batsim_of(jobs), more={"description": description})
-    return Converted(batsim_text(made), _jobs(jobs), some(counts), jobs.left_out)
+    text = batsim_text(batsim_of(jobs, {"description": description}))
+    return Converted(text, _jobs(jobs), some(counts), jobs.left_out)
 
 
 def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted:

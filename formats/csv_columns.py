@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..simulate.errors import ConfigError
-from .schema import LARGEST, found
+from .document_errors import found
+from .quantities import LARGEST
 
 Array = npt.NDArray[Any]
 Convert = Callable[[Sequence[str]], Array]
@@ -59,7 +60,7 @@ def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
         OSError: the file cannot be read.
     """
     blocks: dict[str, list[Array]] = {}
-    with _rows(path) as (header, rows):
+    with _rows(path) as (header, rows, _):
         places = _positions(path, header, wanted)
         while block := list(islice(rows, BLOCK)):
             if min(map(len, block)) < len(header):
@@ -73,8 +74,8 @@ def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
 
 
 @contextmanager
-def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
-    """Yield the header and an iterator over the non-empty rows."""
+def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]], Callable[[], str]]]:
+    """Yield the header, an iterator over the non-empty rows, and what returns FILE:LINE of the last row."""
     before = csv.field_size_limit(MAX_FIELD)
     try:
         with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -83,7 +84,7 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
                 header = [name.strip() for name in next(reader, [])]
                 if not header:
                     raise ConfigError(f"{path}", "", "the file is empty", "a header line with column names, then rows")
-                yield header, filter(None, reader)
+                yield header, filter(None, reader), lambda: f"{path}:{reader.line_num}"
             except csv.Error as error:
                 raise ConfigError(f"{path}:{reader.line_num}", "", f"not CSV: {error}") from None
     finally:
@@ -97,36 +98,31 @@ def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) 
         if there:
             places[name] = there[0]
         elif column.required:
-            raise ConfigError(
-                f"{path}:1", column.names[0], "column missing", f"a column of that name: {column.allowed}"
-            )
+            allowed = f"a column of that name: {column.allowed}"
+            raise ConfigError(f"{path}:1", column.names[0], "column missing", allowed)
     return places
 
 
 def _explain(path: Path, wanted: Mapping[str, Column]) -> NoReturn:
     """Raise the error of the first malformed row."""
-    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader)]
+    with _rows(path) as (header, rows, here):
         places = _positions(path, header, wanted)
-        for row in filter(None, reader):
-            where = f"{path}:{reader.line_num}"
+        for row in rows:
             if len(row) < len(header):
-                raise ConfigError(where, "", f"found {len(row)} fields", f"{len(header)}, as in the first line")
+                raise ConfigError(here(), "", f"found {len(row)} fields", f"{len(header)}, as in the first line")
             for name, place in places.items():
                 try:
                     wanted[name].convert([row[place]])
                 except ValueError:
-                    raise ConfigError(where, header[place], found(row[place]), wanted[name].allowed) from None
+                    raise ConfigError(here(), header[place], found(row[place]), wanted[name].allowed) from None
     raise ConfigError(f"{path}", "", "the file changed while it was read", "a file that does not change")
 
 
 def at_row(path: Path, row: int) -> str:
     """Return FILE:LINE of a row; rows count from 0 in the order in which they are read. O(bytes)."""
-    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        reader = csv.reader(file)
-        next(islice(filter(None, reader), row + 1, None))
-        return f"{path}:{reader.line_num}"
+    with _rows(path) as (_, rows, here):
+        next(islice(rows, row, None))
+        return here()
 
 
 def texts(values: Sequence[str]) -> Array:

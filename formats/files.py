@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..simulate.errors import ConfigError, ConfigErrors
-from .schema import MOST_ERRORS, found, join, nearest, shown
+from .document_errors import MOST_ERRORS, found, join, nearest, shown
 
 if TYPE_CHECKING:
     import pydantic
@@ -32,7 +32,8 @@ _CONSTANTS |= {word: word.lower() == "true" for word in ("true", "True", "TRUE",
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,38})")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _NUMBER_STARTS = frozenset("0123456789+-.")
-_NOTHING: Any = object()
+_NO_KEY: Any = object()
+_MERGE: Any = object()
 
 
 class WrittenFloat(float):
@@ -63,109 +64,88 @@ def _plain(text: str) -> Any:
 
 
 class _Frame:
-    """A mapping or list that is still open; `key` is the mapping key whose value comes next."""
+    """A mapping or list that is still open; `key` is the mapping key whose value comes next, None in a list."""
 
     __slots__ = ("anchor", "began", "key", "line", "merged", "value")
 
     def __init__(self, value: Any, anchor: str | None, began: int) -> None:
         self.value, self.anchor, self.began = value, anchor, began
-        self.key: Any = _NOTHING
+        self.key: Any = _NO_KEY if type(value) is dict else None
         self.line = 0
         self.merged: list[Any] = []
 
+    def place(self, value: Any) -> None:
+        if self.key is None:
+            self.value.append(value)
+            return
+        if self.key is _MERGE:
+            self.merged.append(value)
+        else:
+            self.value[self.key] = value
+        self.key = _NO_KEY
+
 
 class _Builder:
-    """Build the value of a document from the events of the YAML parser."""
+    """Build the value of a document from the events of the YAML parser; the first open list holds the document."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.root: Any = None
-        self.open: list[_Frame] = []
+        self.open = [_Frame([], None, 0)]
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.count = 0
 
-    def fail(self, line: int, problem: str, allowed: str = "") -> ConfigError:
-        return ConfigError(self.source, f"line {line}", problem, allowed)
+    def fail(self, event: Any, problem: str, allowed: str = "") -> ConfigError:
+        return ConfigError(self.source, f"line {event.start_mark.line + 1}", problem, allowed)
 
-    def grow(self, by: int, line: int) -> None:
+    def grow(self, event: Any, by: int = 1) -> None:
         self.count += by
         if self.count > MOST_VALUES:
-            raise self.fail(line, f"more than {MOST_VALUES} values (aliases count in full)")
+            raise self.fail(event, f"more than {MOST_VALUES} values (aliases count in full)")
 
     def scalar(self, event: Any) -> None:
-        line = event.start_mark.line + 1
-        self.grow(1, line)
-        frame = self.open[-1] if self.open else None
-        plain = event.implicit[0] and event.tag is None
+        self.grow(event)
+        frame, value, plain = self.open[-1], event.value, event.implicit[0] and event.tag is None
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            raise self.fail(line, f"found the tag {event.tag[:60]!r}", "values without tags")
-        if frame and frame.key is _NOTHING and type(frame.value) is dict:
-            self.begin_key(frame, event.value, plain, line)
-            value: Any = event.value
+            raise self.fail(event, f"found the tag {event.tag[:60]!r}", "values without tags")
+        if frame.key is _NO_KEY:
+            if value in frame.value:
+                raise self.fail(event, f"the key {value[:60]!r} is given twice", "each key once")
+            frame.key, frame.line = (_MERGE if plain and value == "<<" else value), event.start_mark.line + 1
         else:
-            value = _plain(event.value) if plain else event.value
-            self.place(value, line)
+            value = _plain(value) if plain else value
+            frame.place(value)
         if event.anchor:
             self.anchors[event.anchor] = (value, 1)
 
-    def begin_key(self, frame: _Frame, key: str, plain: bool, line: int) -> None:
-        if key in frame.value:
-            raise self.fail(line, f"the key {key[:60]!r} is given twice", "each key once")
-        frame.key, frame.line = (_MERGE if plain and key == "<<" else key), line
-
     def begin(self, value: Any, event: Any) -> None:
-        line = event.start_mark.line + 1
-        self.grow(1, line)
+        self.grow(event)
         if event.tag not in (None, "!"):
-            raise self.fail(line, f"found the tag {event.tag[:60]!r}", "values without tags")
-        if len(self.open) >= DEEPEST:
-            raise self.fail(line, f"nested more than {DEEPEST} deep")
-        if self.open and type(self.open[-1].value) is dict and self.open[-1].key is _NOTHING:
-            raise self.fail(line, "a key is a list or mapping", "text as keys")
+            raise self.fail(event, f"found the tag {event.tag[:60]!r}", "values without tags")
+        if len(self.open) > DEEPEST:
+            raise self.fail(event, f"nested more than {DEEPEST} deep")
+        if self.open[-1].key is _NO_KEY:
+            raise self.fail(event, "a key is a list or mapping", "text as keys")
         self.open.append(_Frame(value, event.anchor, self.count))
 
-    def end(self, event: Any) -> None:
+    def end(self) -> None:
         frame = self.open.pop()
         for merged in frame.merged:
-            self.merge(frame.value, merged, frame.line)
+            for mapping in merged if isinstance(merged, list) else [merged]:
+                if not isinstance(mapping, dict):
+                    raise ConfigError(self.source, f"line {frame.line}", f"{found(mapping)} after '<<'", "a mapping")
+                frame.value.update({key: part for key, part in mapping.items() if key not in frame.value})
         if frame.anchor:
             self.anchors[frame.anchor] = (frame.value, self.count - frame.began + 1)
-        self.place(frame.value, event.start_mark.line + 1)
-
-    def merge(self, into: dict[str, Any], merged: Any, line: int) -> None:
-        for mapping in merged if isinstance(merged, list) else [merged]:
-            if not isinstance(mapping, dict):
-                raise self.fail(line, f"{found(mapping)} after '<<'", "a mapping")
-            for key, value in mapping.items():
-                into.setdefault(key, value)
+        self.open[-1].place(frame.value)
 
     def alias(self, event: Any) -> None:
-        line = event.start_mark.line + 1
         if event.anchor not in self.anchors:
-            raise self.fail(line, f"the alias *{event.anchor[:60]} is undefined or contains itself")
+            raise self.fail(event, f"the alias *{event.anchor[:60]} is undefined or contains itself")
         value, size = self.anchors[event.anchor]
-        self.grow(size, line)
-        frame = self.open[-1] if self.open else None
-        if frame and type(frame.value) is dict and frame.key is _NOTHING:
-            raise self.fail(line, "a key is an alias", "text as keys")
-        self.place(value, line)
-
-    def place(self, value: Any, line: int) -> None:
-        if not self.open:
-            self.root = value
-            return
-        frame = self.open[-1]
-        if type(frame.value) is list:
-            frame.value.append(value)
-        elif frame.key is _MERGE:
-            frame.merged.append(value)
-            frame.key = _NOTHING
-        else:
-            frame.value[frame.key] = value
-            frame.key = _NOTHING
-
-
-_MERGE: Any = object()
+        self.grow(event, size)
+        if self.open[-1].key is _NO_KEY:
+            raise self.fail(event, "a key is an alias", "text as keys")
+        self.open[-1].place(value)
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -195,18 +175,18 @@ def parse_yaml(text: str, source: str) -> Any:
             elif kind is yaml.AliasEvent:
                 builder.alias(event)
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                builder.end(event)
+                builder.end()
             elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    raise builder.fail(event.start_mark.line + 1, "a second document begins", "one document")
+                    raise builder.fail(event, "a second document begins", "one document")
     except yaml.MarkedYAMLError as error:
         line = getattr(error.problem_mark, "line", None)
         where = "" if line is None else f"line {line + 1}"
         raise ConfigError(source, where, f"not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigError(source, "", f"not YAML: {' '.join(str(error).split())[:200]}") from None
-    return builder.root
+    return builder.open[0].value[0] if builder.open[0].value else None
 
 
 def parse_json(text: str, source: str) -> Any:

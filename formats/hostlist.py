@@ -10,8 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
+from math import prod
 
-from .schema import bad, found
+from .document_errors import bad, found
 
 MOST_NODES = 200_000
 ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_' and '-', at most 255 characters each"
@@ -65,10 +67,7 @@ def _count(part: str) -> int:
     """Return the number of names in a part without expanding it."""
     if not _PATTERN.fullmatch(part):
         raise bad(found(part), ALLOWED)
-    total = 1
-    for bracket in re.findall(r"\[([^\]]*)\]", part):
-        total *= sum(len(span) for span in _spans(bracket, ALLOWED))
-    return total
+    return prod(sum(map(len, _spans(bracket, ALLOWED))) for bracket in re.findall(r"\[([^\]]*)\]", part))
 
 
 def _spans(text: str, allowed: str) -> list[range]:
@@ -83,9 +82,8 @@ def _spans(text: str, allowed: str) -> list[range]:
 
 
 def _expand_part(part: str) -> Iterable[str]:
-    if "[" not in part:
-        names: Iterable[str] = (part,)
-    else:
+    names = (part,)
+    if "[" in part:
         from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
         try:
@@ -100,13 +98,12 @@ def _expand_part(part: str) -> Iterable[str]:
 
 def fold(names: Iterable[str]) -> str:
     """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); their order may change."""
-    names = tuple(names)
-    return _folded(names) if len(names) > 1 else ",".join(names)
+    return _folded(tuple(names))
 
 
 @lru_cache(1024)
 def _folded(names: tuple[str, ...]) -> str:
-    if not all(map(is_node_name, names)):
+    if len(names) < 2 or not all(map(is_node_name, names)):
         return ",".join(names)
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -134,10 +131,6 @@ def parse_cpus(value: object) -> tuple[int, ...]:
 
 def fold_cpus(cpus: Iterable[int]) -> str:
     """Return CPU numbers as text such as 0-3,6."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][1] == cpu - 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    spans = groupby(enumerate(sorted(cpus)), lambda numbered: numbered[1] - numbered[0])
+    runs = [[cpu for _, cpu in span] for _, span in spans]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -13,32 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from ..simulate.model.workload import LONGEST, Workload, in_order
+from .document_errors import bad, found, from_source, inside, nearest, shown
 from .files import read_document
 from .hostlist import MOST_NODES
-from .schema import (
-    LARGEST,
-    Convert,
-    bad,
-    found,
-    from_source,
-    inside,
-    listed,
-    mapping,
-    name,
-    nearest,
-    number,
-    shown,
-    whole,
-)
+from .quantities import LARGEST, Convert, number, whole
+from .schema import entries, listed, mapping, name, one_of, require
 
 _CONSTANTS: dict[str, Convert[float]] = {
     "b": number(-1e6, 0.0),
@@ -102,17 +89,14 @@ def _platform(data: Mapping[str, Any], source: str) -> Cluster:
 
 def _cluster(value: Any) -> tuple[str, tuple[tuple[str, str, int], ...]]:
     """Return the name ("" = none) of a cluster, and (type, name, number) of each entry of its nodes."""
-    given = mapping(value)
-    called = inside("id", name, given["id"]) if "id" in given else ""
-    return called, inside("nodes", listed(_nodes, least=1), given.get("nodes"))
+    given = _known({"nodes": None, **mapping(value)}, {"id": name, "nodes": listed(_nodes, least=1)})
+    return given.get("id", ""), given["nodes"]
 
 
 def _nodes(value: Any) -> tuple[str, str, int]:
-    given = mapping(value)
-    kind, own = (inside(key, name, given[key]) if key in given else "" for key in ("type", "id"))
-    if not kind:
-        raise bad("missing", "a type of node", key="type")
-    return kind, own, inside("number", whole(1, MOST_NODES), given.get("number", 1))
+    given = _known(value, {"type": name, "id": name, "number": whole(1, MOST_NODES)})
+    require(given, ("type",), "a type of node")
+    return given["type"], given.get("id", ""), given.get("number", 1)
 
 
 def _definition(group: str, wanted: str, data: Mapping[str, Any], folder: Path) -> tuple[str, Any]:
@@ -147,14 +131,11 @@ def _node(value: Any) -> tuple[str, int, float]:
 
 def _kind(value: Any, called: str, sockets: int, memory: float) -> NodeType:
     """Return the node type made of such processors."""
-    given = {key: inside(key, _PROCESSOR[key], part) for key, part in mapping(value).items() if key in _PROCESSOR}
-    for key in ("cores", "clock_rate"):
-        if key not in given:
-            raise bad("missing", "required here: cores, clock_rate", key=key)
+    given = _known(value, _PROCESSOR)
+    require(given, ("cores", "clock_rate"))
     constants = {key: given[key] for key in _CONSTANTS if key in given}
-    missing = [key for key in _CONSTANTS if key not in given]
-    if constants and missing:
-        raise bad("missing", f"all of {', '.join(_CONSTANTS)}, or none", key=missing[0])
+    if constants:
+        require(given, _CONSTANTS, f"all of {', '.join(_CONSTANTS)}, or none")
     model = PiecewiseLinear(**constants) if constants else None
     if model is not None and model.dc <= model.n_max * model.dd:
         raise bad(found(model.dc), f"more than {model.n_max} dd, else d divides by zero", key="dc")
@@ -178,23 +159,17 @@ _TASK: dict[str, Convert[Any]] = {
     "req_ops": number(),
     "cpu": number(),
     "ipc": number(above=True),
-    "req_time": number(),
-    "mem": number(),
-    "mem_vol": number(),
+    **dict.fromkeys(("req_time", "mem", "mem_vol"), number()),
 }
 _JOB: dict[str, Convert[Any]] = {
     "id": name,
     "subtime": number(0, LONGEST),
-    "res": _COUNT,
-    "nodes": _COUNT,
-    "ntasks": _COUNT,
-    "ntasks_per_node": _COUNT,
+    **dict.fromkeys(("res", "nodes", "ntasks", "ntasks_per_node"), _COUNT),
     **_TASK,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(NamedTuple):
     """A job; `run` and `asked` are seconds, `memory` and `volume` MB, all of one task."""
 
     called: str
@@ -237,10 +212,7 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
     if not speeds:
         why = "its jobs count instructions, but the speed of the cores is unknown"
         raise bad(why, "--cluster with the speed of each node type, cycles/s of a core")
-    profiles = {
-        key: inside(f"profiles.{shown(key)}", _known, part, _TASK)
-        for key, part in inside("profiles", mapping, data.get("profiles", {})).items()
-    }
+    profiles = inside("profiles", entries, data.get("profiles", {}), lambda key, part: _known(part, _TASK))
     jobs, refused, slowest = list[_Job](), 0, min(speeds)
     for i, part in enumerate(inside("jobs", listed(lambda each: each), data.get("jobs"))):
         try:
@@ -249,21 +221,16 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
             if not skip_invalid:
                 raise
             refused += 1
-    times = np.array([[job.submit, job.run, job.memory, job.volume, job.asked] for job in jobs], np.float64)
-    submit, run, memory, volume, asked = times.reshape(-1, 5).T.copy()
-    more: dict[str, Any] = {
-        "name": np.array([job.called for job in jobs], object),
-        "profile": np.array([job.profile or job.called for job in jobs], object),
-        "memory": memory * _MB,
-        "volume": volume * _MB,
-        "asked": asked,
-    }
+    kinds = (object, object, float, np.int64, float, float, float, float)
+    columns = [np.array([job[i] for job in jobs], kind) for i, kind in enumerate(kinds)]
+    called, profile, submit, tasks, run, memory, volume, asked = columns
+    more = {"name": called, "profile": profile, "memory": memory * _MB, "volume": volume * _MB, "asked": asked}
     machine = inside("nb_res", _COUNT, data["nb_res"]) if "nb_res" in data else None
     left_out = {"jobs that cannot be replayed": refused} if refused else {}
     return in_order(
         Workload(
             path.name.removesuffix(".gz").removesuffix(".json"), np.arange(1, len(jobs) + 1), submit,
-            run, np.full(len(jobs), math.inf), np.array([job.tasks for job in jobs], np.int64),
+            run, np.full(len(jobs), math.inf), tasks,
             more=more, machine=machine, left_out=left_out,
         )
     )  # fmt: skip
@@ -277,9 +244,7 @@ def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: f
     given = _known(value, _JOB)
     profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
     if profile:
-        if not isinstance(profile, str) or profile not in profiles:
-            raise bad(found(profile), "a profile of this file", key="profile")
-        task = dict(profiles[profile])
+        task = dict(profiles[inside("profile", one_of, profile, profiles, "a profile of this file")])
     work = next((task[key] for key in ("req_ops", "cpu") if key in task), None)
     for key, part in (("subtime", given.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
         if part is None:
@@ -288,15 +253,13 @@ def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: f
     if seconds > LONGEST:
         raise bad(f"the job takes {seconds:g} seconds", f"at most {LONGEST:g}", key="req_ops")
     asked, memory, volume = task.get("req_time", math.inf), task.get("mem", 0.0), task.get("mem_vol", 0.0)
-    return _Job(given.get("id", f"job{i}"), profile, given["subtime"], _tasks(given), seconds, memory, volume, asked)
+    called = given.get("id", f"job{i}")
+    return _Job(called, profile or called, given["subtime"], _tasks(given), seconds, memory, volume, asked)
 
 
 def _tasks(given: Mapping[str, Any]) -> int:
     """Return the number of tasks: stated directly, or nodes times tasks on each."""
-    if "res" in given:
-        return int(given["res"])
-    if "ntasks" in given:
-        return int(given["ntasks"])
-    if "nodes" not in given:
+    total = given.get("res", given.get("ntasks", given.get("nodes", 0) * given.get("ntasks_per_node", 1)))
+    if not total:
         raise bad("missing", "res, or ntasks, or nodes", key="res")
-    return int(given["nodes"] * given.get("ntasks_per_node", 1))
+    return int(total)

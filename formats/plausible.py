@@ -7,7 +7,7 @@ every real node. Of jobs only whole numbers are doubted: programs write floats.
 from __future__ import annotations
 
 from ..simulate.model.cluster import Cluster
-from .schema import format_size
+from .quantities import format_size
 
 #: Below these a node cannot run an operating system: bytes, bytes/s.
 LEAST_NODE_MEMORY, LEAST_BANDWIDTH = 2.0**20, 1e6
@@ -36,17 +36,20 @@ def job_doubts(bare_memory: dict[str, float], bare_walltime: dict[str, float]) -
         bare_memory: job -> memory written as a bare number, bytes.
         bare_walltime: job -> walltime written as a bare number, seconds.
     """
-    small = {job: value for job, value in bare_memory.items() if 0 < value < LEAST_JOB_MEMORY}
-    short = {job: value for job, value in bare_walltime.items() if value < LEAST_WALLTIME}
+    small = [job for job, value in bare_memory.items() if 0 < value < LEAST_JOB_MEMORY]
+    short = [job for job, value in bare_walltime.items() if value < LEAST_WALLTIME]
     doubts = []
-    for job, value in list(small.items())[:1]:
-        others = f" (and {len(small) - 1} more jobs)" if small.keys() - {job} else ""
-        doubts.append(f"jobs.{job}.memory{others}: {value:g} means {value:g} bytes; was {value:g}MiB meant?")
-    for job, value in list(short.items())[:1]:
-        others = f" (and {len(short) - 1} more jobs)" if short.keys() - {job} else ""
+    if small:
+        value = bare_memory[small[0]]
+        doubts.append(f"{_first(small, 'memory')}: {value:g} means {value:g} bytes; was {value:g}MiB meant?")
+    if short:
+        value = bare_walltime[short[0]]
         meant = f"{int(value)}:00" if value >= 1 else "MM:SS"
-        doubts.append(
-            f"jobs.{job}.walltime{others}: {value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} "
-            "for minutes"
-        )
+        what = f"{value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} for minutes"
+        doubts.append(f"{_first(short, 'walltime')}: {what}")
     return tuple(doubts)
+
+
+def _first(jobs: list[str], key: str) -> str:
+    others = f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else ""
+    return f"jobs.{jobs[0]}.{key}{others}"

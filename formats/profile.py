@@ -6,28 +6,12 @@ whole job.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
-from .schema import (
-    Convert,
-    above_zero,
-    bad,
-    build,
-    checked_number,
-    found,
-    inside,
-    keyed,
-    listed,
-    mapping,
-    name,
-    number,
-    parse_duration,
-    parse_rate,
-    parse_size,
-    whole,
-)
+from .document_errors import bad, found, inside
+from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
+from .schema import build, dump, keyed, listed, mapping, name, one_of
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
@@ -56,12 +40,8 @@ _PHASE: dict[str, Convert[Any]] = {
 
 def _service_demand(value: Any) -> float | Distribution:
     if not isinstance(value, dict):
-        if isinstance(value, str | bool) or not isinstance(value, int | float):
-            raise bad(found(value), ALLOWED_DEMAND)
         return above_zero(lambda given: checked_number(given, ALLOWED_DEMAND))(value)
-    kind = value.get("dist")
-    if not isinstance(kind, str) or kind not in _DISTRIBUTIONS:
-        raise bad(found(kind), ", ".join(_DISTRIBUTIONS), key="dist")
+    kind = inside("dist", one_of, value.get("dist"), _DISTRIBUTIONS)
     keys = ("dist", *_DISTRIBUTIONS[kind])
     distribution = build(Distribution, {key: _DISTRIBUTION[key] for key in keys}, value, keys)
     if kind == "uniform" and distribution.high <= distribution.low:
@@ -110,8 +90,7 @@ def _group(value: Any) -> ThreadGroup:
     return group
 
 
-def _groups(value: Any) -> tuple[ThreadGroup, ...]:
-    return listed(_group, least=1)(value)
+_groups = listed(_group, least=1)
 
 
 def parse_profile(value: Any, profile_name: str = "") -> Profile:
@@ -122,7 +101,7 @@ def parse_profile(value: Any, profile_name: str = "") -> Profile:
         profile_name: its name in a store; empty for an inline profile.
 
     Raises:
-        ConfigError: with the key inside the profile; the caller adds file and place (see `schema.inside`).
+        ConfigError: with the key inside the profile; the caller adds file and place (see `document_errors.inside`).
     """
     if isinstance(value, list):
         return Profile(_groups(value), profile_name)
@@ -149,16 +128,8 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
     return {"threads": group.pop("count"), **group, **data}
 
 
-def _dump(value: Any) -> dict[str, Any]:
-    """Return the fields of a thread group, phase or distribution that differ from their defaults."""
-    given: dict[str, Any] = {}
-    for field in fields(value):
-        part = getattr(value, field.name)
-        if field.default is not MISSING and part == field.default:
-            continue
-        if isinstance(part, Distribution):
-            part = {key: getattr(part, key) for key in ("dist", *_DISTRIBUTIONS[part.dist])}
-        elif isinstance(part, tuple):
-            part = [_dump(phase) for phase in part]
-        given[field.name] = part
+def _dump(group: ThreadGroup) -> dict[str, Any]:
+    given, demand = dump(group), group.service_demand
+    if isinstance(demand, Distribution):
+        given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *_DISTRIBUTIONS[demand.dist])}
     return given

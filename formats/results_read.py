@@ -9,6 +9,8 @@ Source: Batsim's documentation, "Output files"; output of Batsim 1.4 to 4.2.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from .csv_columns import (
     texts,
 )
 from .files import decode, parse_json, read_bytes
+from .quantities import is_number
 
 Array = npt.NDArray[Any]
 JOBS = "jobs.csv"
@@ -54,9 +57,8 @@ def read_run(path: Path) -> Run:
     used = int(jobs.pieces[:, 1].max()) + 1 if len(jobs.pieces) else 1
     if size is not None and used > size:
         job = jobs.id[jobs.owner[int(jobs.pieces[:, 1].argmax())]]
-        raise ConfigError(
-            str(file), f"job {job}", f"found resource {used - 1} on a machine of {size}", f"resources 0 to {size - 1}"
-        )
+        what = f"found resource {used - 1} on a machine of {size}"
+        raise ConfigError(str(file), f"job {job}", what, f"resources 0 to {size - 1}")
     joules = about["consumed_joules"] if about["consumed_joules"] is not None else row["consumed_joules"]
     return Run(workload, about["policy"], size or used, size is not None, jobs, states, energy, joules, about["epoch"])
 
@@ -65,9 +67,8 @@ def _jobs_file(path: Path) -> Path:
     if not path.is_dir():
         if path.name.endswith(JOBS):
             return path
-        raise ConfigError(
-            str(path), "", "no such folder" if not path.exists() else "not a folder", f"a folder with {JOBS}"
-        )
+        what = "not a folder" if path.exists() else "no such folder"
+        raise ConfigError(str(path), "", what, f"a folder with {JOBS}")
     found = [path / JOBS] if (path / JOBS).exists() else sorted(path.glob(f"*_{JOBS}"))
     if len(found) != 1:
         many = ", ".join(each.name for each in found[:3]) or f"no {JOBS} in it"
@@ -104,7 +105,10 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
     began = ~np.isnan(start)
     _refuse(path, began & ~(finish >= start), "finish_time", "before starting_time", _SECONDS)
     _refuse(path, began & (counts == 0), _SETS[0], "empty, but the job ran", _ALLOCATION)
-    ending = _end_states(began, columns["success"], columns.get("state"))
+    ending = np.where(columns["success"] > 0, DONE, KILLED).astype(np.int8)
+    if "state" in columns:
+        ending[columns["state"] == "COMPLETED_WALLTIME_REACHED"] = WALLTIME
+    ending[~began] = REJECTED
     owner = np.repeat(np.arange(len(counts)), counts)
     kept = began[owner]
     names = columns.get("workload", np.empty(0, object))
@@ -115,12 +119,13 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
     return str(names[0]) if len(names) else "", jobs
 
 
-def _end_states(began: Array, success: Array, state: Array | None) -> Array:
-    ending = np.where(success > 0, DONE, KILLED).astype(np.int8)
-    if state is not None:
-        ending[state == "COMPLETED_WALLTIME_REACHED"] = WALLTIME
-    ending[~began] = REJECTED
-    return ending
+#: Key of summary.json -> its default, whether a value is valid, and what is allowed.
+_SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "policy": ("", lambda value: isinstance(value, str), "text"),
+    "machine": (None, lambda value: type(value) is int and value >= 1, "a number of resources, 1 or more"),
+    "consumed_joules": (None, lambda value: is_number(value) and 0 <= value < math.inf, "a number, or null"),
+    "epoch": (None, lambda value: is_number(value) and 0 <= value < 1e11, "a Unix time in seconds, or null"),
+}
 
 
 def _summary(path: Path | None) -> dict[str, Any]:
@@ -128,17 +133,12 @@ def _summary(path: Path | None) -> dict[str, Any]:
     found = parse_json(decode(read_bytes(path), str(path)), str(path)) if path is not None else {}
     if not isinstance(found, dict):
         raise ConfigError(str(path), "", "not a mapping", "the summary of a run")
-    policy, machine, joules = found.get("policy", ""), found.get("machine"), found.get("consumed_joules")
-    if not isinstance(policy, str):
-        raise ConfigError(str(path), "policy", f"found {policy!r}", "text")
-    if machine is not None and (type(machine) is not int or machine < 1):
-        raise ConfigError(str(path), "machine", f"found {machine!r}", "a number of resources, 1 or more")
-    if joules is not None and (type(joules) not in (int, float) or not 0 <= joules < float("inf")):
-        raise ConfigError(str(path), "consumed_joules", f"found {joules!r}", "a number, or null")
-    epoch = found.get("epoch")
-    if epoch is not None and (type(epoch) not in (int, float) or not 0 <= epoch < 1e11):
-        raise ConfigError(str(path), "epoch", f"found {epoch!r}", "a Unix time in seconds, or null")
-    return {"policy": policy, "machine": machine, "consumed_joules": joules, "epoch": epoch}
+    about = {key: found.get(key, default) for key, (default, _, _) in _SUMMARY.items()}
+    for key, value in about.items():
+        default, valid, allowed = _SUMMARY[key]
+        if value != default and not valid(value):
+            raise ConfigError(str(path), key, f"found {value!r}", allowed)
+    return about
 
 
 def _schedule(path: Path | None) -> dict[str, Any]:
@@ -154,21 +154,23 @@ def _schedule(path: Path | None) -> dict[str, Any]:
 
 
 def _states(path: Path | None) -> MachineStates | None:
-    if path is None:
-        return None
     counts = {f"nb_{state}": Column((f"nb_{state}",), amounts, "a number of machines") for state in STATES}
-    columns = read_columns(path, {"time": Column(("time",), numbers, _SECONDS), **counts})
-    _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
-    return MachineStates(columns["time"], np.stack([columns[name] for name in counts], axis=1))
+    columns = _over_time(path, counts)
+    return columns and MachineStates(columns["time"], np.stack([columns[name] for name in counts], axis=1))
 
 
 def _energy(path: Path | None) -> Energy | None:
+    columns = _over_time(path, {"energy": Column(("energy",), numbers, "joules")})
+    return columns and Energy(columns["time"], columns["energy"])
+
+
+def _over_time(path: Path | None, wanted: dict[str, Column]) -> Any:
+    """Return the columns of a file whose times ascend; None if there is no file."""
     if path is None:
         return None
-    wanted = {"time": Column(("time",), numbers, _SECONDS), "energy": Column(("energy",), numbers, "joules")}
-    columns = read_columns(path, wanted)
+    columns = read_columns(path, {"time": Column(("time",), numbers, _SECONDS), **wanted})
     _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
-    return Energy(columns["time"], columns["energy"])
+    return columns
 
 
 def _refuse(path: Path, wrong: Array, key: str, problem: str, allowed: str) -> None:

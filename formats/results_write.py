@@ -133,23 +133,18 @@ def allocations(replayed: Replayed) -> list[str]:
 
 
 def _row_csv(numbers: Mapping[str, Any]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(numbers)
-    writer.writerow("" if value is None else value for value in numbers.values())
-    return out.getvalue()
+    return _csv_line(numbers) + "\n" + _csv_line("" if value is None else value for value in numbers.values()) + "\n"
 
 
 def _fields(column: Array) -> list[str]:
     """Return a CSV field for each row."""
     if column.dtype != object:
         return [str(value) for value in column.tolist()]
-    written = {text: _field(text) for text in set(column.tolist())}
+    written = {text: _csv_line([text]) for text in set(column.tolist())}
     return [written[text] for text in column.tolist()]
 
 
-def _field(text: str) -> str:
-    """Return a text as a CSV field."""
+def _csv_line(values: Iterable[Any]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([text])
+    csv.writer(out, lineterminator="").writerow(values)
     return out.getvalue()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from .batsim.profiles import UsageTrace, parse_profile, rank_names
+from .batsim.profiles import parse_profile, rank_names
 from .files import decode, is_file, is_xml, parse_document, parse_json, read_bytes, unpacked
 from .irmasim import LIBRARY, is_irmasim_platform
 from .workloads import format_of
@@ -50,9 +50,8 @@ def _traces(path: Path) -> Iterator[str]:
     profiles = data.get("profiles") if isinstance(data, dict) else None
     for profile in profiles.values() if isinstance(profiles, dict) else ():
         with suppress(ConfigError):
-            work = parse_profile(profile).work
-            if isinstance(work, UsageTrace):
-                yield work.trace
+            if trace := parse_profile(profile).trace:
+                yield trace
 
 
 def _named(folder: Path, trace: str) -> Iterator[str]:

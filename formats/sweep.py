@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from glob import glob, has_magic
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,24 +17,10 @@ from ..simulate.errors import ConfigError
 from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
+from .document_errors import bad, found, from_source, inside, shown
 from .files import check_schema, is_file, read_document
-from .schema import (
-    Convert,
-    bad,
-    build,
-    flag,
-    found,
-    from_source,
-    inside,
-    keyed,
-    listed,
-    mapping,
-    number,
-    shown,
-    text,
-    whole,
-    word,
-)
+from .quantities import Convert, number, whole
+from .schema import build, entries, flag, listed, mapping, one_of, require, text, word
 
 MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64
@@ -98,11 +84,10 @@ def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
     chosen = Select(
         given.get("from"), given.get("until"), given.get("users", ()), given.get("min_size"), given.get("max_size")
     )
-    for low, high, least, most in (
-        ("from", "until", chosen.begin, chosen.end), ("min_size", "max_size", chosen.least, chosen.most),
-    ):  # fmt: skip
-        if least is not None and most is not None and (most < least or (most == least and high == "until")):
-            raise bad(found(most), f"{'more than' if high == 'until' else 'at least'} {low}, {least:g}", key=high)
+    if chosen.begin is not None and chosen.end is not None and chosen.end <= chosen.begin:
+        raise bad(found(chosen.end), f"more than from, {chosen.begin:g}", key="until")
+    if chosen.least is not None and chosen.most is not None and chosen.most < chosen.least:
+        raise bad(found(chosen.most), f"at least min_size, {chosen.least:g}", key="max_size")
     names = inside("file", _files, given["file"], folder)
     return [Trace(name, key, chosen, given.get("load", (1.0,)), given.get("skip_invalid", False)) for name in names]
 
@@ -128,7 +113,10 @@ def _machine(value: Any, folder: Path) -> int | Site:
     if isinstance(value, str):
         return Site(_file(text(value), folder))
     if isinstance(value, dict):
-        table: dict[str, Convert[Any]] = {"cluster": lambda name: _file(text(name), folder), "resource": _resource}
+        table: dict[str, Convert[Any]] = {
+            "cluster": lambda name: _file(text(name), folder),
+            "resource": lambda unit: one_of(unit, ("core", "node")),
+        }
         given: dict[str, Any] = build(dict, table, value, ("cluster",))
         return Site(given["cluster"], given.get("resource", "core") == "node")
     try:
@@ -136,12 +124,6 @@ def _machine(value: Any, folder: Path) -> int | Site:
     except ConfigError as error:
         files = "a cluster file, or {cluster: FILE, resource: node}"
         raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, {files}") from None
-
-
-def _resource(value: Any) -> str:
-    if value not in ("core", "node"):
-        raise bad(found(value), "core, node")
-    return str(value)
 
 
 def _refuse_alike(sweep: Sweep) -> None:
@@ -154,8 +136,7 @@ def _refuse_alike(sweep: Sweep) -> None:
 
 
 def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
-    parts = listed(lambda part: part, least=1)(value)
-    policies = [policy for i, part in enumerate(parts) for policy in inside(f"[{i}]", _policies_of, part, folder)]
+    policies = [*chain.from_iterable(listed(lambda part: _policies_of(part, folder), least=1)(value))]
     return _each_once(policies, [text_of(policy) for policy in policies])
 
 
@@ -166,14 +147,10 @@ def _policies_of(value: Any, folder: Path) -> list[Chosen]:
     if not isinstance(value, dict):
         raise bad(found(value), "a policy such as easy:order=sjf, or {policy: easy, order: [fcfs, sjf]}")
     given = mapping(value)
-    if "policy" not in given:
-        keyed(given, given, ("policy",))
-    name = inside("policy", text, given["policy"])
-    options = {
-        key: inside(shown(key), listed(word, least=1), part if isinstance(part, list) else [part])
-        for key, part in given.items()
-        if key != "policy"
-    }
+    require(given, ("policy",))
+    name, words = inside("policy", text, given["policy"]), listed(word, least=1)
+    several = {key: part if isinstance(part, list) else [part] for key, part in given.items() if key != "policy"}
+    options = entries(several, lambda key, part: words(part))
     if prod(map(len, options.values())) > MOST_RUNS:
         raise bad("too many combinations", f"at most {MOST_RUNS:,}")
     chosen = [[f"{key}={one}" for one in each] for key, each in options.items()]
@@ -186,10 +163,7 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
         if is_python_policy(spec):
             own = parse_python_policy(spec)
             if not own.is_file:
-                raise bad(
-                    found(spec),
-                    "./file.py:Class for a policy of your own (a sweep hashes its file)",
-                )
+                raise bad(found(spec), "./file.py:Class for a policy of your own (a sweep hashes its file)")
             _file(own.where, folder)
             return parse_python_policy(spec + ("," if own.options else ":") + ",".join(more)) if more else own
         last = spec.rpartition("+")[2]

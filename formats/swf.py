@@ -38,7 +38,7 @@ LARGEST = 16 * 2**30
 _EXACT = 2**53
 
 
-def read_swf(path: str | Path, *, skip_invalid: bool = False) -> Workload:
+def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workload:
     """Return the jobs of an SWF file (or .swf.gz) in the order of submission. O(bytes).
 
     The size is the requested processors (field 8), or the allocated ones if that is not above 0; the walltime is the
@@ -54,16 +54,20 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False) -> Workload:
     """
     data = unpacked(Path(path).read_bytes(), str(path), LARGEST)
     columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
-    found = _workload(Path(path), columns)
-    left_out = {"lines that are not jobs": invalid} if invalid else {}
+    size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
     machine = {key: int(value) for key, value in reversed(_MACHINE.findall(_header(data)))}
     epoch = _EPOCH.search(_header(data))
-    procs = machine.get(b"Procs") or machine.get(b"Nodes") or None
     workload = Workload(
-        found.name, found.id, found.submit_time, found.run_time, found.walltime, found.size,
-        more=found.more, machine=procs, left_out=left_out, epoch=float(epoch[1]) if epoch else None,
+        Path(path).name.removesuffix(".gz").removesuffix(".swf"), columns["job"].astype(np.int64),
+        columns["submit_time"], run, np.where(wanted > 0, wanted, run), size.astype(np.int64),
+        more={name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")},
+        machine=machine.get(b"Procs") or machine.get(b"Nodes") or None,
+        left_out={"lines that are not jobs": invalid} if invalid else {},
+        epoch=float(epoch[1]) if epoch else None,
     )  # fmt: skip
-    return in_order(_known(workload))
+    workload = workload.take(workload.submit_time >= 0, "jobs without a submit time")
+    workload = workload.take(workload.run_time >= 0, "jobs without a run time")
+    return in_order(workload.take(workload.size > 0, "jobs without processors"))
 
 
 def _header(data: bytes) -> bytes:
@@ -130,21 +134,6 @@ def _numbers(words: Iterable[bytes]) -> list[float] | None:
     except ValueError:
         return None
     return found if np.isfinite(found).all() else None
-
-
-def _workload(path: Path, columns: Mapping[str, Array]) -> Workload:
-    size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
-    more = {name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")}
-    name = path.name.removesuffix(".gz").removesuffix(".swf")
-    ids, sizes = columns["job"].astype(np.int64), size.astype(np.int64)
-    return Workload(name, ids, columns["submit_time"], run, np.where(wanted > 0, wanted, run), sizes, more=more)
-
-
-def _known(workload: Workload) -> Workload:
-    """Leave out, and count, jobs of which the trace does not know enough."""
-    workload = workload.take(workload.submit_time >= 0, "jobs without a submit time")
-    workload = workload.take(workload.run_time >= 0, "jobs without a run time")
-    return workload.take(workload.size > 0, "jobs without processors")
 
 
 def dump_swf(workload: Workload, notes: Iterable[str] = ()) -> str:

@@ -22,11 +22,9 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escape(c) if _harmful(c) or (ascii_only and not c.isascii()) else c for c in text)
-
-
-def _harmful(character: str) -> bool:
-    return unicodedata.category(character) in _HARMFUL
+    return "".join(
+        _escape(c) if unicodedata.category(c) in _HARMFUL or (ascii_only and not c.isascii()) else c for c in text
+    )
 
 
 def _escape(character: str) -> str:

@@ -16,25 +16,21 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Provenance
 from ..simulate.model.workload import LONGEST
-from .schema import LARGEST, bad, found, from_source, inside, listed, mapping, name, number, plain, shown
-from .workflow_tasks import TINY_S, ProfilePool, Task, Tasks, check_graph, earliest
+from .document_errors import bad, found, from_source, inside, shown
+from .quantities import LARGEST, Convert, is_number, number, plain
+from .schema import listed, mapping, name
+from .workflow_tasks import TINY_S, Task, Tasks, earliest, title
 
 VERSIONS = "1.0 to 1.6"
-#: The least utilisation of a task.
-LEAST_UTILISATION = 1e-3
-_TRACE = Provenance("measured", note="a WfFormat trace")
 _positive = number(0, LARGEST)
-_seconds = number(0, LONGEST)
+_seconds, _cores = number(0, LONGEST), number(0, 1e6)
 _items = listed(mapping)
 
 
-def parse_wfcommons(data: dict[str, Any], source: str) -> Workflow:
-    """Return the workflow of a WfFormat instance. O(tasks + dependencies).
-
-    Threads are the task's cores (1 if not recorded), utilisation is its average CPU use over them, and service demand
-    is that share of its run time. The format records no memory bandwidth; it is taken as 0.
+def wfcommons_tasks(data: dict[str, Any], source: str) -> Tasks:
+    """Return the tasks of a WfFormat instance as recorded. O(tasks + dependencies).
 
     Args:
         data: the JSON document.
@@ -42,92 +38,60 @@ def parse_wfcommons(data: dict[str, Any], source: str) -> Workflow:
 
     Raises:
         ConfigError: no tasks, or an invalid number; the key is named.
-        InvalidJobError: a duplicate task, an unknown parent or child, or a cycle.
     """
-    return check_graph(from_source(source, _Reader(source).workflow, data))
+    return from_source(source, _tasks, data, source)
 
 
-def wfcommons_tasks(data: dict[str, Any], source: str) -> Tasks:
-    """Return the tasks of a WfFormat instance as recorded; arguments and errors as in `parse_wfcommons`."""
-    found = from_source(source, _Reader(source).tasks, data)
-    check_graph(found.graph())
-    return found
+def _tasks(data: dict[str, Any], source: str) -> Tasks:
+    version = _version(data.get("schemaVersion"))
+    body = inside("workflow", mapping, data.get("workflow"))
+    specification = inside("workflow.specification", mapping, body.get("specification", body))
+    key = "tasks" if "tasks" in specification or "jobs" not in specification else "jobs"
+    where = f"workflow.specification.{key}" if "specification" in body else f"workflow.{key}"
+    tasks = inside(where, listed(mapping, least=1), specification.get(key))
+    ids = inside(where, _identities, tasks, "specification" in body)
+    if "specification" in body:
+        execution = inside("workflow.execution", mapping, body.get("execution") or {})
+        runs = inside("workflow.execution.tasks", _runs, execution)
+    else:
+        execution, runs = body, dict(zip(ids, tasks, strict=True))
+    after = inside(where, _dependencies, tasks, ids)
+    read = []
+    for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
+        run = runs.get(identity) or runs.get(str(task.get("id"))) or {}
+        read.append(inside(f"{where}[{i}]", _task, identity, task, run, tuple(after[identity])))
+    warnings = (*_warnings(read, version), *_speed_warnings(execution))
+    origin = Provenance("measured", note="a WfFormat trace")
+    return Tasks(title(data.get("name")), tuple(read), source, _extras(tasks, runs), warnings, origin)
 
 
-class _Reader:
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.interned = ProfilePool()
-        self.counts = dict.fromkeys(("default", "zero", "clipped"), 0)
-        self.version, self.execution = "", dict[str, Any]()
-
-    def workflow(self, data: dict[str, Any]) -> Workflow:
-        given = self.tasks(data)
-        jobs = tuple(Job(task.id, self.profile(task), task.after, memory=task.memory) for task in given.tasks)
-        return Workflow(given.name, jobs, self.source, (*self.warnings(), *_speed_warnings(self.execution)))
-
-    def tasks(self, data: dict[str, Any]) -> Tasks:
-        self.version = _version(data.get("schemaVersion"))
-        body = inside("workflow", mapping, data.get("workflow"))
-        specification = inside("workflow.specification", mapping, body.get("specification", body))
-        key = "tasks" if "tasks" in specification or "jobs" not in specification else "jobs"
-        where = f"workflow.specification.{key}" if "specification" in body else f"workflow.{key}"
-        tasks = inside(where, listed(mapping, least=1), specification.get(key))
-        ids = inside(where, _identities, tasks, "specification" in body)
-        if "specification" in body:
-            self.execution = inside("workflow.execution", mapping, body.get("execution") or {})
-            runs = inside("workflow.execution.tasks", _runs, self.execution)
-        else:
-            self.execution, runs = body, dict(zip(ids, tasks, strict=True))
-        after = inside(where, _dependencies, tasks, ids)
-        found = []
-        for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
-            run = runs.get(identity) or runs.get(str(task.get("id"))) or {}
-            found.append(inside(f"{where}[{i}]", _task, identity, task, run, tuple(after[identity])))
-        title = data.get("name")
-        label = title.replace("/", "-").strip() if isinstance(title, str) else ""
-        label = label if 0 < len(label) <= 255 and label.isprintable() else "workflow"
-        return Tasks(label, tuple(found), self.source, _extras(tasks, runs))
-
-    def profile(self, task: Task) -> Profile:
-        if task.time is None:
-            self.counts["default"] += 1
-            return DEFAULT_PROFILE
-        threads, busy = task.cores, task.cores if task.busy is None else task.busy / 100
-        if busy > threads * 1.005:
-            self.counts["clipped"] += 1
-        if task.time == 0:
-            self.counts["zero"] += 1
-        utilisation = min(1.0, max(LEAST_UTILISATION, busy / threads))
-        group = ThreadGroup(threads, max(task.time, TINY_S) * utilisation, utilisation)
-        return self.interned.one(Profile((group,), provenance=_TRACE))
-
-    def warnings(self) -> Iterator[str]:
-        yield f"WfFormat {self.version} records no memory bandwidth: taken as 0, so no memory contention is forecast"
-        if count := self.counts["default"]:
-            assumed = DEFAULT_PROFILE.provenance.note
-            yield f"{count} of the tasks have no recorded run time and are planned with the default ({assumed})"
-        if count := self.counts["zero"]:
-            yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
-        if count := self.counts["clipped"]:
-            yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
+def _warnings(tasks: list[Task], version: str) -> Iterator[str]:
+    yield f"WfFormat {version} records no memory bandwidth: taken as 0, so no memory contention is forecast"
+    if count := sum(task.time is None for task in tasks):
+        assumed = DEFAULT_PROFILE.provenance.note
+        yield f"{count} of the tasks have no recorded run time and are planned with the default ({assumed})"
+    if count := sum(task.time == 0 for task in tasks):
+        yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
+    if count := sum(task.time is not None and task.busy_cores > task.cores * 1.005 for task in tasks):
+        yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
 
 
 def _task(identity: str, specified: dict[str, Any], run: dict[str, Any], after: tuple[str, ...]) -> Task:
-    memory, program = 0.0, specified.get("name")
-    if run.get("memoryInBytes") is not None:
-        memory = inside("memoryInBytes", _positive, run["memoryInBytes"])
-    elif run.get("memory") is not None:
-        memory = inside("memory", _positive, run["memory"]) * 1000
-    key = "runtimeInSeconds" if run.get("runtimeInSeconds") is not None else "runtime"
-    time = None if run.get(key) is None else inside(key, _seconds, run[key])
-    key = "coreCount" if run.get("coreCount") is not None else "cores"
-    cores = 1.0 if run.get(key) is None else max(1.0, inside(key, number(0, 1e6), run[key]))
-    busy = None if cores == math.ceil(cores) else cores * 100
-    if run.get("avgCPU") is not None:
-        busy = inside("avgCPU", _positive, run["avgCPU"])
+    def recorded(convert: Convert[float], *keys: str) -> tuple[str, float | None]:
+        """Return the first key with a value, and the value."""
+        key = next((key for key in keys if run.get(key) is not None), "")
+        return key, inside(key, convert, run[key]) if key else None
+
+    key, memory = recorded(_positive, "memoryInBytes", "memory")
+    _, time = recorded(_seconds, "runtimeInSeconds", "runtime")
+    cores = max(1.0, recorded(_cores, "coreCount", "cores")[1] or 1.0)
+    busy = recorded(_positive, "avgCPU")[1]
+    if busy is None and cores != math.ceil(cores):
+        busy = cores * 100
+    program = specified.get("name")
     label = program if isinstance(program, str) else ""
-    return Task(identity, time, after, math.ceil(cores), busy, memory, name=label)
+    scale = 1000 if key == "memory" else 1
+    return Task(identity, time, after, math.ceil(cores), busy, (memory or 0.0) * scale, name=label)
 
 
 def _extras(tasks: tuple[dict[str, Any], ...], runs: dict[str, dict[str, Any]]) -> dict[str, int]:
@@ -200,7 +164,7 @@ def _speed_warnings(execution: dict[str, Any]) -> Iterator[str]:
     for machine in machines if isinstance(machines, list) else []:
         cpu = machine.get("cpu") if isinstance(machine, dict) else None
         speed = cpu.get("speedInMHz", cpu.get("speed")) if isinstance(cpu, dict) else None
-        if isinstance(speed, int | float) and 0 < speed < 1e6:
+        if is_number(speed) and 0 < speed < 1e6:
             speeds.add(speed)
     if speeds:
         listing = ", ".join(f"{speed:g}" for speed in sorted(speeds)[:5])

@@ -11,36 +11,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..simulate.errors import ConfigError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
+from .document_errors import bad, found, from_source, nearest
 from .files import check_schema, decode, is_xml, parse_document, read_bytes, unpacked
 from .plausible import job_doubts
 from .profile import dump_profile
-from .schema import (
-    Collector,
-    Convert,
-    above_zero,
-    bad,
-    build,
-    choice,
-    found,
-    from_source,
-    inside,
-    keyed,
-    listed,
-    mapping,
-    name,
-    nearest,
-    parse_duration,
-    parse_size,
-    shown,
-    text,
-    whole,
-    word,
-)
-from .workflow_tasks import ProfilePool, Tasks, check_graph, default_warning, tasks_of
+from .quantities import Convert, above_zero, parse_duration, parse_size, whole
+from .schema import build, choice, entries, keyed, listed, name, text, word
+from .workflow_tasks import ProfilePool, Tasks, check_graph, checked_tasks, default_warning, tasks_of, workflow_of
 
 Profiles = Callable[[str], Profile | None]
 KINDS = "a workflow of pilotfish (schema: pilotfish/workflow/v1), WfCommons WfFormat JSON, or Pegasus DAX XML"
@@ -67,16 +48,16 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
     source = str(path)
     data = unpacked(read_bytes(path), source)
     if is_xml(data):
-        from .dax import parse_dax
+        from .dax import dax_tasks
 
-        return parse_dax(data, source)
+        return workflow_of(dax_tasks(data, source))
     document = parse_document(decode(data, source), source)
     if "schema" in document or ("jobs" in document and "workflow" not in document):
         return parse_workflow(document, source, profiles)
     if "workflow" in document:
-        from .wfcommons import parse_wfcommons
+        from .wfcommons import wfcommons_tasks
 
-        return parse_wfcommons(document, source)
+        return workflow_of(wfcommons_tasks(document, source))
     raise ConfigError(source, "", "no workflow in it", KINDS)
 
 
@@ -87,7 +68,7 @@ def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
     if is_xml(data):
         from .dax import dax_tasks
 
-        return dax_tasks(data, source)
+        return checked_tasks(dax_tasks(data, source))
     return document_tasks(parse_document(decode(data, source), source), source, profiles)
 
 
@@ -96,7 +77,7 @@ def document_tasks(document: dict[str, Any], source: str, profiles: Profiles | N
     if "workflow" in document and "schema" not in document:
         from .wfcommons import wfcommons_tasks
 
-        return wfcommons_tasks(document, source)
+        return checked_tasks(wfcommons_tasks(document, source))
     return tasks_of(parse_workflow(document, source, profiles))
 
 
@@ -154,12 +135,7 @@ class _Jobs:
         }
 
     def jobs(self, value: Any) -> tuple[Job, ...]:
-        if not mapping(value):
-            raise bad(found(value), "at least one job")
-        wrong = Collector()
-        jobs = [wrong.read(shown(key), self.job, key, part) for key, part in value.items()]
-        wrong.check()
-        return tuple(cast("list[Job]", jobs))
+        return tuple(entries(value, self.job, "at least one job").values())
 
     def job(self, key: str, value: Any) -> Job:
         data, identity = keyed(value, self.table, aliases=_ALIASES), name(key)
@@ -206,10 +182,12 @@ def _command(value: Any) -> tuple[str, ...]:
 
 
 def _environment(value: Any) -> tuple[tuple[str, str], ...]:
-    for key in mapping(value):
+    def variable(key: str, part: Any) -> str:
         if not _VARIABLE.fullmatch(key):
-            raise bad("not a variable name", "letters, digits and '_', not starting with a digit", key=shown(key))
-    return tuple((key, inside(key, word, part)) for key, part in value.items())
+            raise bad("not a variable name", "letters, digits and '_', not starting with a digit")
+        return word(part)
+
+    return tuple(entries(value, variable).items())
 
 
 def _directory(value: Any) -> str:

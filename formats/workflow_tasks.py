@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from ..simulate.errors import InvariantError
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
+from ..simulate.errors import ConfigError, InvariantError
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from .document_errors import bad
 from .profile import parse_profile
-from .schema import bad
+from .schema import name
 
 #: Service demand of a task whose recorded run time is zero, seconds.
 TINY_S = 1e-6
+#: The least utilisation of a task.
+LEAST_UTILISATION = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,11 @@ class Task:
     walltime: float | None = None
     name: str = ""
 
+    @property
+    def busy_cores(self) -> float:
+        """Average number of busy cores."""
+        return self.cores if self.busy is None else self.busy / 100
+
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
@@ -52,22 +61,59 @@ class Tasks:
         tasks: in file order.
         source: the file's name, for messages.
         extras: what else the file records -> for how many tasks.
+        warnings: what a plan of these tasks has to assume.
+        origin: of the profiles that are made of the tasks.
     """
 
     name: str
     tasks: tuple[Task, ...]
     source: str
     extras: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    origin: Provenance = DEFAULT_PROFILE.provenance
 
-    def graph(self) -> Workflow:
-        """Return a workflow that has only the ids and dependencies of the tasks."""
-        jobs = tuple(Job(task.id, DEFAULT_PROFILE, task.after) for task in self.tasks)
-        return Workflow(self.name, jobs, self.source)
+
+def title(value: Any) -> str:
+    """Return the name of a workflow from any text; `workflow` if it cannot be one."""
+    try:
+        return name(value.replace("/", "-").strip()) if isinstance(value, str) else "workflow"
+    except ConfigError:
+        return "workflow"
+
+
+def workflow_of(given: Tasks) -> Workflow:
+    """Return tasks as jobs of one node each. O(tasks + dependencies).
+
+    Threads are the task's cores, utilisation is its average CPU use over them, and service demand is that share of its
+    run time. No memory bandwidth is recorded; it is taken as 0.
+
+    Raises:
+        InvalidJobError: a duplicate task, an unknown predecessor or a cycle.
+    """
+    pool = ProfilePool()
+    jobs = (
+        Job(task.id, pool.one(_profile(task, given.origin)), task.after, memory=task.memory) for task in given.tasks
+    )
+    return check_graph(Workflow(given.name, tuple(jobs), given.source, given.warnings))
+
+
+def _profile(task: Task, origin: Provenance) -> Profile:
+    if task.time is None:
+        return DEFAULT_PROFILE
+    utilisation = min(1.0, max(LEAST_UTILISATION, task.busy_cores / task.cores))
+    group = ThreadGroup(task.cores, max(task.time, TINY_S) * utilisation, utilisation)
+    return Profile((group,), provenance=origin)
 
 
 def tasks_of(workflow: Workflow) -> Tasks:
     """Return the tasks of a workflow: alone on their nodes, with mean demands, without assumed run times."""
-    return Tasks(workflow.name, tuple(map(_task, workflow.jobs)), workflow.source, _extras(workflow))
+    jobs = workflow.jobs
+    extras = {
+        "memory bandwidth": sum(any(map(_uses_bandwidth, job.profile.groups)) for job in jobs),
+        "commands": sum(job.command is not None for job in jobs),
+        "nodes: now cores": sum(job.nodes > 1 for job in jobs),
+    }
+    return Tasks(workflow.name, tuple(map(_task, jobs)), workflow.source, extras)
 
 
 def _task(job: Job) -> Task:
@@ -82,18 +128,8 @@ def _task(job: Job) -> Task:
     )  # fmt: skip
 
 
-def _extras(workflow: Workflow) -> dict[str, int]:
-    jobs = workflow.jobs
-    return {
-        "memory bandwidth": sum(_uses_bandwidth(job) for job in jobs),
-        "commands": sum(job.command is not None for job in jobs),
-        "nodes: now cores": sum(job.nodes > 1 for job in jobs),
-    }
-
-
-def _uses_bandwidth(job: Job) -> bool:
-    groups = job.profile.groups
-    return any(group.bandwidth > 0 or any(phase.bandwidth > 0 for phase in group.phases) for group in groups)
+def _uses_bandwidth(group: ThreadGroup) -> bool:
+    return group.bandwidth > 0 or any(phase.bandwidth > 0 for phase in group.phases)
 
 
 def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:
@@ -104,23 +140,13 @@ def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:
     Args:
         tasks: of a sound graph; a task without a run time takes 0 s.
     """
-    place = {task.id: row for row, task in enumerate(tasks)}
-    waits = [len(set(task.after)) for task in tasks]
-    followers: list[list[int]] = [[] for _ in tasks]
-    for row, task in enumerate(tasks):
-        for before in set(task.after):
-            followers[place[before]].append(row)
-    found, ready = [(0.0, 0.0)] * len(tasks), [row for row, count in enumerate(waits) if not count]
-    for row in ready:
-        task = tasks[row]
-        start = max((found[place[before]][1] for before in task.after), default=0.0)
-        lasts = task.time or 0.0
-        found[row] = start, start + (lasts if task.walltime is None else min(lasts, task.walltime))
-        for follower in followers[row]:
-            waits[follower] -= 1
-            if not waits[follower]:
-                ready.append(follower)
-    return found
+    times = dict[str, tuple[float, float]]()
+    known = {task.id: task for task in tasks}
+    for each in TopologicalSorter({task.id: task.after for task in tasks}).static_order():
+        start = max((times[before][1] for before in known[each].after), default=0.0)
+        lasts, limit = known[each].time or 0.0, known[each].walltime
+        times[each] = start, start + (lasts if limit is None else min(lasts, limit))
+    return [times[task.id] for task in tasks]
 
 
 def default_warning(jobs: list[str]) -> tuple[str, ...]:
@@ -158,19 +184,18 @@ def check_graph(workflow: Workflow) -> Workflow:
     Raises:
         InvalidJobError: a duplicate job, an unknown dependency or a cycle.
     """
-    waits = {job.id: len(set(job.after)) for job in workflow.jobs}
-    followers: dict[str, list[str]] = {identity: [] for identity in waits}
-    sound = bool(waits) and len(waits) == len(workflow.jobs)
-    for job in workflow.jobs:
-        for before in set(job.after):
-            if before in followers:
-                followers[before].append(job.id)
-    ready = [identity for identity, count in waits.items() if not count]
-    for identity in ready:
-        for follower in followers[identity]:
-            waits[follower] -= 1
-            if not waits[follower]:
-                ready.append(follower)
-    if sound and len(ready) == len(waits):
+    after = {job.id: job.after for job in workflow.jobs}
+    try:
+        ordered = set(TopologicalSorter(after).static_order())
+    except CycleError:
+        ordered = set()
+    if ordered and ordered == after.keys() and len(after) == len(workflow.jobs):
         return workflow
     raise InvariantError(f"{workflow.source}: a graph with a fault passed: {workflow.dag}")
+
+
+def checked_tasks(given: Tasks) -> Tasks:
+    """Return `given` if its graph is sound; errors as in `check_graph`."""
+    jobs = tuple(Job(task.id, DEFAULT_PROFILE, task.after) for task in given.tasks)
+    check_graph(Workflow(given.name, jobs, given.source))
+    return given

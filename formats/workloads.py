@@ -22,10 +22,10 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.workload import Dependencies, Workload
 from . import entry_points
 from .batsim.workload import parse_batsim, workload_of
+from .document_errors import from_source
 from .entry_points import load_plug_in, plug_ins
 from .files import GZIP, decode, parse_json, read_bytes, unpacked
 from .irmasim import is_irmasim_workload, parse_irmasim
-from .schema import from_source
 from .swf import read_swf
 from .workflow import Profiles, document_tasks, read_tasks
 from .workflow_tasks import Tasks
@@ -54,20 +54,12 @@ class Format:
     depends: bool = False
 
 
-def _read_swf(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
-    profiles: Profiles | None = None,
-) -> Workload:  # fmt: skip
-    return read_swf(path, skip_invalid=skip_invalid)
-
-
 def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
     source = str(path)
-    text = decode(unpacked(read_bytes(path), source), source)
-    data = parse_json(text, source)
+    data = parse_json(decode(unpacked(read_bytes(path), source), source), source)
     kind = _json_kind(data)
     if kind in ("workflow", "WfFormat"):
         return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
@@ -77,10 +69,7 @@ def _read_json(
     return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
-def _read_workflow(
-    path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
-    profiles: Profiles | None = None,
-) -> Workload:  # fmt: skip
+def _read_workflow(path: Path, *, skip_invalid: bool, profiles: Profiles | None = None, **_: Any) -> Workload:
     return jobs_of(read_tasks(path, profiles), skip_invalid=skip_invalid)
 
 
@@ -99,7 +88,7 @@ FORMATS = (
     Format("JSON", (".json",), b"{", "nb_res", _read_json, depends=True),
     Format("DAX", (".dax", ".xml"), b"<", "", _read_workflow),
     Format("workflow", (".yaml", ".yml"), b"schema:", "", _read_workflow),
-    Format("SWF", (".swf",), b"", "MaxProcs", _read_swf, ("swf.parser",)),
+    Format("SWF", (".swf",), b"", "MaxProcs", read_swf, ("swf.parser",)),
 )
 
 

@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 
 from ..formats.hostlist import local_node_names
-from ..formats.schema import format_size
+from ..formats.quantities import format_size
 from ..simulate.errors import ConfigError, PilotfishError
 
 MANIFEST = ".pilotfish-demo.json"

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..formats.schema import from_source, inside
+from ..formats.document_errors import from_source, inside
 from ..formats.schema import name as as_name
 from ..simulate.errors import ConfigError, InvalidJobError
 from ..simulate.model.cluster import Cluster

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...formats.hostlist import fold_cpus, local_node_names
-from ...formats.schema import format_size
+from ...formats.quantities import format_size
 from ...simulate.model.cluster import Cluster, Node, NodeType
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .cgroups import CONTROLLERS, WITHOUT, _own_groups

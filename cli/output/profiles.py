@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ...formats.schema import format_size
+from ...formats.quantities import format_size
 from ...formats.text import clean, count, percent
 from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
 from .text import Screen

@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from ...formats.schema import format_size
+from ...formats.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
 from ...profiles.prediction.predictors import LIMIT
 from .tables import Column, grid

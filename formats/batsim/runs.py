@@ -12,24 +12,11 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ...simulate.model.programs import (
-    MOST_PHASES,
-    MOST_TIMES,
-    Even,
-    Matrix,
-    Part,
-    Phase,
-    ProgramBuilder,
-    Wait,
-    flops_of,
-    fold_part,
-    phases_of,
-    sends,
-    storages_of,
-)
+from ...simulate.model import programs
+from ...simulate.model.programs import Part, Phase
 from ...simulate.model.workload import LONGEST
-from ..schema import bad, shown
-from .profiles import Composed, Done, Profile
+from ..document_errors import bad, shown
+from .profiles import Done, Profile
 
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
@@ -64,8 +51,8 @@ class Runs:
         self, profiles: Mapping[str, Profile], folder: Path, speeds: Collection[float] = (),
         storages: Collection[str] | None = None,
     ) -> None:  # fmt: skip
-        self.builder = ProgramBuilder()
-        self._profiles, self._folder, self._speeds, self._storages = profiles, folder, set(speeds), storages
+        self.builder, self.folder = programs.ProgramBuilder(), folder
+        self._profiles, self._speeds, self._storages = profiles, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
@@ -95,40 +82,35 @@ class Runs:
     def _unknown_parts(self, profile: str, size: int) -> Iterator[str]:
         """Yield the parts of a sequence to look up before it, up to the first that fails."""
         given = self._profiles.get(profile)
-        if given is None or not isinstance(given.work, Composed):
-            return
-        for part in given.work.sequence:
+        for part in given.sequence if given else ():
             if (part, size) not in self._done:
                 yield part
             if self._done[part, size].status:
                 return
 
-    def file(self, path: str) -> Path:
-        """See `Site`."""
-        return self._folder / path
-
     def _look_up(self, profile: str, size: int) -> Done:
         given = self._profiles.get(profile)
         if given is None:
             raise bad(f"its part {shown(profile)!r} is not a profile of this file", "its profiles")
-        part, status = given.work.on(size, self)
+        part, status = given.work(size, self)
         return Done(part, status or given.returns)
 
     def _run(self, part: Part, status: int, size: int) -> Run:
-        phases = phases_of(part)
-        computes = any(isinstance(phase, Even | Matrix) for phase in phases)
-        flops = max(map(flops_of, phases))
+        phases = programs.phases_of(part)
+        computes = any(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
+        flops = max(map(programs.flops_of, phases))
         if flops > 0 and not self._speeds:
             raise bad("it computes, but the speed of the machine is unknown", "--cluster with a speed, in flop/s")
-        sending = [phase for phase in phases if sends(phase, size)]
+        sending = [phase for phase in phases if programs.sends(phase, size)]
         self._check(sending)
         if sending or (flops > 0 and len(self._speeds) > 1):
-            program = self.builder.add(part, size)
-            if program is None:
+            number = self.builder.add(part, size)
+            if number is None:
                 raise bad(
-                    "its sequences are too long", f"at most {MOST_PHASES:,} phases, each at most {MOST_TIMES:g} times"
+                    "its sequences are too long",
+                    f"at most {programs.MOST_PHASES:,} phases, each at most {programs.MOST_TIMES:g} times",
                 )
-            return Run(math.nan, computes, status, program)
+            return Run(math.nan, computes, status, number)
         seconds = self._seconds(part)
         if seconds > LONGEST:
             raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
@@ -138,7 +120,7 @@ class Runs:
         """Raise ConfigError if the network or a storage that is needed is missing."""
         if sending and self._storages is None:
             raise bad("it sends bytes, but the network of the machine is unknown", NETWORK_NEEDED)
-        for name in (name for phase in sending for name in storages_of(phase)):
+        for name in (name for phase in sending for name in programs.storages_of(phase)):
             known = self._storages or ()
             if name not in known and len(known) != 1:
                 allowed = ", ".join(sorted(known)) or "hosts with the role storage"
@@ -146,10 +128,10 @@ class Runs:
 
     def _seconds(self, part: Part) -> float:
         """Return the run time of work that sends nothing, on resources of one speed."""
-        return fold_part(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
+        return programs.fold_part(part, self._phase_seconds, lambda steps, inner: steps.repeat * sum(inner))
 
     def _phase_seconds(self, phase: Phase) -> float:
-        if isinstance(phase, Wait):
+        if isinstance(phase, programs.Wait):
             return phase.seconds
-        flops = flops_of(phase)
+        flops = programs.flops_of(phase)
         return flops / next(iter(self._speeds)) if flops > 0 else 0.0

@@ -1,6 +1,6 @@
-"""Batsim's JSON workloads: read, check and write them, and convert them from and to rigid jobs.
+"""Batsim's JSON workloads: read and check them, and convert them to rigid jobs.
 
-Rule: the whole file is read, checked and written back unchanged; unknown fields belong to the user and are kept. If
+Rule: the whole file is read, checked and kept unchanged; unknown fields belong to the user and are kept. If
 waiting or computing alone decides how long a job runs, on equal resources, that is its run time; otherwise its work
 becomes a program for the replay, if the machine has what it needs. A job that cannot be replayed is an error with its
 name, or is left out and counted on request. A job without a walltime has an infinite one.
@@ -9,10 +9,9 @@ Source: Batsim's documentation, "Workload".
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,10 @@ import numpy.typing as npt
 from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
+from ..document_errors import bad, found, from_source, inside, shown
 from ..files import decode, parse_json, read_bytes, unpacked
-from ..schema import bad, found, from_source, inside, mapping, nearest, number, plain, shown, text, whole
+from ..quantities import checked_number, is_number, number, whole
+from ..schema import entries, mapping, one_of, require, text
 from ..swf import COLUMNS
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs
@@ -88,13 +89,8 @@ def parse_batsim(data: Any, source: str) -> BatsimWorkload:
 
 def _workload(data: Any) -> BatsimWorkload:
     given = mapping(data)
-    for key in ("jobs", "profiles"):
-        if key not in given:
-            raise bad("missing", "a Batsim workload: nb_res, jobs, profiles", key=key)
-    profiles = {
-        key: inside(f"profiles.{shown(key)}", parse_profile, value)
-        for key, value in inside("profiles", mapping, given["profiles"]).items()
-    }
+    require(given, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN)}")
+    profiles = inside("profiles", entries, given["profiles"], lambda key, value: parse_profile(value))
     if not isinstance(given["jobs"], list):
         raise bad(found(given["jobs"]), "a list of jobs", key="jobs")
     jobs = tuple(_jobs(given["jobs"], profiles))
@@ -113,18 +109,12 @@ def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
 
 def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
     data = mapping(value)
-    for key in _JOB[:-1]:
-        if key not in data:
-            raise bad("missing", f"required of a job: {', '.join(_JOB[:-1])}", key=key)
-    profile = data["profile"]
-    if not isinstance(profile, str) or profile not in profiles:
-        near = nearest(profile, profiles) if isinstance(profile, str) else ""
-        raise bad(found(profile) + near, "the name of a profile of this file", key="profile")
+    require(data, _JOB[:-1], f"required of a job: {', '.join(_JOB[:-1])}")
     return Job(
         inside("id", _identity, data["id"]),
         inside("subtime", _seconds, data["subtime"]),
         inside("res", _resources, data["res"]),
-        profile,
+        inside("profile", one_of, data["profile"], profiles, "the name of a profile of this file"),
         inside("walltime", _walltime, data["walltime"]) if "walltime" in data else None,
         {key: part for key, part in data.items() if key not in _JOB},
     )
@@ -139,49 +129,12 @@ def _identity(value: Any) -> int | str:
 
 
 def _walltime(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (value == -1 or 0 < value <= LONGEST):
-        raise bad(found(value), f"seconds above 0, at most {LONGEST:g}, or -1 for none")
-    return None if value == -1 else float(value)
-
-
-def dump_batsim(workload: BatsimWorkload) -> dict[str, Any]:
-    """Return the mapping that `parse_batsim` reads back as this workload. O(jobs)."""
-    return {
-        **workload.more,
-        **({} if workload.nb_res is None else {"nb_res": workload.nb_res}),
-        "jobs": [_dump_job(job) for job in workload.jobs],
-        "profiles": {name: dict(profile.written) for name, profile in workload.profiles.items()},
-    }
-
-
-def batsim_text(workload: BatsimWorkload) -> str:
-    """Return the text of a file, one line for each job and each profile. O(jobs)."""
-    parts = []
-    for key, value in dump_batsim(workload).items():
-        if key == "jobs":
-            text = f"[\n{_lines(map(json.dumps, value))}]"
-        elif key == "profiles":
-            text = f"{{\n{_lines(f'{json.dumps(name)}: {json.dumps(part)}' for name, part in value.items())}}}"
-        else:
-            text = json.dumps(value)
-        parts.append(f"{json.dumps(key)}: {text}")
-    return f"{{\n{_lines(parts)}}}\n"
-
-
-def _lines(parts: Iterable[str]) -> str:
-    lines = list(parts)
-    return ",\n".join(lines) + "\n" * bool(lines)
-
-
-def _dump_job(job: Job) -> dict[str, Any]:
-    walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
-    asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
-    return {**asked, **walltime, **job.more}
+    if is_number(value) and value == -1:
+        return None
+    return checked_number(value, f"seconds above 0, at most {LONGEST:g}, or -1 for none", 0, LONGEST, above=True)
 
 
 Array = npt.NDArray[Any]
-#: The shortest walltime: Batsim does not allow 0.
-SHORTEST_S = math.ulp(0.0)
 #: Columns of SWF that Batsim does not have, kept as user fields if they are numbers; -1 = unknown.
 KEPT = tuple(
     name for name in COLUMNS
@@ -196,30 +149,21 @@ def load_batsim(path: Path) -> BatsimWorkload:
     return parse_batsim(parse_json(text, source), source)
 
 
-def read_batsim(
-    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False
-) -> Workload:
-    """Return the jobs of a Batsim workload in the order of submission. O(bytes).
+def workload_of(
+    given: BatsimWorkload, path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None,
+    skip_invalid: bool = False,
+) -> Workload:  # fmt: skip
+    """Return the jobs of a workload in the order of submission. O(jobs + profiles x sizes).
 
     Args:
-        path: the file.
+        given: the workload as read.
+        path: its file, for messages and for the files that its profiles name.
         speeds: flop/s of all resources of the machine; () = unknown.
         storages: names of the storages in the machine's network; None = the machine has no network.
         skip_invalid: leave out, and count, jobs that cannot be replayed.
 
     Raises:
-        ConfigError: not a Batsim workload, or a job that cannot be replayed.
-    """
-    return workload_of(load_batsim(path), path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
-
-
-def workload_of(
-    given: BatsimWorkload, path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None,
-    skip_invalid: bool = False,
-) -> Workload:  # fmt: skip
-    """Return the jobs of a workload that was read; arguments and errors as in `read_batsim`.
-
-    O(jobs + profiles x sizes).
+        ConfigError: a job that cannot be replayed.
     """
     site, refused, runs = Runs(given.profiles, path.parent, speeds, storages), list[int](), list[Run]()
     for i, job in enumerate(given.jobs):
@@ -281,34 +225,4 @@ def _kept(jobs: Sequence[Job]) -> dict[str, Array]:
 
 
 def _counts(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53
-
-
-def batsim_of(workload: Workload) -> BatsimWorkload:
-    """Return a workload as Batsim's, with a `delay` profile for each run time. O(jobs).
-
-    Batsim has no delay and no walltime of 0: a job without run time computes nothing instead, and a walltime of 0
-    becomes the shortest possible one.
-    """
-    profiles = {name: parse_profile(value) for name, value in map(_profile, np.unique(workload.run_time).tolist())}
-    names = workload.more.get("name", workload.id).tolist()
-    kept: list[dict[str, Any]] = [{} for _ in names]
-    for name in KEPT:
-        for fields, value in zip(kept, workload.more.get(name, ()), strict=False):
-            if value != -1:
-                fields[name] = plain(float(value))
-    columns = (workload.submit_time, workload.run_time, workload.walltime, workload.size)
-    jobs = tuple(
-        Job(name, submit, size, _profile(run)[0], None if wall == math.inf else wall or SHORTEST_S, fields)
-        for name, fields, submit, run, wall, size in zip(
-            names, kept, *(column.tolist() for column in columns), strict=True
-        )
-    )
-    return BatsimWorkload(jobs, profiles, workload.machine)
-
-
-def _profile(seconds: float) -> tuple[str, dict[str, Any]]:
-    """Return the name and content of the profile of a run time."""
-    if seconds == 0:
-        return "nothing", {"type": "parallel_homogeneous", "cpu": 0, "com": 0}
-    return f"delay_{plain(seconds)}", {"type": "delay", "delay": plain(seconds)}
+    return is_number(value) and abs(value) <= 2**53

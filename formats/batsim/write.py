@@ -1,24 +1,80 @@
-"""Write jobs that compute and communicate as a Batsim workload, each with its own profile.
+"""Write Batsim workloads: traces with a profile for each run time, and jobs that communicate with a profile each.
 
-Rule: numbers keep their full precision.
+Rule: numbers keep their full precision, and fields of users are written as they were read.
 Source: Batsim's documentation, "Workload": `parallel` has a row of amounts and a matrix, row by row;
 `parallel_homogeneous` one amount for each processor and one for each pair of processors.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
+from ..quantities import plain
 from .profiles import parse_profile
-from .workload import BatsimWorkload, Job
+from .workload import KEPT, BatsimWorkload, Job
 
 #: Largest total size of the matrices of a file, numbers.
 MOST_NUMBERS = 10_000_000
+#: The shortest walltime: Batsim does not allow 0.
+SHORTEST_S = math.ulp(0.0)
+
+
+def batsim_text(workload: BatsimWorkload) -> str:
+    """Return the text of a file, one line for each job and each profile. O(jobs)."""
+    parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in workload.more.items()]
+    if workload.nb_res is not None:
+        parts.append(f'"nb_res": {workload.nb_res}')
+    profiles = (f"{json.dumps(name)}: {json.dumps(profile.written)}" for name, profile in workload.profiles.items())
+    parts.append(f'"jobs": [\n{_lines(json.dumps(_written(job)) for job in workload.jobs)}]')
+    parts.append(f'"profiles": {{\n{_lines(profiles)}}}')
+    return f"{{\n{_lines(parts)}}}\n"
+
+
+def _lines(parts: Iterable[str]) -> str:
+    lines = list(parts)
+    return ",\n".join(lines) + "\n" * bool(lines)
+
+
+def _written(job: Job) -> dict[str, Any]:
+    walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
+    asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
+    return {**asked, **walltime, **job.more}
+
+
+def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
+    """Return a workload as Batsim's, with a `delay` profile for each run time. O(jobs).
+
+    Batsim has no delay and no walltime of 0: a job without run time computes nothing instead, and a walltime of 0
+    becomes the shortest possible one.
+
+    Args:
+        workload: the jobs.
+        about: further keys of the file.
+    """
+    profiles = {_name(run): _delay(run) for run in np.unique(workload.run_time).tolist()}
+    fields: list[dict[str, Any]] = [{} for _ in range(len(workload))]
+    for name in KEPT:
+        for more, value in zip(fields, workload.more.get(name, ()), strict=False):
+            if value != -1:
+                more[name] = plain(float(value))
+    return _batsim(workload, profiles, map(_name, workload.run_time.tolist()), fields, about, SHORTEST_S)
+
+
+def _name(seconds: float) -> str:
+    return f"delay_{plain(seconds)}" if seconds else "nothing"
+
+
+def _delay(seconds: float) -> dict[str, Any]:
+    nothing = {"type": "parallel_homogeneous", "cpu": 0, "com": 0}
+    return {"type": "delay", "delay": plain(seconds)} if seconds else nothing
 
 
 def batsim_communicating(workload: Workload, about: Mapping[str, str], matrices: bool = False) -> BatsimWorkload:
@@ -32,29 +88,34 @@ def batsim_communicating(workload: Workload, about: Mapping[str, str], matrices:
     Raises:
         ConfigError: two jobs share a name, or the matrices are too large.
     """
-    ids, sizes = workload.more.get("name", workload.id).tolist(), workload.size.tolist()
+    ids, sizes, more = workload.more.get("name", workload.id).tolist(), workload.size.tolist(), workload.more
     twice = next((name for name, times in Counter(ids).items() if times > 1), None)
     if twice is not None:
         raise ConfigError(workload.name, f"job {twice}", "given twice", "each once")
     numbers = sum(size * size for size in sizes)
     if matrices and numbers > MOST_NUMBERS:
         raise ConfigError(workload.name, "", f"its matrices have {numbers:,} numbers", f"at most {MOST_NUMBERS:,}")
-    make = _parallel if matrices else _homogeneous
-    amounts = zip(workload.more["computation"].tolist(), workload.more["communication"].tolist(), strict=True)
-    profiles = {
-        str(name): parse_profile(make(size, *amount)) for name, size, amount in zip(ids, sizes, amounts, strict=True)
-    }
-    times = zip(workload.submit_time.tolist(), workload.walltime.tolist(), strict=True)
+    names, profiles = list(map(str, ids)), dict[str, dict[str, Any]]()
+    amounts = more["computation"].tolist(), more["communication"].tolist()
+    for name, size, cpu, com in zip(names, sizes, *amounts, strict=True):
+        if matrices:
+            profiles[name] = {"type": "parallel", "cpu": [cpu] * size, "com": [com] * (size * size)}
+        else:
+            profiles[name] = {"type": "parallel_homogeneous", "cpu": cpu, "com": com}
+    return _batsim(workload, profiles, names, [{}] * len(names), about)
+
+
+def _batsim(
+    workload: Workload, profiles: Mapping[str, dict[str, Any]], names: Iterable[str], fields: Iterable[dict[str, Any]],
+    about: Mapping[str, str], shortest: float = 0.0,
+) -> BatsimWorkload:  # fmt: skip
+    """Return the workload whose jobs have the profiles `names` and further `fields`, and walltimes from `shortest`."""
+    columns = (workload.more.get("name", workload.id), workload.submit_time, workload.size, workload.walltime)
     jobs = tuple(
-        Job(name, submit, size, str(name), None if wall == math.inf else wall)
-        for name, size, (submit, wall) in zip(ids, sizes, times, strict=True)
+        Job(identity, submit, size, profile, None if wall == math.inf else wall or shortest, more)
+        for profile, more, identity, submit, size, wall in zip(
+            names, fields, *(column.tolist() for column in columns), strict=True
+        )
     )
-    return BatsimWorkload(jobs, profiles, workload.machine, about)
-
-
-def _homogeneous(_: int, computation: float, communication: float) -> dict[str, Any]:
-    return {"type": "parallel_homogeneous", "cpu": computation, "com": communication}
-
-
-def _parallel(size: int, computation: float, communication: float) -> dict[str, Any]:
-    return {"type": "parallel", "cpu": [computation] * size, "com": [communication] * (size * size)}
+    parsed = {name: parse_profile(written) for name, written in profiles.items()}
+    return BatsimWorkload(jobs, parsed, workload.machine, about)

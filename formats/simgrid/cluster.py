@@ -13,12 +13,14 @@ Source: Batsim's documentation, "Platform"; SimGrid's documentation, "Host energ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, PowerState, Transition
+from ..document_errors import bad, found, from_source, inside
 from ..hostlist import ALLOWED, is_node_name
-from ..schema import bad, found, from_source, inside, nearest
+from ..schema import one_of
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform
 
@@ -36,24 +38,6 @@ class _Watts(NamedTuple):
     full: float
 
 
-class _States:
-    """The performance states of a host as power states."""
-
-    def __init__(self, host: Host, watts: list[_Watts]) -> None:
-        self._host, self._watts = host, watts
-
-    def computing(self, state: int) -> PowerState:
-        """Return the power state of a state in which the host computes."""
-        if self._host.speeds[state] <= 0:
-            raise bad(f"found 0 flop/s in state {state}", "more than 0, or a state of sleep_pstates", "speed")
-        return PowerState(f"pstate{state}", *self._watts[state], self._host.speeds[state])
-
-    def asleep(self, state: int, enter: int, leave: int) -> PowerState:
-        """Return the power state of a sleep state with its transitions."""
-        ways = (Transition(self._watts[way].full, 1.0 / self._host.speeds[way]) for way in (enter, leave))
-        return PowerState(f"pstate{state}", self._watts[state].idle, None, None, *ways)
-
-
 def power_of(host: Host) -> Power | None:
     """Return the power of a host; None if it states none. Raises ConfigError."""
     key = next((key for key in PROPERTIES[:2] if key in host.properties), None)
@@ -64,20 +48,31 @@ def power_of(host: Host) -> Power | None:
     special = {state for triple in triples for state in triple}
     if host.pstate in special:
         raise bad(f"found {host.pstate}, the initial state", "other states", "sleep_pstates")
-    states = _States(host, watts)
     power = Power(
         watts[host.pstate].idle,
         computing=watts[host.pstate].full,
         off=_off(host),
         states=(
-            *(states.computing(i) for i in range(len(watts)) if i not in special | {host.pstate}),
-            *(states.asleep(*triple) for triple in triples[1:]),
+            *(_computing(host, watts, i) for i in range(len(watts)) if i not in special | {host.pstate}),
+            *(_asleep(host, watts, *triple) for triple in triples[1:]),
         ),
     )
     if not triples:
         return power
-    off = states.asleep(*triples[0])
+    off = _asleep(host, watts, *triples[0])
     return replace(power, off=off.watts, switch_on=off.leave, switch_off=off.enter)
+
+
+def _computing(host: Host, watts: list[_Watts], state: int) -> PowerState:
+    if host.speeds[state] <= 0:
+        raise bad(f"found 0 flop/s in state {state}", "more than 0, or a state of sleep_pstates", "speed")
+    return PowerState(f"pstate{state}", *watts[state], host.speeds[state])
+
+
+def _asleep(host: Host, watts: list[_Watts], state: int, enter: int, leave: int) -> PowerState:
+    """Return the power state of a sleep state with its transitions."""
+    ways = (Transition(watts[way].full, 1.0 / host.speeds[way]) for way in (enter, leave))
+    return PowerState(f"pstate{state}", watts[state].idle, None, None, *ways)
 
 
 def _off(host: Host) -> float | None:
@@ -145,23 +140,19 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
     computing = sorted(filter(_computes, platform.hosts), key=lambda host: _natural(host.name))
     if not computing:
         raise bad("no host computes", "at least one host that is neither the master nor a storage")
-    kinds: dict[tuple[object, ...], NodeType] = {}
-    names: dict[str, int] = {}
+    kinds, names = dict[tuple[object, ...], NodeType](), Counter[str]()
     nodes = []
     for host in computing:
         alike = (host.speeds, host.pstate, *(host.properties.get(key) for key in PROPERTIES))
         if alike not in kinds:
             base = of.get(host.name, "host")
-            names[base] = names.get(base, 0) + 1
+            names[base] += 1
             again = f"-{names[base]}" if names[base] > 1 else ""
             kinds[alike] = inside(f"line {host.line}: host {host.name}", _node_type, host, base + again)
         nodes.append(Node(host.name, kinds[alike]))
     kept = {node.name for node in nodes}
-    groups = {
-        cluster.name: members
-        for cluster in platform.clusters
-        if (members := tuple(host for host in cluster.hosts if host in kept))
-    }
+    members = {each.name: tuple(host for host in each.hosts if host in kept) for each in platform.clusters}
+    groups = {cluster: hosts for cluster, hosts in members.items() if hosts}
     name = re.split(r"[\\/]", platform.source)[-1].removesuffix(".xml") or "platform"
     storages = tuple(host.name for host in platform.hosts if host.properties.get("role") == "storage")
     wiring = SimGridWiring(platform, tuple(nodes), storages)
@@ -169,9 +160,8 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
 
 
 def _computes(host: Host) -> bool:
-    role = host.properties.get("role", "")
-    if role not in ROLES:
-        raise bad(found(role) + nearest(role, ROLES), ", ".join(ROLES[1:]), f"line {host.line}: host {host.name}.role")
+    role, where = host.properties.get("role", ""), f"line {host.line}: host {host.name}.role"
+    inside(where, one_of, role, ROLES, ", ".join(ROLES[1:]))
     return role in ROLES[:2] and host.name not in MASTERS
 
 

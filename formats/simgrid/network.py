@@ -17,7 +17,7 @@ import numpy as np
 
 from ...simulate.model.cluster import Node
 from ...simulate.model.network import Link, Network, NetworkRoute, Place
-from ..schema import bad, from_source, shown
+from ..document_errors import bad, from_source, shown
 from .platform import HostCluster, Route, SimGridPlatform
 
 #: Largest number of places; there is a route for each pair.
@@ -28,31 +28,21 @@ _EXPLICIT_ROUTING = ("Full", "Floyd", "Dijkstra", "DijkstraCache")
 _Step = tuple[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass
 class SimGridWiring:
-    """The `Wiring` of a platform."""
+    """The `Wiring` of a platform: its places, routes and links, looked up when they are needed."""
 
     platform: SimGridPlatform
     nodes: tuple[Node, ...]
     storages: tuple[str, ...]
+    numbers: dict[_Step, int] = field(default_factory=dict, init=False, repr=False)
+    found: list[Link] = field(default_factory=list, init=False, repr=False)
 
     def network(self) -> Network:
         """See `Wiring`. O(places^2 x route)."""
-        return from_source(self.platform.source, _NetworkBuilder(self.platform, self.nodes, self.storages).network)
+        return from_source(self.platform.source, self._network)
 
-
-@dataclass
-class _NetworkBuilder:
-    """Look up places, routes and links of a platform."""
-
-    platform: SimGridPlatform
-    nodes: tuple[Node, ...]
-    storages: tuple[str, ...]
-    numbers: dict[_Step, int] = field(default_factory=dict)
-    found: list[Link] = field(default_factory=list)
-
-    def network(self) -> Network:
-        """Return the whole network."""
+    def _network(self) -> Network:
         firsts, place_of, places = self._places()
         if len(places) > MOST_PLACES:
             raise bad(f"found {len(places):,} places of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts")
@@ -125,11 +115,11 @@ class _NetworkBuilder:
 
     def route(self, source: str, target: str) -> list[_Step]:
         """Return the links from one host or router to another."""
-        above = self._above(source)
-        common = next(zone for zone in self._above(target) if zone in above)
+        ours, theirs = self._path_up(source), self._path_up(target)
+        common = next(zone for zone in theirs[1:] if zone in ours[1:])
         if common in self.clusters:
             return self._within(self.clusters[common], source, target)
-        begin, end = self._child(source, common), self._child(target, common)
+        begin, end = (path[path.index(common, 1) - 1] for path in (ours, theirs))
         steps, at = list[_Step](), source
         for part in self._hops(common, begin, end):
             enters, leaves = part.gateways or (part.source, part.target)
@@ -182,19 +172,12 @@ class _NetworkBuilder:
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             return []
 
-    def _above(self, name: str) -> list[str]:
-        """Return the zones that contain something, the nearest first."""
-        found = list[str]()
-        while name in self.parents:
-            name = self.parents[name]
-            found.append(name)
-        return found
-
-    def _child(self, name: str, zone: str) -> str:
-        """Return the member of a zone that contains `name`."""
-        while self.parents[name] != zone:
-            name = self.parents[name]
-        return name
+    def _path_up(self, name: str) -> list[str]:
+        """Return a host, router or zone and the zones that contain it, the nearest first."""
+        path = [name]
+        while path[-1] in self.parents:
+            path.append(self.parents[path[-1]])
+        return path
 
     def _number(self, step: _Step) -> int:
         """Return the number of a link, or of one of its directions, among those that routes use."""

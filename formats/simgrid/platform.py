@@ -15,11 +15,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ..document_errors import bad, found, from_source, inside, nearest, shown
 from ..files import read_bytes
 from ..hostlist import MOST_NODES
-from ..schema import LARGEST, Convert, bad, found, from_source, inside, name, nearest, shown, whole
-from ..xml import XmlReader
+from ..quantities import LARGEST, Convert, whole
+from ..schema import name, one_of, require
+from ..xml import Element, parse_xml
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def parse_platform(data: bytes, source: str) -> SimGridPlatform:
     Raises:
         ConfigError: not XML, not a platform, or an element that is not known; with the line.
     """
-    return from_source(source, _Reader(source).platform, data)
+    return from_source(source, _Reader().platform, data, source)
 
 
 #: Element -> its required and its optional attributes.
@@ -214,22 +217,10 @@ _SHARING = ("SHARED", "SPLITDUPLEX", "FULLDUPLEX", "FATPIPE", "WIFI")
 _TOPOLOGIES = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
-class _Reader(XmlReader):
-    """Read the elements of a platform.
+class _Reader:
+    """Collect the elements of a platform in file order."""
 
-    `given` are the attributes of the open host or cluster; `skipped` is the depth of an ignored element, 0 = none.
-    """
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.source = source
-        self.skipped = 0
-        self.open: list[str] = []
-        self.given: dict[str, str] = {}
-        self.begin_line = 0
-        self.properties: dict[str, str] = {}
-        self.contained: list[tuple[str, str]] = []
-        self.within: list[str] = []
+    def __init__(self) -> None:
         self.zones: list[Zone] = []
         self.hosts: dict[str, Host] = {}
         self.clusters: list[HostCluster] = []
@@ -237,47 +228,29 @@ class _Reader(XmlReader):
         self.links: list[Link] = []
         self.routes: list[Route] = []
 
-    def platform(self, data: bytes) -> SimGridPlatform:
+    def platform(self, data: bytes, source: str) -> SimGridPlatform:
         data = _DOCTYPE.sub(lambda match: b"\n" * match[0].count(b"\n"), data, count=1)
-        self.read(_LATE_XML.sub(rb"\2\1", data))
+        self.read(parse_xml(_LATE_XML.sub(rb"\2\1", data)), "")
         if not self.hosts:
             raise bad("no hosts", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
-        return SimGridPlatform(*parts, tuple(self.zones), self.source)
+        return SimGridPlatform(*parts, tuple(self.zones), source)
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """See `XmlReader`."""
-        self.open.append(tag)
-        if self.skipped or tag in IGNORED:
-            self.skipped = self.skipped or self.depth
-            return
-        parent = self.open[-2] if self.depth > 1 else ""
-        given = inside(f"{self.here()}: {shown(tag)}", _checked, tag, attributes, parent)
-        if tag == "prop":
-            self.properties[given["id"]] = given["value"]
-        elif tag == "link_ctn":
-            direction = "" if given.get("direction", "NONE") == "NONE" else given["direction"]
-            self.contained.append((given["id"], direction))
-        elif tag in ("zone", "AS"):
-            self.zones.append(Zone(given["id"], self.zone, given["routing"]))
-            self.within.append(given["id"])
-        elif tag != "platform":
-            self.given, self.properties, self.contained, self.begin_line = given, {}, [], self.line
-
-    def end(self, tag: str) -> None:
-        """See `XmlReader`."""
-        self.open.pop()
-        if self.skipped:
-            self.skipped = self.skipped if self.depth > self.skipped else 0
-        elif tag in ("zone", "AS"):
-            self.within.pop()
-        elif tag in _ENDS:
-            inside(f"line {self.begin_line}: {tag}", _ENDS[tag], self, self.given)
-
-    @property
-    def zone(self) -> str:
-        """Name of the open zone; "" = none."""
-        return self.within[-1] if self.within else ""
+    def read(self, outer: Element, zone: str) -> list[dict[str, str]]:
+        """Read the elements inside another one, which is in `zone`, and return the attributes of each."""
+        found = []
+        for each in outer.inner:
+            if each.tag in IGNORED:
+                continue
+            given = inside(f"line {each.line}: {shown(each.tag)}", _checked, each.tag, each.attributes, outer.tag)
+            if each.tag in ("zone", "AS"):
+                self.zones.append(Zone(given["id"], zone, given["routing"]))
+            inner = self.read(each, given["id"] if each.tag in ("zone", "AS") else zone)
+            if each.tag in _READERS:
+                reader = _READERS[each.tag]
+                inside(f"line {each.line}: {each.tag}", reader, self, given, inner, zone, each.line)
+            found.append(given)
+        return found
 
     def add_host(self, host: Host) -> None:
         if host.name in self.hosts:
@@ -286,22 +259,21 @@ class _Reader(XmlReader):
             raise bad(f"more than {MOST_NODES} hosts")
         self.hosts[host.name] = host
 
-    def host(self, given: dict[str, str]) -> None:
+    def host(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
         speeds, pstate = _speeds(given), inside("pstate", _number, given.get("pstate", "0"))
         if pstate >= len(speeds):
             raise bad(f"found {pstate}", f"a state from 0 to {len(speeds) - 1}", key="pstate")
         cores = inside("core", _cores, given.get("core", "1"))
-        parts = speeds, cores, pstate, self.properties, self.begin_line, self.zone
-        self.add_host(Host(inside("id", name, given["id"]), *parts))
+        self.add_host(Host(inside("id", name, given["id"]), speeds, cores, pstate, _properties(inner), line, zone))
 
-    def cluster(self, given: dict[str, str]) -> None:
+    def cluster(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
         speeds, cores = _speeds(given), inside("core", _cores, given.get("core", "1"))
         names = inside("radical", _radical, given["radical"], given["prefix"], given["suffix"])
         self.id_counts[given["id"]] += 1
         again = f"-{self.id_counts[given['id']]}" if self.id_counts[given["id"]] > 1 else ""
-        called = given["id"] + again
+        called, properties = given["id"] + again, _properties(inner)
         for each in names:
-            self.add_host(Host(inside("id", name, each), speeds, cores, 0, self.properties, self.begin_line, called))
+            self.add_host(Host(inside("id", name, each), speeds, cores, 0, properties, line, called))
         backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
         self.clusters.append(HostCluster(
             called,
@@ -313,10 +285,10 @@ class _Reader(XmlReader):
             _one_of(given, "sharing_policy", _SHARING, "SPLITDUPLEX"),
             _one_of(given, "topology", _TOPOLOGIES, "FLAT"),
             _one_of(given, "bb_sharing_policy", _SHARING, "SHARED"),
-            self.zone,
+            zone,
         ))  # fmt: skip
 
-    def link(self, given: dict[str, str]) -> None:
+    def link(self, given: dict[str, str], *_: Any) -> None:
         rates = re.split("[,;]", given["bandwidth"])
         self.links.append(Link(
             inside("id", name, given["id"]),
@@ -325,22 +297,25 @@ class _Reader(XmlReader):
             _one_of(given, "sharing_policy", _SHARING, "SHARED"),
         ))  # fmt: skip
 
-    def route(self, given: dict[str, str]) -> None:
+    def route(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
         symmetrical = _one_of(given, "symmetrical", ("YES", "NO", "yes", "no"), "YES").upper() == "YES"
         gateways = (given["gw_src"], given["gw_dst"]) if "gw_src" in given else ()
-        self.routes.append(Route(given["src"], given["dst"], tuple(self.contained), symmetrical, gateways, self.zone))
+        ways = ((each["id"], each.get("direction", "NONE")) for each in inner)
+        links = tuple((link, "" if way == "NONE" else way) for link, way in ways)
+        self.routes.append(Route(given["src"], given["dst"], links, symmetrical, gateways, zone))
 
 
-#: Element -> what handles its end.
-_ENDS = {
+#: Element -> what reads it after the elements inside it.
+_READERS = {
     "host": _Reader.host,
-    "cluster": _Reader.cluster,
-    "cabinet": _Reader.cluster,
+    **dict.fromkeys(("cluster", "cabinet"), _Reader.cluster),
     "link": _Reader.link,
-    "route": _Reader.route,
-    "zoneRoute": _Reader.route,
-    "ASroute": _Reader.route,
+    **dict.fromkeys(("route", "zoneRoute", "ASroute"), _Reader.route),
 }
+
+
+def _properties(inner: list[dict[str, str]]) -> dict[str, str]:
+    return {each["id"]: each["value"] for each in inner}
 
 
 def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
@@ -355,19 +330,14 @@ def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
             raise bad(f"unknown attribute{nearest(key, required + optional)}", ", ".join(required + optional), key)
         if key in _CHANGING and given[key]:
             raise bad("platforms that change over time are not simulated", "constant hosts and links", key)
-    for key in required:
-        if key not in given:
-            raise bad("missing", f"required here: {', '.join(required)}", key)
+    require(given, required)
     if tag == "platform" and not re.fullmatch(r"4(\.[0-9]+)?", given["version"]):
         raise bad(found(given["version"]), "version 4; simgrid_update_xml converts older files", "version")
     return given
 
 
 def _one_of(given: dict[str, str], key: str, words: tuple[str, ...], default: str) -> str:
-    word = given.get(key) or default
-    if word not in words:
-        raise bad(found(word), ", ".join(words), key)
-    return word
+    return inside(key, one_of, given.get(key) or default, words)
 
 
 def _speeds(given: dict[str, str]) -> tuple[float, ...]:

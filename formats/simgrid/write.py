@@ -29,29 +29,24 @@ _ASLEEP, _AT_ONCE = 1e-3, 1e18
 
 def platform_text(cluster: Cluster) -> str:
     """Return the XML of a platform file. O(cores). Raises ConfigError: too many cores, or duplicate host names."""
-    cores = sum(node.type.cores for node in cluster.nodes)
-    if cores > MOST_NODES:
-        raise ConfigError(cluster.source, "nodes", f"{cores} cores would become as many hosts", f"at most {MOST_NODES}")
-    hosts = [_host(MASTER, f"{speed_of(cluster.nodes[0].type)!r}f", {"role": "master"})]
+    count = sum(node.type.cores for node in cluster.nodes)
+    if count > MOST_NODES:
+        raise ConfigError(cluster.source, "nodes", f"{count} cores would become as many hosts", f"at most {MOST_NODES}")
+    hosts = [_host(MASTER, f"{_speed(cluster.nodes[0].type)!r}f", {"role": "master"})]
     kinds, taken = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
     for node in cluster.nodes:
-        names = host_names(node.name, node.type.cores)
+        cores = range(node.type.cores)
+        names = [node.name] if len(cores) == 1 else [f"{node.name}_{core}" for core in cores]
         if twice := taken.intersection(names):
             allowed = f"names that are neither {', '.join(MASTERS)} nor those of another node's cores"
-            raise ConfigError(
-                cluster.source, f"nodes: {node.name}", f"host {min(twice)!r} would be defined twice", allowed
-            )
+            what = f"host {min(twice)!r} would be defined twice"
+            raise ConfigError(cluster.source, f"nodes: {node.name}", what, allowed)
         taken.update(names)
         hosts += [_host(name, *kinds[node.type]) for name in names]
     return _HEAD + "".join(hosts) + _TAIL
 
 
-def host_names(node: str, cores: int) -> list[str]:
-    """Return the names of the hosts that a node becomes."""
-    return [node] if cores == 1 else [f"{node}_{core}" for core in range(cores)]
-
-
-def speed_of(kind: NodeType) -> float:
+def _speed(kind: NodeType) -> float:
     """Return flop/s of a core; one flop a cycle if unknown."""
     return kind.frequency if kind.speed is None else kind.speed
 
@@ -64,23 +59,23 @@ def _host(name: str, speeds: str, properties: dict[str, str]) -> str:
 
 def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
     """Return the speeds of a host's performance states and its power properties."""
-    speed, powers = speed_of(kind), powers_of(kind, kind.cores)
+    speed, powers = _speed(kind), powers_of(kind, kind.cores)
     if powers is None or kind.power is None:
         return f"{speed!r}f", {}
-    states = _Performance()
-    states.add(speed, powers.idle, powers.computing)
+    states, triples = [(speed, powers.idle, powers.computing)], list[str]()
     if kind.cores == 1:
         for state in kind.power.states:
             if state.frequency is not None and state.full_watts is not None:
-                states.add(state.frequency * (speed / kind.frequency), state.watts, state.full_watts)
-        for watts, enter, leave in _sleeps(kind.power):
-            states.sleep(watts, enter, leave)
-    properties = {"wattage_per_state": ", ".join(states.watts)}
+                states.append((state.frequency * (speed / kind.frequency), state.watts, state.full_watts))
+        for watts, *ways in _sleeps(kind.power):
+            triples.append(":".join(str(len(states) + i) for i in range(3)))
+            states += [(_ASLEEP, watts, watts), *((inverse(way.seconds), way.watts, way.watts) for way in ways)]
+    properties = {"wattage_per_state": ", ".join(f"{idle!r}:{full!r}" for _, idle, full in states)}
     if kind.cores == 1 and kind.power.off is not None:
         properties["wattage_off"] = repr(kind.power.off)
-    if states.triples:
-        properties["sleep_pstates"] = ", ".join(states.triples)
-    return ", ".join(states.speeds), properties
+    if triples:
+        properties["sleep_pstates"] = ", ".join(triples)
+    return ", ".join(f"{speed!r}f" for speed, _, _ in states), properties
 
 
 def _sleeps(power: Power) -> Iterator[tuple[float, Transition, Transition]]:
@@ -89,27 +84,6 @@ def _sleeps(power: Power) -> Iterator[tuple[float, Transition, Transition]]:
     for watts, enter, leave in [(power.off, power.switch_off, power.switch_on), *asleep]:
         if watts is not None and enter is not None and leave is not None:
             yield watts, enter, leave
-
-
-class _Performance:
-    """A list of performance states under construction."""
-
-    def __init__(self) -> None:
-        self.speeds: list[str] = []
-        self.watts: list[str] = []
-        self.triples: list[str] = []
-
-    def add(self, speed: float, idle: float, full: float) -> int:
-        """Add a state and return its number."""
-        self.speeds.append(f"{speed!r}f")
-        self.watts.append(f"{idle!r}:{full!r}")
-        return len(self.speeds) - 1
-
-    def sleep(self, watts: float, enter: Transition, leave: Transition) -> None:
-        """Add a sleep state and the states of its transitions."""
-        triple = [self.add(_ASLEEP, watts, watts)]
-        triple += [self.add(inverse(way.seconds), way.watts, way.watts) for way in (enter, leave)]
-        self.triples.append(":".join(map(str, triple)))
 
 
 def inverse(seconds: float) -> float:

@@ -9,8 +9,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...formats.cluster import dump, dump_cluster
-from ...formats.schema import format_size
+from ...formats.cluster import dump_cluster
+from ...formats.quantities import format_size
+from ...formats.schema import dump
 from ...formats.text import count
 from ...simulate.model.cluster import ContendingThreads, Contention
 from .node_switching import Switching

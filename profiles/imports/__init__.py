@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from ...formats.document_errors import from_source
 from ...formats.files import decode, read_bytes, unpacked
-from ...formats.schema import from_source
 from ...simulate.model.job import Profile
 from .imported import Imported, profiles_of
 

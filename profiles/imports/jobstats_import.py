@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from ...formats.document_errors import bad, inside, shown
 from ...formats.files import unpacked
-from ...formats.schema import above_zero, bad, inside, mapping, number, shown, whole
+from ...formats.quantities import above_zero, number, whole
+from ...formats.schema import mapping
 from ..measurement import Measurement
 from .imported import Imported, group_by_cpu_time
 

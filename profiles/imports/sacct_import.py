@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...formats.document_errors import bad, inside
 from ...formats.sacct import Row, booked
-from ...formats.schema import bad, inside
 from .imported import Imported, accounted_run
 
 METHOD = "sacct"

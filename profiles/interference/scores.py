@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.document_errors import from_source
 from ...formats.files import check_schema, read_document
-from ...formats.schema import Convert, build, from_source, listed, mapping, name, number, text, whole
+from ...formats.quantities import Convert, number, whole
+from ...formats.schema import build, listed, mapping, name, text
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Contention, CoRun, NodeType
 

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.batsim.profiles import TYPES
-from pilotfish.formats.batsim.workload import dump_batsim, parse_batsim, read_batsim
+from pilotfish.formats.batsim.workload import parse_batsim
+from pilotfish.formats.batsim.write import batsim_text
+from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.kernels.queue.network import tables
 from pilotfish.simulate.model.workload import Workload
@@ -24,13 +26,13 @@ from tests.support.batsim_files import PROFILES, SPEED, document, job, written
 
 def read(folder: Path, data: Any, **options: Any) -> Workload:
     """Return the jobs of this document."""
-    return read_batsim(written(folder, data), **{"speeds": [SPEED], **options})
+    return read_workload(written(folder, data), **{"speeds": [SPEED], **options})
 
 
 def test_every_type_is_read_and_written_back_as_it_was() -> None:
     assert {profile["type"] for profile, _ in PROFILES.values()} == set(TYPES) - {"msg_par_hg_pfs"}
     data = document(job("w0!12", "seq", user="a"), job(3, "mpi", walltime=0.5), description="of a test")
-    assert dump_batsim(parse_batsim(copy.deepcopy(data), "w.json")) == data
+    assert json.loads(batsim_text(parse_batsim(copy.deepcopy(data), "w.json"))) == data
 
 
 @pytest.mark.parametrize("name", [name for name, (_, seconds) in PROFILES.items() if seconds is not None])
@@ -145,10 +147,10 @@ def test_a_part_that_fails_ends_its_sequence(tmp_path: Path) -> None:
 def test_gzip(tmp_path: Path) -> None:
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(json.dumps(document(job(1))).encode()))
-    assert len(read_batsim(path)) == 1 and read_batsim(path).name == "a"
+    assert len(read_workload(path)) == 1 and read_workload(path).name == "a"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ConfigError, match="cannot be unpacked"):
-        read_batsim(path)
+        read_workload(path)
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -289,7 +291,7 @@ def test_malformed_lines_of_usage_traces_are_refused(tmp_path: Path, line: str) 
     path = written(tmp_path, document(job(1, "usage")))
     (tmp_path / "usage" / "a.txt").write_text(f"0 m_usage 1 5\n{line}\n")
     with pytest.raises(ConfigError, match=f"found '{line}' in .*a.txt"):
-        read_batsim(path, speeds=[1.0])
+        read_workload(path, speeds=[1.0])
 
 
 def test_a_trace_of_more_ranks_than_resources(tmp_path: Path) -> None:
@@ -309,6 +311,6 @@ def test_a_truncated_or_damaged_file_is_one_clear_error(
     text = text[:at] + damage + ("" if cut else text[at + 1 :])
     path = written(tmp_path_factory.mktemp("batsim"), text)
     try:
-        read_batsim(path, speeds=[1.0])
+        read_workload(path, speeds=[1.0])
     except ConfigError as error:
         assert str(path) in str(error)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.batsim.workload import batsim_text
-from pilotfish.formats.batsim.write import batsim_communicating
+from pilotfish.formats.batsim.write import batsim_communicating, batsim_text
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.communication import communicating
 from pilotfish.simulate.model.workload import Workload

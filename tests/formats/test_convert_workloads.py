@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.batsim.workload import SHORTEST_S, load_batsim, read_batsim, workload_of
+from pilotfish.formats.batsim.workload import load_batsim, workload_of
+from pilotfish.formats.batsim.write import SHORTEST_S
 from pilotfish.formats.convert import batsim_to_swf, swf_to_batsim
 from pilotfish.formats.swf import dump_swf, read_swf
+from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.policies import CHANGING, ORDERS, Conservative, Easy
 from pilotfish.simulate.replay.replay import replay
@@ -66,7 +68,7 @@ def test_converting_back_gives_the_same_replay(
     folder = tmp_path_factory.mktemp("convert")
     first = read_swf(trace(folder, rows))
     (folder / "t.json").write_text(swf_to_batsim(first, "a test").text)
-    second = read_batsim(folder / "t.json")
+    second = read_workload(folder / "t.json")
     (folder / "u.swf").write_text(batsim_to_swf(load_batsim(folder / "t.json"), second, "a test").text)
     third = read_swf(folder / "u.swf")
     for other in (second, third):
@@ -81,7 +83,7 @@ def test_converting_twice_gives_the_same_file(tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("convert")
     text = swf_to_batsim(read_swf(trace(folder, rows)), "a test").text
     (folder / "t.json").write_text(text)
-    swf = batsim_to_swf(load_batsim(folder / "t.json"), read_batsim(folder / "t.json"), "a test").text
+    swf = batsim_to_swf(load_batsim(folder / "t.json"), read_workload(folder / "t.json"), "a test").text
     (folder / "u.swf").write_text(swf)
     assert swf_to_batsim(read_swf(folder / "u.swf"), "a test").text == text
 
@@ -129,14 +131,14 @@ def test_what_swf_cannot_express_is_counted(tmp_path: Path) -> None:
 def test_jobs_that_fail_have_their_status_in_swf(tmp_path: Path) -> None:
     profiles = {"bad": {"type": "delay", "delay": 1, "ret": 1}, "good": {"type": "delay", "delay": 1}}
     path = written(tmp_path, document(job(1, "bad"), job(2, "good"), profiles=profiles))
-    text = batsim_to_swf(load_batsim(path), read_batsim(path), "").text
+    text = batsim_to_swf(load_batsim(path), read_workload(path), "").text
     (tmp_path / "t.swf").write_text(text)
     assert read_swf(tmp_path / "t.swf").more["status"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("value", ["fast", True, None, 10**400, [1]])
 def test_only_numeric_fields_become_swf_columns(tmp_path: Path, value: Any) -> None:
-    jobs = read_batsim(written(tmp_path, document(job(1, user=2, group=4), job(2, user=value))))
+    jobs = read_workload(written(tmp_path, document(job(1, user=2, group=4), job(2, user=value))))
     assert "user" not in jobs.more and jobs.more["group"].tolist() == [4.0, -1.0]
 
 

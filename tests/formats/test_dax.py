@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.formats.dax import parse_dax
+from pilotfish.formats.dax import dax_tasks
 from pilotfish.formats.workflow import read_workflow
-from pilotfish.formats.workflow_tasks import TINY_S
+from pilotfish.formats.workflow_tasks import TINY_S, workflow_of
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
+
+
+def parse_dax(data, source):
+    return workflow_of(dax_tasks(data, source))
+
 
 VERSION_2 = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- generated -->

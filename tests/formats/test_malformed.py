@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.cluster import parse_cluster, read_cluster
-from pilotfish.formats.plan import parse_plan
+from pilotfish.formats.wfcommons import wfcommons_tasks
 from pilotfish.formats.workflow import parse_workflow, read_workflow
+from pilotfish.formats.workflow_tasks import workflow_of
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.job import Workflow
-from pilotfish.simulate.model.plan import Plan
 
 TYPE = "cores: 4, memory: 8GiB, memory_bandwidth: 10GB/s"
 
@@ -464,14 +464,6 @@ GOOD_WORKFLOW = {
         },
     },
 }
-GOOD_PLAN = {
-    "schema": "pilotfish/plan/v1", "workflow": "w", "cluster": "c", "policy": "mom", "seed": 0,
-    "makespan": 1.0, "energy_j": None,
-    "lower_bound": 1.0, "simulated_in": 0.1, "truncated": False, "evaluations": 3,
-    "jobs": [{"id": "a", "nodes": ["n1"], "start_time": 0, "finish_time": 1, "isolated_run_time": 1,
-              "contention_slowdown": 1, "energy_j": 2.0, "why": {"nodes": ["n2"], "cost_s": 0.5}}],
-    "warnings": ["w"],
-}  # fmt: skip
 GOOD_OLD = {
     "name": "w",
     "schemaVersion": "1.3",
@@ -493,7 +485,6 @@ GOOD_OLD = {
 READERS = [
     (GOOD_CLUSTER, parse_cluster),
     (GOOD_WORKFLOW, parse_workflow),
-    (GOOD_PLAN, parse_plan),
     (instance(), None),
     (GOOD_OLD, None),
 ]
@@ -541,10 +532,14 @@ def mutate(value, seed, new):
 def read_or_refused(parse, *args):
     """Assert that reading gives a value, or one of the two errors with a printable text."""
     try:
-        assert isinstance(parse(*args), Cluster | Workflow | Plan)
+        assert isinstance(parse(*args), Cluster | Workflow)
     except (ConfigError, InvalidJobError) as error:
         str(error).encode()
         assert "\n" not in str(error)
+
+
+def parse_wfcommons(data, source):
+    return workflow_of(wfcommons_tasks(data, source))
 
 
 @settings(max_examples=150, deadline=None)
@@ -552,14 +547,14 @@ def read_or_refused(parse, *args):
 def test_mutated_values_never_surprise(which, seed, new):
     good, parse = READERS[which]
     if parse is None:
-        from pilotfish.formats.wfcommons import parse_wfcommons as parse
+        parse = parse_wfcommons
     read_or_refused(parse, mutate(good, seed, new), "f")
 
 
 @settings(max_examples=60, deadline=None)
-@given(wild.filter(lambda value: isinstance(value, dict)), st.sampled_from(["cluster", "workflow", "plan"]))
+@given(wild.filter(lambda value: isinstance(value, dict)), st.sampled_from(["cluster", "workflow"]))
 def test_wild_values_never_surprise(value, kind):
-    parse = {"cluster": parse_cluster, "workflow": parse_workflow, "plan": parse_plan}[kind]
+    parse = {"cluster": parse_cluster, "workflow": parse_workflow}[kind]
     read_or_refused(parse, {**value, "schema": f"pilotfish/{kind}/v1"}, "f")
 
 

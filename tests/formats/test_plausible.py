@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotfish.formats.cluster import parse_cluster
+from pilotfish.formats.document_errors import MOST_ERRORS
 from pilotfish.formats.plausible import cluster_doubts
-from pilotfish.formats.schema import MOST_ERRORS
 from pilotfish.formats.workflow import parse_workflow
 from pilotfish.simulate.errors import ConfigErrors
 

@@ -6,11 +6,15 @@ import json
 
 import pytest
 
-from pilotfish.formats.wfcommons import LEAST_UTILISATION, parse_wfcommons
+from pilotfish.formats.wfcommons import wfcommons_tasks
 from pilotfish.formats.workflow import read_workflow
-from pilotfish.formats.workflow_tasks import TINY_S
+from pilotfish.formats.workflow_tasks import LEAST_UTILISATION, TINY_S, workflow_of
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
+
+
+def parse_wfcommons(data, source):
+    return workflow_of(wfcommons_tasks(data, source))
 
 
 def old(version, **task):

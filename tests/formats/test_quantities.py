@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.schema import (
+from pilotfish.formats.quantities import (
     clock,
     format_duration,
     format_size,

@@ -1,0 +1,112 @@
+"""Errors of documents: what was found, where, and all errors of a file at once.
+
+Rule: an error is made without a file, with the key relative to the value that is checked; its callers add the file and
+the keys around it. What a user wrote is shortened and printable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ..simulate.errors import ConfigError, ConfigErrors
+
+T = TypeVar("T")
+
+
+def found(value: object) -> str:
+    """Return `found VALUE`, the value shortened to a readable length."""
+    if value is None:
+        return "found nothing"
+    if isinstance(value, bool):
+        return f"found {str(value).lower()}"
+    if isinstance(value, dict | list | tuple):
+        kind = "a mapping" if isinstance(value, dict) else "a list"
+        return f"found {kind} of {len(value)}" if value else f"found {kind} that is empty"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "found a number of more than 60 digits"
+    text = repr(value)
+    return f"found {text}" if len(text) <= 60 else f"found {text[:56]}...{text[-1]}"
+
+
+def bad(problem: str, allowed: str = "", key: str = "") -> ConfigError:
+    """Return a ConfigError without a file.
+
+    Callers add the file and the keys around `key` (see `inside`, `from_source`).
+
+    Args:
+        problem: what was found.
+        allowed: what is allowed; may be empty.
+        key: where, relative to the value that is checked.
+    """
+    return ConfigError("", key, problem, allowed)
+
+
+def join(key: str, rest: str) -> str:
+    """Join two parts of a dotted key; list positions are written [i]."""
+    return f"{key}.{rest}" if key and rest and rest[0] != "[" else key + rest
+
+
+def shown(key: object) -> str:
+    """Return a key in a form that is safe to print."""
+    text = str(key)
+    return text if text.isprintable() and 0 < len(text) <= 100 else ascii(text[:100])
+
+
+def inside(key: str, convert: Callable[..., T], *args: Any) -> T:
+    """Call `convert`, and put `key` in front of the key of each ConfigError that it raises."""
+    try:
+        return convert(*args)
+    except ConfigError as error:
+        raise _moved(error, lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed)) from None
+
+
+def from_source(source: str, convert: Callable[..., T], *args: Any) -> T:
+    """Call `convert`, and name `source` as the file of each ConfigError that it raises."""
+    try:
+        return convert(*args)
+    except ConfigError as error:
+        raise _moved(error, lambda one: ConfigError(source, one.key, one.problem, one.allowed)) from None
+
+
+def _moved(error: ConfigError, move: Callable[[ConfigError], ConfigError]) -> ConfigError:
+    return ConfigErrors([move(one) for one in error.errors]) if isinstance(error, ConfigErrors) else move(error)
+
+
+#: Errors of one file that are collected before reading stops.
+MOST_ERRORS = 20
+
+
+class Collector:
+    """Collects the errors of the parts of a file, so that they are reported together."""
+
+    def __init__(self) -> None:
+        self.errors: list[ConfigError] = []
+
+    def add(self, error: ConfigError) -> None:
+        """Add an error. Raises ConfigError: there are MOST_ERRORS."""
+        self.errors += error.errors if isinstance(error, ConfigErrors) else (error,)
+        if len(self.errors) >= MOST_ERRORS:
+            del self.errors[MOST_ERRORS:]
+            self.check()
+
+    def read(self, key: str, convert: Callable[..., T], *args: Any) -> T | None:
+        """Return what `convert` returns, or None and keep its error; see `inside`."""
+        try:
+            return inside(key, convert, *args)
+        except ConfigError as error:
+            self.add(error)
+            return None
+
+    def check(self) -> None:
+        """Raise the errors, if there are any: ConfigError for one, ConfigErrors for several."""
+        if self.errors:
+            raise ConfigErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
+
+
+def nearest(wanted: object, names: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` if one of `names` is close to the text `wanted`, else an empty string."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(wanted[:100], list(names), n=1) if isinstance(wanted, str) else ()
+    return f"; did you mean {shown(near[0])!r}?" if near else ""
