@@ -62,7 +62,7 @@ _GARBAGE = (100_000, 50, 1000)
 
 
 class BlockType(types.Type):
-    """Numba's view of one subclass of Block."""
+    """Numba's view of a subclass of Block."""
 
     def __init__(self) -> None:
         super().__init__(name=type(self).__name__)
@@ -82,11 +82,15 @@ def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(value, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
-def register(python_type: type[Block], kind: type[BlockType]) -> None:
-    """Make a subclass of Block usable as a kernel argument, its tables as attributes.
+def register(python_type: type[Block], module: str) -> type[BlockType]:
+    """Make a subclass of Block usable as a kernel argument, its tables as attributes; return numba's type of it.
 
-    `kind` is a class of its own at module level: numba's disk cache must find it again by name.
+    Args:
+        python_type: the subclass.
+        module: the calling module, which assigns the result to the name of `python_type` plus "Type": numba's disk
+            cache must find it again by name.
     """
+    kind = type(f"{python_type.__name__}Type", (BlockType,), {"__module__": module})
     python_type.numba_type = kind()
     register_model(kind)(_BlockModel)
     unbox(kind)(_unbox)
@@ -108,6 +112,8 @@ def register(python_type: type[Block], kind: type[BlockType]) -> None:
     def lower(context: Any, builder: Any, block: Any, value: Any, name: str) -> Any:
         return _array(context, builder, value, *arrays[name])
 
+    return kind
+
 
 def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array) -> Any:
     """Compiled code that makes an array of the header's words from `slot` on; nothing owns it."""
@@ -124,16 +130,7 @@ def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array
     return array._getvalue()
 
 
-class WorldType(BlockType):
-    """Numba's type of World."""
-
-
-class ScratchType(BlockType):
-    """Numba's type of Scratch."""
-
-
-register(World, WorldType)
-register(Scratch, ScratchType)
+WorldType, ScratchType = register(World, __name__), register(Scratch, __name__)
 
 
 def object_code_problem() -> str | None:
