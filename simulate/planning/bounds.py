@@ -12,16 +12,14 @@ places, some place takes ceil(n / m), one after the other or sharing the place.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.mapping import layout
 from .simulation import Simulation
 from .workflow_tables import template_of
 
-Array = npt.NDArray[Any]
 THRESHOLDS = 12
 
 

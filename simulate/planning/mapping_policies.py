@@ -153,9 +153,10 @@ def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     search = Search(
         simulation, request.objective, request.seed, budget, request.should_stop, optimal=request.lower_bound
     )
-    found = search.run()
-    runner_ups = _searched_runner_ups(simulation, search, found.makespan, request) if request.explain else {}
-    return Mapped(found.makespan, found.energy_j, search.best, found.evaluations, found.truncated, runner_ups)
+    search.run()
+    used, (makespan, energy) = search.used, search.best_end
+    runner_ups = _searched_runner_ups(simulation, search, makespan, request) if request.explain else {}
+    return Mapped(makespan, energy, search.best, used, search.truncated, runner_ups)
 
 
 def _recorded_runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
@@ -173,12 +174,9 @@ def _searched_runner_ups(
 ) -> dict[int, RunnerUp]:
     """Return what moving one job to its next best node would cost a searched plan, in seconds of makespan."""
     nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
-    costs = {
-        job: (node, span - makespan) for job, (node, span) in search.alternatives(request.explanation_runs).items()
-    }
     return {
-        job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
-        for job, (node, cost) in costs.items()
+        job: RunnerUp((nodes[node].name,), 0.0 if abs(span - makespan) <= rounding else span - makespan)
+        for job, (node, span) in search.alternatives(request.explanation_runs).items()
     }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidJobError, InvariantError
 from ..kernels import load
 from ..kernels.mapping import layout
@@ -21,7 +22,7 @@ from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.plan import RunningJob
 from .admission import check_fit
-from .workflow_tables import Array, Shapes, edges_of, scratch_for, template_of
+from .workflow_tables import Shapes, edges_of, scratch_for, template_of
 
 POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 

@@ -8,12 +8,12 @@ with speed up to the node's bandwidth (models, section 1); on the type it was me
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import InvariantError
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
@@ -61,7 +61,6 @@ def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
     return notes
 
 
-Array = npt.NDArray[Any]
 _NO_INFLATION = np.ones((0, 0))
 _CONTENTION = {
     Contention.NONE: layout.NONE,
@@ -71,18 +70,22 @@ _CONTENTION = {
 }
 
 
+def fill_contention(kind: NodeType, row: Any) -> None:
+    """Write the contention model of a node type and its constants into a row of a table."""
+    row["contention"], row["remote"] = _CONTENTION[kind.contention], 0.75 + 0.25 * kind.remote_access_penalty
+    if kind.piecewise is not None:
+        for constant in fields(kind.piecewise):
+            row[constant.name] = getattr(kind.piecewise, constant.name)
+
+
 def _type_row(kind: NodeType, row: Any) -> None:
     row["cores"], row["bandwidth"], row["sockets"] = kind.cores, kind.memory_bandwidth, kind.sockets
-    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
-    row["contention"] = _CONTENTION[kind.contention]
+    fill_contention(kind, row)
     row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
     row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
     row["queueing"], row["inflating"] = kind.queueing, len(kind.co_run_inflation) > 0
-    if kind.contention is Contention.PIECEWISE_LINEAR:
-        if kind.piecewise is None:
-            raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
-        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
-            row[name] = getattr(kind.piecewise, name)
+    if kind.contention is Contention.PIECEWISE_LINEAR and kind.piecewise is None:
+        raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
     power = kind.power
     if power is not None:
         socket = power.per_socket * kind.sockets
