@@ -20,15 +20,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..model.workload import Workload
 
-Array = npt.NDArray[Any]
 SLOTS, DAY_S = 48, 86400.0
 _FIRST = 11  # the slot from which a day is taken, counted from 1
 
@@ -43,11 +41,8 @@ class Cycle:
     @cached_property
     def weights(self) -> Array:
         """Weight of each half hour from midnight on; the mean is 1."""
-        slots = range(_FIRST, _FIRST + SLOTS)
-        shares = np.zeros(SLOTS)
-        for slot in slots:
-            low, high = (gamma_cdf((slot + side) / self.scale, self.shape) for side in (-0.5, 0.5))
-            shares[(slot - 1) % SLOTS] = high - low
+        ends = _FIRST - 0.5 + np.arange(SLOTS + 1)
+        shares = np.roll(np.diff([gamma_cdf(end / self.scale, self.shape) for end in ends.tolist()]), _FIRST - 1)
         weights: Array = shares * (SLOTS / shares.sum())
         return weights
 
@@ -134,9 +129,8 @@ def span_for(load: float, size: Array, run_time: Array, machine: int) -> float:
 
 ALLOWED = "exact, factor:A:B with 0 < A <= B <= 1000, or round"
 MOST_FACTOR = 1000.0
-_MINUTE, _DAY = 60.0, 86400.0
 #: Usual walltimes, seconds; beyond a day, whole days.
-USUAL = _MINUTE * np.array([5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440])
+USUAL = 60.0 * np.array([5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440])
 #: Least share of its walltime that a job uses, in `round`.
 LEAST_USE = 0.1
 
@@ -174,7 +168,7 @@ class Walltimes:
 def rounded(times: Array) -> Array:
     """Return each time rounded up to a usual value. O(times)."""
     place = np.searchsorted(USUAL, times)
-    days = np.ceil(times / _DAY) * _DAY
+    days = np.ceil(times / DAY_S) * DAY_S
     return np.where(place < len(USUAL), USUAL[np.minimum(place, len(USUAL) - 1)], days)
 
 
@@ -281,20 +275,12 @@ def lublin(
     runs = [_run_times(draw, each, size) for each, size in zip(kinds, sizes, strict=True)]
     size, run_time = np.concatenate(sizes), np.concatenate(runs)
     pace = 1.0 if load is None else _pace(kinds, rushes, span_for(load, size, run_time, machine))
-    submit = np.concatenate([_seconds(each, rush * pace) for each, rush in zip(kinds, rushes, strict=True)])
+    submit = np.concatenate([np.floor(each.cycle.clock(rush * pace)) for each, rush in zip(kinds, rushes, strict=True)])
     order = np.argsort(submit, kind="stable")
     queue = np.repeat([float(each.queue) for each in kinds], first)
     run_time = run_time[order]
-    return Workload(
-        f"lublin-{machine}",
-        np.arange(1, jobs + 1),
-        submit[order],
-        run_time,
-        walltimes.of(run_time, draw),
-        size[order],
-        more={"queue": queue[order]},
-        machine=machine,
-    )
+    columns = np.arange(1, jobs + 1), submit[order], run_time, walltimes.of(run_time, draw), size[order]
+    return Workload(f"lublin-{machine}", *columns, more={"queue": queue[order]}, machine=machine)
 
 
 def _first(jobs: int, clocks: list[Array]) -> list[int]:
@@ -306,14 +292,8 @@ def _first(jobs: int, clocks: list[Array]) -> list[int]:
 
 def _pace(kinds: tuple[Kind, ...], rushes: list[Array], span: float) -> float:
     """Return the factor on rush seconds with which the last job arrives after `span` seconds."""
-    at_the_end = np.array([span])
-    return min(
-        float(each.cycle.rush(at_the_end)[0] / rush[-1]) for each, rush in zip(kinds, rushes, strict=True) if len(rush)
-    )
-
-
-def _seconds(kind: Kind, rush: Array) -> Array:
-    return np.floor(kind.cycle.clock(rush))
+    ends = [(each.cycle.rush(np.array([span]))[0], rush) for each, rush in zip(kinds, rushes, strict=True)]
+    return min(float(end / rush[-1]) for end, rush in ends if len(rush))
 
 
 def _log_gaps(draw: Generator, kind: Kind, count: int) -> Array:

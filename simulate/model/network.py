@@ -9,22 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import product
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Hosts that reach all other hosts in the same way.
 
-    Args:
-        name: name of the place.
-        port: bytes/s between each host and the place; infinite = unlimited.
-        duplex: whether a port sends and receives at the same time.
+    `port` is the bytes/s between each host and the place; a `duplex` port sends and receives at the same time.
     """
 
     name: str
@@ -34,13 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link in routes.
-
-    Args:
-        name: name of the link.
-        bandwidth: bytes/s.
-        shared: False if each job may use the full bandwidth regardless of others.
-    """
+    """A link in routes, of `bandwidth` bytes/s; if not `shared`, each job may use all of it regardless of others."""
 
     name: str
     bandwidth: float
@@ -105,17 +96,13 @@ class Tree:
     speeds: tuple[float, ...] = ()
     group_of: tuple[int, ...] = ()
 
-    @property
-    def storages(self) -> tuple[str, ...]:
-        """Always empty: this file format has no storages."""
-        return ()
+    storages: ClassVar[tuple[str, ...]] = ()  # this file format has none
 
     def network(self) -> Network:
         """See `Wiring`. O(groups^2)."""
         count = max(self.group_of) + 1
         links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
-        ways = [
-            NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a in range(count) for b in range(count)
-        ]  # fmt: skip
+        pairs = product(range(count), repeat=2)
+        ways = [NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a, b in pairs]
         places = [Place(f"group {i}", self.port) for i in range(count)]
         return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .job import Job
 
@@ -42,11 +43,7 @@ class PowerOff:
     """Let these idle nodes be powered down; the resource manager wakes a node when a job needs it."""
 
     nodes: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Empty: the action concerns no job."""
-        return ""
+    key: ClassVar[str] = ""  # the action concerns no job
 
 
 Action = Start | Cancel | Release | PowerOff
@@ -137,5 +134,5 @@ class Plan:
     truncated: bool
     evaluations: int
     jobs: tuple[PlannedJob, ...]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     makespan_within: tuple[float, float] | None = None

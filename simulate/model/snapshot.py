@@ -1,8 +1,6 @@
 """The snapshot: the cluster and its jobs as an adapter saw them at one moment.
 
-Adapters make it, everything else reads it.
-
-Rule: it holds only what a scheduler can know.
+Rule: it holds only what a scheduler can know. Adapters make it, everything else reads it.
 """
 
 from __future__ import annotations

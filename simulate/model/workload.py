@@ -9,25 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from .programs import Programs, concatenate
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success.
-
-    Args:
-        before: rows of the workload, int64.
-        after: rows of the workload, int64.
-    """
+    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success; rows, int64."""
 
     before: Array
     after: Array
@@ -58,8 +50,7 @@ def concatenate_dependencies(parts: Sequence[tuple[Dependencies | None, int]]) -
     given = [(each, shift) for (each, _), shift in zip(parts, first.tolist(), strict=False) if each is not None]
     if not given:
         return None
-    columns = ([each.before + shift for each, shift in given], [each.after + shift for each, shift in given])
-    return Dependencies(*map(np.concatenate, columns))
+    return Dependencies(*np.concatenate([[each.before + shift, each.after + shift] for each, shift in given], axis=1))
 
 
 #: Largest time, seconds (30 million years): up to here, times are exact to a fraction of a second.
@@ -160,14 +151,11 @@ def joined(workloads: Sequence[Workload]) -> Workload:
 def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
     """Return the programs of all workloads, and the program number of each job."""
     programs, before = concatenate([each.programs for each in workloads if each.programs])
-    added, columns = iter(before), []
-    for each in workloads:
-        if each.programs:
-            mine = each.more["program"]
-            columns.append(np.where(mine < 0, mine, mine + next(added)))
-        else:
-            columns.append(np.full(len(each), -1))
-    return programs, np.concatenate(columns)
+    added = iter(before)
+    numbers = [
+        (each.more["program"], next(added)) if each.programs else (np.full(len(each), -1), 0) for each in workloads
+    ]
+    return programs, np.concatenate([np.where(mine < 0, mine, mine + shift) for mine, shift in numbers])
 
 
 def _filled_in(workload: Workload, known: set[str]) -> dict[str, Array]:

@@ -10,46 +10,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.queue.power.tables import TO_IDLE
 from .machine import MixedPowers, Powers
 from .policies import Saving
 from .power_policies import EnergyBudget
-from .replay import Replayed
-
-Array = npt.NDArray[Any]
+from .replay_result import Replayed, pieces_by_job
 
 
-@dataclass(frozen=True, slots=True)
-class PowerDraw:
-    """Power in watts, by kind of resource.
+def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[float, Array, Array, Array]:
+    """Return the power of the machine and its jobs, watts. O(jobs x kinds + pieces x kinds + resources).
 
-    Args:
-        idle: power of the whole idle machine.
-        extra: [kinds], additional power of a resource while it computes.
-        counts: [jobs, kinds], resources that draw computing power; 0 for jobs that do not compute.
-        jobs_idle: [jobs], idle power of each job's resources.
-    """
-
-    idle: float
-    extra: Array
-    counts: Array
-    jobs_idle: Array
-
-
-def power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> PowerDraw:
-    """Return the power of the machine and its jobs. O(jobs x kinds + pieces x kinds + resources).
-
-    Args:
-        replayed: the replay.
-        powers: power of the resources.
+    Returns:
+        The power of the whole idle machine; the additional power of a computing resource [kinds]; the resources that
+        draw computing power, 0 for jobs that do not compute [jobs, kinds]; the idle power of each job's resources.
     """
     kinds, each, counts = _counts(replayed, powers)
     idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
     jobs = replayed.workload
     computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
-    return PowerDraw(float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle)
+    return float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle
 
 
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
@@ -61,11 +42,7 @@ def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powe
     which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [many for many, _ in powers.runs])
     np.cumsum(which[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
     counts = np.zeros((len(replayed.workload), len(kinds)), np.int64)
-    owner = np.repeat(np.arange(len(counts)), replayed.piece_count)
-    place = np.arange(len(owner)) + np.repeat(
-        replayed.piece0 - np.cumsum(replayed.piece_count) + replayed.piece_count, replayed.piece_count
-    )
-    mine = replayed.pieces[place]
+    owner, mine = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
     np.add.at(counts, owner, upto[mine["last"].astype(np.int64) + 1] - upto[mine["first"]])
     return kinds, upto[-1], counts
 
@@ -106,17 +83,17 @@ def track(replayed: Replayed, powers: Powers | MixedPowers) -> Track:
         replayed: the replay.
         powers: power of the resources.
     """
-    drawn = power_draw(replayed, powers)
-    times, deltas = _changes(replayed, drawn.counts)
+    idle, extra, drawing, _ = _power_draw(replayed, powers)
+    times, deltas = _changes(replayed, drawing)
     moments, where = np.unique(np.clip(times, *span(replayed)), return_inverse=True)
     sums = np.stack([np.bincount(where, column, len(moments)) for column in deltas.T], axis=1)
     counts = np.rint(np.cumsum(sums, axis=0)).astype(np.int64)
     counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
-    least = np.full(len(moments), drawn.idle)
+    least = np.full(len(moments), idle)
     if isinstance(powers, Powers):
         least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
-    watts = least + busy @ drawn.extra
+    watts = least + busy @ extra
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
     return Track(moments, counts, watts, least, joules)
 
@@ -129,10 +106,10 @@ def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
         powers: power of the resources.
     """
     begin, end = span(replayed)
-    drawn, ran = power_draw(replayed, powers), ~replayed.rejected
+    (idle, extra, drawing, _), ran = _power_draw(replayed, powers), ~replayed.rejected
     lasted = (replayed.finish_time - replayed.start_time)[ran]
     switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
-    return drawn.idle * (end - begin) + float(((drawn.counts @ drawn.extra)[ran] * lasted).sum()) + switched
+    return idle * (end - begin) + float(((drawing @ extra)[ran] * lasted).sum()) + switched
 
 
 def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
@@ -156,8 +133,8 @@ def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
         replayed: the replay.
         powers: power of the resources.
     """
-    drawn = power_draw(replayed, powers)
-    found: Array = (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
+    _, extra, drawing, idle = _power_draw(replayed, powers)
+    found: Array = (replayed.finish_time - replayed.start_time) * (idle + drawing @ extra)
     return found
 
 
@@ -177,9 +154,7 @@ def switches(replayed: Replayed) -> int:
 def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
     """Return times, and the change of the number of resources in each state and, last, of computing ones of each kind.
 
-    Args:
-        replayed: the replay.
-        draw: [jobs, kinds], resources that draw computing power.
+    `draw` is the number of resources that draw computing power [jobs, kinds].
     """
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))

@@ -11,8 +11,8 @@ from ..model.cluster import Cluster
 from ..model.workload import Workload
 from .contended import check_power_known, processors_of
 from .machine import Machine
-from .network_tables import network_for, takes_networks
-from .policies import Conservative, Contending, Saving
+from .network_tables import network_for
+from .policies import Conservative, Contending, Policy, Saving
 from .power_tables import check_decision_count, require_powers
 from .queue_tables import check_walltimes, kind_needing_walltimes
 
@@ -53,4 +53,4 @@ def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
 def demanded(policy: object) -> Hashable:
     """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
     added = (policy.limit, policy.keeper) if isinstance(policy, Saving) else ()
-    return kind_needing_walltimes(policy), takes_networks(policy), added
+    return kind_needing_walltimes(policy), isinstance(policy, Policy), added

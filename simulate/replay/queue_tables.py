@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.block import Block
 from ..kernels.queue import tables
@@ -25,8 +25,6 @@ from ..model.network import Network
 from ..model.workload import Workload
 from .network_tables import network_tables
 from .policies import Conservative, Easy, Saving, Strict, dynamic_order, ranks
-
-Array = npt.NDArray[Any]
 
 QueueTables = Replay | RichReplay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
@@ -58,36 +56,45 @@ def easy(
         kind, network_part = Networked, network_tables(workload, network)
     world = kind(
         {
-            "pieces": _pieces(size, machine),
+            "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "levels": np.array(levels, np.int64),
             **dependency_tables(workload),
             **network_part,
         },
         {
-            "jobs": (size,),
-            "ranked": (size,),
+            **dict.fromkeys(("jobs", "ranked"), (size,)),
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
+            **dict.fromkeys(("queue", "scores"), (size if order else 1,)),
             "free": (-(-machine // 64),),
-            "heap_time": (most,),
-            "heap_job": (most,),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
             "decided": (most if decision_time > 0.0 else 1,),
-            "queue": (size if order else 1,),
-            "scores": (size if order else 1,),
             "count": (tables.CELLS,),
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, ranks(workload, policy.order, seed))
-    world.ranked[world.jobs["rank"]] = np.arange(size)
-    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
-    world.free[:] = all_free(machine)
-    world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(policy.order == "fcfs")
-    world.count[tables.ORDER] = order
-    world.count[tables.FILLS] = int(policy.backfills)
+    fill_queue(world, workload, machine, policy, seed)
     world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
     return world
+
+
+def fill_queue(world: Any, workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> None:
+    """Fill what the tables of all kernels for EASY and strict order have in common.
+
+    Args:
+        world: the tables.
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy and its order.
+        seed: seed of a random order.
+    """
+    _jobs(world, workload, ranks(workload, policy.order, seed))
+    world.ranked[world.jobs["rank"][: len(workload)]] = np.arange(len(workload))
+    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
+    world.free[:] = _all_free(machine)
+    world.count[[tables.FREE, tables.MACHINE]] = machine
+    world.count[tables.IN_TURN], world.count[tables.FILLS] = policy.order == "fcfs", policy.backfills
+    world.count[tables.ORDER] = dynamic_order(workload, policy.order)
 
 
 def conservative(
@@ -114,7 +121,7 @@ def conservative(
     kind, network_part = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
     world = kind(
         {
-            "pieces": _pieces(size, machine),
+            "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "slices": np.zeros(2 * FEW, tables.SLICE),
             "blocks": np.zeros(2 * FEW // tables.SPAN, tables.EXTENT),
             "sets": np.zeros((FEW, words), np.uint64),
@@ -124,9 +131,8 @@ def conservative(
             **network_part,
         },
         {
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
             "jobs": (size,),
-            "heap_time": (most,),
-            "heap_job": (most,),
             "queue": (size + 1,),
             "free": (words,),
             "count": (tables.ALL_CELLS,),
@@ -136,7 +142,7 @@ def conservative(
     _jobs(world, workload, ranks(workload, policy.order, seed))
     count = world.count
     world.slices[0] = (-math.inf, machine, 1)
-    world.free[:] = all_free(machine)
+    world.free[:] = _all_free(machine)
     count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
     count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
     count[tables.ORDER] = dynamic_order(workload, policy.order)
@@ -172,19 +178,15 @@ def _twice(table: Array) -> Array:
     return found
 
 
-def _jobs(world: Block, workload: Workload, rank: Array) -> None:
-    jobs = world.jobs
+def _jobs(world: Any, workload: Workload, rank: Array) -> None:
+    jobs = world.jobs[: len(workload)]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
     jobs["rank"] = rank
     world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
 
 
-def _pieces(size: int, machine: int) -> Array:
-    return np.zeros(2 * size + 2 * machine, tables.PIECE)
-
-
-def all_free(machine: int) -> Array:
+def _all_free(machine: int) -> Array:
     """Return a bitset in which every resource is free."""
     words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
     if machine % 64:
@@ -202,7 +204,8 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
     given, size = workload.dependencies, len(workload)
     if given is None:
         return {name: np.zeros(0, np.int64) for name in HELD}
-    well = _ends_well(workload) if ends_well is None else ends_well
+    returns = workload.more.get("returns", np.zeros(size, np.int64))
+    well = ~(workload.run_time > workload.walltime) & (returns == 0) if ends_well is None else ends_well
     before, after = given.before[well[given.before]], given.after[well[given.before]]
     return {
         "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
@@ -211,12 +214,6 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
         "released": np.zeros(size + 1, np.int64),
         "given": np.zeros(size, np.int64),
     }
-
-
-def _ends_well(workload: Workload) -> Array:
-    """Return which jobs end within their walltime and return success, once they run."""
-    returns = workload.more.get("returns", np.zeros(len(workload), np.int64))
-    return np.asarray(~(workload.run_time > workload.walltime) & (returns == 0))
 
 
 def stranded(unmet: Array, jobs: int) -> Array:
@@ -240,15 +237,8 @@ class DependencyTracker:
         self._released: list[int] = []
 
     def job_ended(self, number: int, upcoming: int) -> None:
-        """Record the end of a job.
-
-        Args:
-            number: the job that ended.
-            upcoming: the first job whose submit time has not come yet.
-        """
-        if not self.unmet:
-            return
-        for follower in self._followers[self._first[number] : self._first[number + 1]]:
+        """Record the end of job `number`; the submit times from job `upcoming` on have not come yet."""
+        for follower in self._followers[self._first[number] : self._first[number + 1]] if self.unmet else ():
             self.unmet[follower] -= 1
             if not self.unmet[follower] and follower < upcoming:
                 heappush(self._released, follower)

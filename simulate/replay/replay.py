@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..kernels import load
@@ -30,49 +27,12 @@ from .network_tables import network_for
 from .policies import Conservative, Easy, Policy, Saving, Strict
 from .python_loop import replay_with_python_policy
 from .queue_tables import stranded
+from .replay_result import Replayed, merge_pieces, pieces_by_job, without_switches
 from .user_policy import QueuePolicy
 
-Array = npt.NDArray[Any]
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64
 ALLOWED = f"0; for easy and strict also seconds above 0, at most {LONGEST:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The result of a replay. Arrays have one row per job of the workload.
-
-    Args:
-        machine: number of resources.
-        submit_time: seconds; for a job with dependencies, the time at which it became eligible.
-        start_time, finish_time: seconds; nan for rejected jobs.
-        rejected: the job requests more than the machine has, or the policy rejected it, or it is stranded.
-        stranded: the job was never submitted because a job it depends on was rejected or failed.
-        overran: the job was killed at its walltime.
-        pieces: first and last resource of each interval, for all jobs; job i has
-            `pieces[piece0[i]:][:piece_count[i]]`.
-        taken_time: seconds at which the job got its resources; earlier than its start if `booted` of them had to boot.
-        changes: machines switched on and off, rows of `power_tables.CHANGE`.
-        simulation_time: seconds spent in the engine.
-        instants: number of distinct times at which something happened.
-    """
-
-    workload: Workload
-    machine: int
-    submit_time: Array
-    start_time: Array
-    finish_time: Array
-    rejected: Array
-    stranded: Array
-    overran: Array
-    pieces: Array
-    piece0: Array
-    piece_count: Array
-    taken_time: Array
-    booted: Array
-    changes: Array
-    simulation_time: float
-    instants: int
 
 
 def replay(
@@ -115,7 +75,9 @@ def replay(
     net = network_for(workload, machine, policy, network)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
-        return _replay_python(workload, whole, policy, decision_time, progress, clock)
+        return replay_with_python_policy(
+            workload, whole, policy, decision_time=decision_time, clock=clock, progress=progress
+        )
     decision_s = _decision_seconds(policy, decision_time)
     rich = decision_s > 0.0 or workload.dependencies is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
@@ -134,38 +96,19 @@ def replay(
     rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
-    taken, booted, changed = start, np.zeros(len(jobs), np.int64), np.empty(0, power_tables.CHANGE)
+    switches = without_switches(start)
     if isinstance(world, power_tables.PowerTables):
-        pieces = power_tables.in_order(*pieces)
-        taken, booted = np.where(rejected, math.nan, jobs["taken"]), power_tables.boots(world)
-        changed = power_tables.changes(world)
-    instants = int(count[tables.INSTANTS])
+        owner, rows = pieces_by_job(*pieces)
+        pieces = merge_pieces(owner, rows["first"], rows["last"], len(jobs))
+        taken = np.where(rejected, math.nan, jobs["taken"])
+        switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world)}
     overran = (workload.run_time > workload.walltime) & ~rejected
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
         overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        taken, booted, changed, spent, instants,
+        simulation_time=spent, instants=int(count[tables.INSTANTS]), **switches,
     )  # fmt: skip
-
-
-def _replay_python(
-    workload: Workload, machine: Machine, policy: QueuePolicy, decision_time: float | None,
-    progress: Callable[[float], None], clock: Callable[[], float],
-) -> Replayed:  # fmt: skip
-    if decision_time is not None and not 0.0 <= decision_time <= LONGEST:
-        raise ConfigError("decision_time", "", f"{decision_time:g}", f"seconds from 0 to {LONGEST:g}")
-    began = clock()
-    done = replay_with_python_policy(
-        workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress
-    )
-    overran = (workload.run_time > workload.walltime) & ~done.rejected
-    columns = (done.submit_time, done.start_time, done.finish_time, done.rejected, done.stranded, overran,
-               done.pieces, done.piece0, done.piece_count)  # fmt: skip
-    unswitched = np.zeros(len(workload), np.int64), np.empty(0, power_tables.CHANGE)
-    return Replayed(
-        workload, machine.processors, *columns, done.start_time, *unswitched, clock() - began, done.instants
-    )
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:

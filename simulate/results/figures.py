@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..replay.metrics import TAU_S
 from .recorded_run import Run
 from .timeseries import busy, joules_at
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
+
 #: How jobs ended: normally, at their walltime, killed otherwise; or rejected, so they never started.
 DONE, WALLTIME, KILLED, REJECTED = range(4)
 #: States of a machine, as the columns of `MachineStates.counts`.
