@@ -27,21 +27,13 @@ Chosen = Policy | Contending | Own
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A workload of a sweep.
+    """A workload of a sweep."""
 
-    Args:
-        file: as the sweep names it.
-        key: its place in the sweep file, for messages: workloads[0].
-        select: which of its jobs; its own load is 1.
-        loads: factors on the arrival rate, one run each.
-        skip_invalid: leave out lines that are not jobs.
-    """
-
-    file: str
-    key: str
-    select: Select = field(default_factory=Select)
-    loads: tuple[float, ...] = (1.0,)
-    skip_invalid: bool = False
+    file: str  # as the sweep names it
+    key: str  # its place in the sweep file, for messages: workloads[0]
+    select: Select = field(default_factory=Select)  # which of its jobs; its own load is 1
+    loads: tuple[float, ...] = (1.0,)  # factors on the arrival rate, one run each
+    skip_invalid: bool = False  # leave out lines that are not jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +49,14 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The values that are varied.
+    """The values that are varied."""
 
-    Args:
-        source: the sweep file.
-        traces: workloads.
-        policies: queue policies.
-        machines: numbers of processors, or cluster files; None = the size that the trace states.
-        seeds: seeds of random policies and models.
-    """
-
-    source: str
-    traces: tuple[Trace, ...]
-    policies: tuple[Chosen, ...]
+    source: str  # the sweep file
+    traces: tuple[Trace, ...]  # workloads
+    policies: tuple[Chosen, ...]  # queue policies
+    #: Numbers of processors, or cluster files; None = the size that the trace states.
     machines: tuple[int | Site | None, ...] = (None,)
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[int, ...] = (0,)  # seeds of random policies and models
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -216,18 +201,12 @@ def pareto(points: Sequence[Point | None]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class BestRuns:
-    """The best among comparable runs; runs are positions.
+    """The best among comparable runs; runs are positions."""
 
-    Args:
-        two: the objectives that are weighed against each other: waiting, and energy if all rows know it, else
-            utilisation.
-        front: runs that no other run dominates in both.
-        best: objective -> its best run, where known; ties go to runs of the front.
-    """
-
+    #: The objectives that are weighed against each other: waiting, and energy if all rows know it, else utilisation.
     two: tuple[Objective, Objective]
-    front: tuple[int, ...]
-    best: Mapping[Objective, int]
+    front: tuple[int, ...]  # runs that no other run dominates in both
+    best: Mapping[Objective, int]  # objective -> its best run, where known; ties go to runs of the front
 
 
 def worth(rows: Sequence[Row]) -> BestRuns:

@@ -139,16 +139,12 @@ LEAST_USE = 0.1
 class Walltimes:
     """How walltimes follow from run times.
 
-    Args:
-        kind: exact: the run time. factor: the run time times a factor that is uniform in [least, most]. round: a job
-            uses a uniform share, LEAST_USE to 1, of its walltime, which is rounded up to a usual value.
-        least: see `kind`.
-        most: see `kind`.
-
     Source: of `round`: run time over walltime is spread evenly (Mu'alem and Feitelson 2001), and most users type one of
     some twenty round values (Tsafrir, Etsion and Feitelson 2005).
     """
 
+    #: Exact: the run time. factor: the run time times a factor that is uniform in [least, most]. round: a job uses a
+    #: uniform share, LEAST_USE to 1, of its walltime, which is rounded up to a usual value.
     kind: str = "round"
     least: float = 1.0
     most: float = 1.0
@@ -193,37 +189,21 @@ LONGEST, LONGEST_GAP = 12.0, 13.0
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of jobs.
+    """A kind of jobs."""
 
-    Args:
-        queue: its number in a trace (0 is interactive by the format's custom).
-        serial: share of jobs with one processor.
-        power: share of other jobs whose size is a power of two by intent.
-        low: log2 of the smallest parallel job.
-        middle: log2 of the machine minus the end of the lower stage of log2 sizes.
-        high: log2 of the machine minus the end of the upper stage.
-        lower: probability of the lower stage.
-        short: (shape, scale) of the gamma distribution of log run time of short jobs.
-        long: the same of long jobs.
-        slope: a job of n processors is short with probability slope * n + offset, cut to [0, 1].
-        offset: see `slope`.
-        gap: (shape, scale) of the gamma distribution of log rush seconds between arrivals.
-        cycle: daily cycle of arrivals.
-    """
-
-    queue: int
-    serial: float
-    power: float
-    low: float
-    middle: float
-    high: float
-    lower: float
-    short: tuple[float, float]
-    long: tuple[float, float]
-    slope: float
-    offset: float
-    gap: tuple[float, float]
-    cycle: Cycle
+    queue: int  # its number in a trace (0 is interactive by the format's custom)
+    serial: float  # share of jobs with one processor
+    power: float  # share of other jobs whose size is a power of two by intent
+    low: float  # log2 of the smallest parallel job
+    middle: float  # log2 of the machine minus the end of the lower stage of log2 sizes
+    high: float  # log2 of the machine minus the end of the upper stage
+    lower: float  # probability of the lower stage
+    short: tuple[float, float]  # (shape, scale) of the gamma distribution of log run time of short jobs
+    long: tuple[float, float]  # the same of long jobs
+    slope: float  # a job of n processors is short with probability slope * n + offset, cut to [0, 1]
+    offset: float  # see `slope`
+    gap: tuple[float, float]  # (shape, scale) of the gamma distribution of log rush seconds between arrivals
+    cycle: Cycle  # daily cycle of arrivals
 
 
 INTERACTIVE = Kind(

@@ -22,19 +22,12 @@ def memory_need(job: Job) -> float:
 
 @dataclass(slots=True)
 class Occupancy:
-    """What jobs take on each node of a cluster, in cluster order.
+    """What jobs take on each node of a cluster, in cluster order."""
 
-    Args:
-        cluster: the cluster.
-        threads: threads placed on each node.
-        memory: bytes reserved on each node.
-        apart: node -> the `apart` values of its jobs.
-    """
-
-    cluster: Cluster
-    threads: list[int] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
-    apart: dict[int, set[str]] = field(default_factory=dict)
+    cluster: Cluster  # the cluster
+    threads: list[int] = field(default_factory=list)  # threads placed on each node
+    memory: list[float] = field(default_factory=list)  # bytes reserved on each node
+    apart: dict[int, set[str]] = field(default_factory=dict)  # node -> the `apart` values of its jobs
 
     def __post_init__(self) -> None:
         self.threads = self.threads or [0] * len(self.cluster.nodes)

@@ -94,28 +94,18 @@ class ThreadGroup:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The origin of a profile's numbers; `source` is measured, given, predicted or default.
-
-    Args:
-        source: see above.
-        date: when it was measured, ISO 8601.
-        runs: number of measured runs.
-        node_type: node type of the measurement.
-        note: a remark for people.
-        interval: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either
-            way. The error is the same for all runs. None = unknown.
-        spread: standard deviation of the isolated time between runs, relative to it; None = unknown.
-        strain: what slowed the measured runs, as (fact, value); no model uses it.
-    """
+    """The origin of a profile's numbers; `source` is measured, given, predicted or default."""
 
     source: str = "given"
-    date: str | None = None
-    runs: int = 0
-    node_type: str | None = None
-    note: str = ""
+    date: str | None = None  # when it was measured, ISO 8601
+    runs: int = 0  # number of measured runs
+    node_type: str | None = None  # node type of the measurement
+    note: str = ""  # a remark for people
+    #: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either way. The
+    #: error is the same for all runs. None = unknown.
     interval: tuple[float, float] | None = None
-    spread: float | None = None
-    strain: tuple[tuple[str, float], ...] = ()
+    spread: float | None = None  # standard deviation of the isolated time between runs, relative to it; None = unknown
+    strain: tuple[tuple[str, float], ...] = ()  # what slowed the measured runs, as (fact, value); no model uses it
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,23 +48,14 @@ class NetworkRoute:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Hosts and the network between them.
+    """Hosts and the network between them."""
 
-    Args:
-        speeds: of each host, flop/s [hosts].
-        place_of: place of each host [hosts].
-        places: the places.
-        links: the links of all routes.
-        ways: the route of each pair of places, row by row [places x places].
-        storages: name of a storage -> its place.
-    """
-
-    speeds: Array
-    place_of: Array
-    places: Sequence[Place]
-    links: Sequence[Link] = ()
-    ways: Sequence[NetworkRoute] = ()
-    storages: Mapping[str, int] = field(default_factory=dict)
+    speeds: Array  # of each host, flop/s [hosts]
+    place_of: Array  # place of each host [hosts]
+    places: Sequence[Place]  # the places
+    links: Sequence[Link] = ()  # the links of all routes
+    ways: Sequence[NetworkRoute] = ()  # the route of each pair of places, row by row [places x places]
+    storages: Mapping[str, int] = field(default_factory=dict)  # name of a storage -> its place
 
     def storage(self, name: str) -> int:
         """Return the place of a storage; the only storage has every name."""
@@ -78,23 +69,14 @@ def unlimited(speeds: Sequence[float]) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A switch for each group of nodes, and a backbone between the switches; a `Wiring`.
+    """A switch for each group of nodes, and a backbone between the switches; a `Wiring`."""
 
-    Args:
-        port: bytes/s of each node, in both directions at once.
-        switch: bytes/s of all traffic inside a group.
-        backbone: bytes/s between groups.
-        latency: seconds between any two nodes.
-        speeds: flop/s of each node.
-        group_of: group number of each node.
-    """
-
-    port: float
-    switch: float = math.inf
-    backbone: float = math.inf
-    latency: float = 0.0
-    speeds: tuple[float, ...] = ()
-    group_of: tuple[int, ...] = ()
+    port: float  # bytes/s of each node, in both directions at once
+    switch: float = math.inf  # bytes/s of all traffic inside a group
+    backbone: float = math.inf  # bytes/s between groups
+    latency: float = 0.0  # seconds between any two nodes
+    speeds: tuple[float, ...] = ()  # flop/s of each node
+    group_of: tuple[int, ...] = ()  # group number of each node
 
     storages: ClassVar[tuple[str, ...]] = ()  # this file format has none
 

@@ -7,6 +7,7 @@ cannot be replayed. Dependencies are pairs of rows without a cycle; a pair is dr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -132,10 +133,7 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     known = set[str]().union(*(each.more for each in workloads))
     every = [_filled_in(each, known) for each in workloads]
     more = {name: np.concatenate([each[name] for each in every]) for name in set.intersection(*map(set, every))}
-    left_out: dict[str, int] = {}
-    for each in workloads:
-        for why, count in each.left_out.items():
-            left_out[why] = left_out.get(why, 0) + count
+    left_out = dict(sum((Counter(each.left_out) for each in workloads), Counter[str]()))
     epochs = {each.epoch for each in workloads}
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)
     name, programs = "+".join(each.name for each in workloads), None

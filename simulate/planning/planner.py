@@ -114,40 +114,23 @@ def plan(
 def _planned(
     simulation: Simulation, runner_ups: Mapping[int, RunnerUp], intervals: dict[int, PredictionInterval], done: set[str]
 ) -> tuple[PlannedJob, ...]:
-    world, isolated = simulation.world, simulation.isolated
-    powered = bool(world.count[layout.POWERED])
-    start, finish = world.jobs["start"].tolist(), world.jobs["finish"].tolist()
-    energy, cls = world.jobs["energy"].tolist(), world.jobs["cls"].tolist()
-    progress = world.jobs["progress"].tolist()
-    planned = []
-    for i, job in enumerate(simulation.workflow.jobs):
+    world, isolated, planned = simulation.world, simulation.isolated, []
+    rows = world.jobs[["start", "finish", "energy", "cls", "progress"]].tolist()
+    for i, (job, (start, finish, energy, cls, progress)) in enumerate(zip(simulation.workflow.jobs, rows, strict=True)):
         if job.id in done:
             continue
-        nodes = simulation.nodes_of(i)
-        kinds = [int(world.nodes[simulation.cluster.index[name]]["type"]) for name in nodes]
-        alone = max(float(isolated[cls[i], kind]) for kind in kinds)
-        left = alone * (1.0 - progress[i])
-        slowdown = (finish[i] - start[i]) / left if left > 0.0 else 1.0
-        planned.append(
-            PlannedJob(
-                job.id,
-                nodes,
-                start[i],
-                finish[i],
-                alone,
-                max(1.0, slowdown),
-                energy[i] if powered else None,
-                runner_ups.get(i),
-                intervals.get(i),
-            )  # fmt: skip
-        )
+        alone = float(isolated[cls, world.nodes["type"][world.placed[simulation.slots(i)]]].max())
+        left = alone * (1.0 - progress)
+        forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
+        joules = energy if world.count[layout.POWERED] else None
+        why, within = runner_ups.get(i), intervals.get(i)
+        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, within))
     return tuple(planned)
 
 
 def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> tuple[str, ...]:
-    notes = list(workflow.warnings)
     profiles = list({id(job.profile): job.profile for job in workflow.jobs}.values())
-    notes += scaling_notes(profiles, cluster)
+    notes = [*workflow.warnings, *scaling_notes(profiles, cluster)]
     run_time = simulation.world.jobs["finish"] - simulation.world.jobs["start"]
     late = [j.id for j, t in zip(workflow.jobs, run_time, strict=True) if j.walltime is not None and t > j.walltime]
     if late:

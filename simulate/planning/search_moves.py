@@ -106,7 +106,7 @@ class Moves:
     def others(self, candidate: Candidate, job: int) -> list[int]:
         """Return the nodes among the next MOST_OTHERS on which a relocatable job may run."""
         fitting = self.relocatable[job]
-        here, count = int(candidate.places[self._slots(job)[0]]), len(self.simulation.world.nodes)
+        here, count = int(candidate.places[self.simulation.slots(job).start]), len(self.simulation.world.nodes)
         behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
         at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
@@ -114,37 +114,31 @@ class Moves:
     def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
         """Return a copy in which a relocatable job runs on `node`."""
         trial = candidate.copy()
-        trial.places[self._slots(job)[0]] = node
+        trial.places[self.simulation.slots(job).start] = node
         return trial
 
     def _any_of(self, items: Array) -> int:
         return int(items[self.random.randrange(len(items))])
 
-    def _slots(self, job: int) -> tuple[int, int]:
-        row = self.simulation.world.jobs[job]
-        first = int(row["place0"])
-        return first, first + int(self.simulation.world.classes[row["cls"]]["nodes"])
-
     def _move_node(self, trial: Candidate, job: int) -> None:
-        first, last = self._slots(job)
-        fitting = self.fitting[job]
-        if fitting is None or len(fitting) <= last - first:
+        slots, fitting = self.simulation.slots(job), self.fitting[job]
+        if fitting is None or len(fitting) <= slots.stop - slots.start:
             return
-        slot = self.random.randrange(first, last)
+        slot = self.random.randrange(slots.start, slots.stop)
         other = self._any_of(fitting)
-        if other not in trial.places[first:last]:
+        if other not in trial.places[slots]:
             trial.places[slot] = other
 
     def _swap(self, trial: Candidate, job: int) -> None:
         """Exchange the nodes of two jobs that may each take the other's, and half the time their order too."""
         other = self._any_of(self.movable)
-        (a, a_end), (b, b_end) = self._slots(job), self._slots(other)
+        a, b = self.simulation.slots(job), self.simulation.slots(other)
         mine, theirs = self.fitting[job], self.fitting[other]
-        if mine is None or theirs is None or a_end - a != b_end - b:
+        one, two = trial.places[a].copy(), trial.places[b].copy()
+        if mine is None or theirs is None or len(one) != len(two):
             return
-        one, two = trial.places[a:a_end].copy(), trial.places[b:b_end].copy()
         if np.isin(two, mine).all() and np.isin(one, theirs).all():
-            trial.places[a:a_end], trial.places[b:b_end] = two, one
+            trial.places[a], trial.places[b] = two, one
             if self.random.random() < 0.5:
                 trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]
 
@@ -166,7 +160,7 @@ class Moves:
         start = jobs["start"]
         other = self._any_of(self.movable)
         if self.random.random() < 0.7:
-            here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+            here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
             together = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
             other = self._any_of(together) if len(together) else other
         if other != job and start[other] <= start[job]:
@@ -175,7 +169,7 @@ class Moves:
     def _relieve(self, trial: Candidate, job: int) -> None:
         """Send away a job that runs together with a critical one: let it wait for that one's end, or move it."""
         jobs = self.simulation.world.jobs
-        here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+        here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
         together = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
         if len(together) == 0:
             return
@@ -188,7 +182,7 @@ class Moves:
             self._move_node(trial, other)
 
     def _throttle(self, trial: Candidate, job: int) -> None:
-        node = int(trial.places[self._slots(job)[0]])
+        node = int(trial.places[self.simulation.slots(job).start])
         cores = float(self.simulation.world.types["cores"][self.simulation.world.nodes["type"][node]])
         factor = self.random.choice((math.inf, *THROTTLES))
         trial.caps[node] = max(1.0, cores * factor)

@@ -127,12 +127,12 @@ class Simulation:
 
     def _note_underway(self, underway: Sequence[RunningJob]) -> None:
         for u in underway:
-            row = self.world.jobs[self._position(u.id, "running")]
+            job = self._position(u.id, "running")
+            row = self.world.jobs[job]
             if row["state"] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
-            first, places = int(row["place0"]), self._places_of(u)
+            self.world.placed[self.slots(job)] = self._places_of(u)
             row["state"], row["progress"] = layout.RUNNING, u.progress
-            self.world.placed[first : first + len(places)] = places
 
     def _places_of(self, u: RunningJob) -> list[int]:
         wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
@@ -208,17 +208,8 @@ class Simulation:
         if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
-        return self._outcome(energy)
-
-    def _outcome(self, energy: float) -> Outcome:
-        jobs = self.world.jobs
-        return Outcome(
-            float(self.world.clock[0]),
-            energy,
-            jobs["start"].copy(),
-            jobs["finish"].copy(),
-            int(self.world.count[layout.EVALUATIONS]),
-        )
+        makespan, evaluations = float(self.world.clock[0]), int(self.world.count[layout.EVALUATIONS])
+        return Outcome(makespan, energy, self.world.jobs["start"].copy(), self.world.jobs["finish"].copy(), evaluations)
 
     def reset(self) -> None:
         """Go back to the beginning: one memory copy."""
@@ -282,10 +273,9 @@ class Simulation:
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
         """Start a job now on `nodes` and re-rate the jobs that it affects."""
         job = self._unstarted(job_id)
-        row = self.world.jobs[job]
         if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
             raise InvariantError(f"job {job_id!r} cannot start on {len(nodes)} nodes")
-        self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
+        self.world.placed[self.slots(job)] = [self.cluster.index[n] for n in nodes]
         self._ask(layout.PLACE, which=job)
 
     def _unstarted(self, job_id: str) -> int:
@@ -309,8 +299,7 @@ class Simulation:
 
     def adopt(self, other: Simulation) -> None:
         """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""
-        now = float(other.world.clock[0])
-        self.world.clock[0] = now
+        self.world.clock[0] = now = float(other.world.clock[0])
         self.settle()
         for job_id, i in self.workflow.index.items():
             k = other.workflow.index.get(job_id)
@@ -340,8 +329,7 @@ class Simulation:
         for strand in world.strands[first : first + rows]:
             if strand["parts"] == 0 or math.isinf(strand["finish"]):
                 continue
-            group = world.groups[strand["group"]]
-            kinds = len(world.types)
+            group, kinds = world.groups[strand["group"]], len(world.types)
             start = int(group["phase_start"]) * kinds + int(strand["type"])
             works = world.phases["work"][start : start + int(group["phase_count"]) * kinds : kinds]
             left = max(0.0, float(strand["rem"] - strand["rate"] * (now - strand["last"])))
@@ -351,7 +339,10 @@ class Simulation:
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
         """Return the names of the nodes of a placed job, given its position."""
+        return tuple(self.cluster.nodes[i].name for i in self.world.placed[self.slots(job)])
+
+    def slots(self, job: int) -> slice:
+        """Return where the table `placed` has the nodes of a job, given its position."""
         row = self.world.jobs[job]
-        count = int(self.world.classes[row["cls"]]["nodes"])
-        places = self.world.placed[row["place0"] : row["place0"] + count]
-        return tuple(self.cluster.nodes[i].name for i in places)
+        first = int(row["place0"])
+        return slice(first, first + int(self.world.classes[row["cls"]]["nodes"]))

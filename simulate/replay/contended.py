@@ -41,19 +41,14 @@ KERNEL = "queue.contention.pairs_loop"
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """The tables of a machine, see `kernels.queue.contention.tables`.
+    """The tables of a machine, see `kernels.queue.contention.tables`."""
 
-    Args:
-        nodes, processors, core_table: one row per node, processor and core.
-        speeds: [nodes], relative speed of the cores of each node.
-        powered: the power of all nodes is known.
-    """
-
+    #: One row per node, processor and core.
     nodes: Array
     processors: Array
     core_table: Array
-    speeds: Array
-    powered: bool
+    speeds: Array  # [nodes], relative speed of the cores of each node
+    powered: bool  # the power of all nodes is known
 
 
 def processors_of(cluster: Cluster) -> Processors:
@@ -202,22 +197,18 @@ def _fits(jobs: Array, machine: Processors, *, whole: bool) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Contended(Replayed):
-    """The result of a replay with contention, with its tasks.
+    """The result of a replay with contention, with its tasks."""
 
-    Args:
-        joules: energy of the machine from the first submission to the last end; None if its power is not known.
-        jobs_joules: [jobs], energy of each job: of its cores, and its share of the base power of its processors and
-            nodes; nan if not known.
-        task_job, task_core, task_end: one row per task, in the order of their starts.
-        processors: the machine.
-    """
-
+    #: Energy of the machine from the first submission to the last end; None if its power is not known.
     joules: float | None
+    #: [jobs], energy of each job: of its cores, and its share of the base power of its processors and nodes; nan if
+    #: not known.
     jobs_joules: Array
+    #: One row per task, in the order of their starts.
     task_job: Array
     task_core: Array
     task_end: Array
-    processors: Processors
+    processors: Processors  # the machine
 
 
 def replay_contended(

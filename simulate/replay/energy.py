@@ -52,21 +52,13 @@ STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The machine over time; each row holds from its time to the next.
+    """The machine over time; each row holds from its time to the next."""
 
-    Args:
-        time: seconds, strictly ascending; the last is the end.
-        counts: [rows, STATES], number of resources.
-        watts: power of all resources.
-        least_watts: their power if no job computed.
-        joules: energy consumed from the beginning to this time.
-    """
-
-    time: Array
-    counts: Array
-    watts: Array
-    least_watts: Array
-    joules: Array
+    time: Array  # seconds, strictly ascending; the last is the end
+    counts: Array  # [rows, STATES], number of resources
+    watts: Array  # power of all resources
+    least_watts: Array  # their power if no job computed
+    joules: Array  # energy consumed from the beginning to this time
 
     def between(self, begin: float, end: float) -> float:
         """Return the joules consumed between two times, seconds."""
@@ -180,19 +172,15 @@ def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class LimitOutcome:
-    """The outcome of a power or energy limit.
+    """The outcome of a power or energy limit."""
 
-    Args:
-        begin, end: window of the limit, seconds.
-        allowed, consumed: joules in the window.
-        hopeless: idle machines alone exceed the limit and are never switched off, so no job could start.
-    """
-
+    #: Window of the limit, seconds.
     begin: float
     end: float
+    #: Joules in the window.
     allowed: float
     consumed: float
-    hopeless: bool
+    hopeless: bool  # idle machines alone exceed the limit and are never switched off, so no job could start
 
 
 def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, found: Track) -> LimitOutcome | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 #: First and last resource.
 Interval = tuple[int, int]
@@ -47,7 +48,7 @@ class FreeResources:
         """Allocate these intervals. Return the first resource that is not free, or None if all were free."""
         free = self.intervals
         for first, last in wanted:
-            place = bisect_right(free, first, key=_first) - 1
+            place = bisect_right(free, first, key=itemgetter(0)) - 1
             low, high = free[place] if place >= 0 else (0, -1)
             if high < first:
                 return first
@@ -83,7 +84,3 @@ def merge_intervals(intervals: Iterable[Interval]) -> list[Interval] | int:
         else:
             found.append((first, last))
     return found
-
-
-def _first(interval: Interval) -> int:
-    return interval[0]

@@ -22,20 +22,16 @@ from .intervals import Interval
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """The power of one resource.
+    """The power of one resource."""
 
-    Args:
-        idle, computing: watts while idle, and while a job computes on it.
-        budget_idle, budget_computing: conservative estimates of the same, used by policies with a limit.
-        off: watts while switched off; None if it cannot be switched off.
-        on_w, on_s, off_w, off_s: watts and seconds of switching it on and off.
-    """
-
+    #: Watts while idle, and while a job computes on it.
     idle: float
     computing: float
+    #: Conservative estimates of the same, used by policies with a limit.
     budget_idle: float
     budget_computing: float
-    off: float | None = None
+    off: float | None = None  # watts while switched off; None if it cannot be switched off
+    #: Watts and seconds of switching it on and off.
     on_w: float = 0.0
     on_s: float = 0.0
     off_w: float = 0.0
@@ -44,13 +40,9 @@ class Powers:
 
 @dataclass(frozen=True, slots=True)
 class MixedPowers:
-    """The power of resources that differ.
+    """The power of resources that differ."""
 
-    Args:
-        runs: (number of adjacent resources, power of each), in the order of the resources.
-    """
-
-    runs: tuple[tuple[int, Powers], ...]
+    runs: tuple[tuple[int, Powers], ...]  # (number of adjacent resources, power of each), in the order of the resources
 
 
 TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)

@@ -229,19 +229,12 @@ class Conservative:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A policy with energy-saving parts.
+    """A policy with energy-saving parts."""
 
-    Args:
-        base: the queue policy.
-        shutdown: switches idle machines off.
-        limit: limits power or energy.
-        keeper: keeps a number of machines off.
-    """
-
-    base: Easy | Strict
-    shutdown: Opportunistic | None = None
-    limit: PowerCap | EnergyBudget | None = None
-    keeper: Proportional | Inertial | None = None
+    base: Easy | Strict  # the queue policy
+    shutdown: Opportunistic | None = None  # switches idle machines off
+    limit: PowerCap | EnergyBudget | None = None  # limits power or energy
+    keeper: Proportional | Inertial | None = None  # keeps a number of machines off
 
 
 Policy = Strict | Easy | Conservative | Saving

@@ -18,18 +18,13 @@ from .timeseries import busy, joules_at
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """Metrics of one run; None if not known.
+    """Metrics of one run; None if not known."""
 
-    Args:
-        mean_waiting, makespan: seconds; the makespan on the trace's clock.
-        utilisation: share of resource time used in the time window, [0, 1].
-        joules: energy consumed in the time window.
-    """
-
+    #: Seconds; the makespan on the trace's clock.
     mean_waiting: float | None
     mean_bounded_slowdown: float | None
-    utilisation: float | None
-    joules: float | None
+    utilisation: float | None  # share of resource time used in the time window, [0, 1]
+    joules: float | None  # energy consumed in the time window
     makespan: float | None
 
 

@@ -20,25 +20,17 @@ STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Jobs, one row each, in any order.
+    """Jobs, one row each, in any order."""
 
-    Args:
-        id: ids as text.
-        submit, start, finish: seconds; start and finish are nan for jobs that never started.
-        size: requested resources.
-        ending: DONE, WALLTIME, KILLED or REJECTED.
-        pieces: [pieces, 2], first and last resource of each interval, for all jobs.
-        owner: [pieces], row of the job of each interval.
-    """
-
-    id: Array
+    id: Array  # ids as text
+    #: Seconds; start and finish are nan for jobs that never started.
     submit: Array
     start: Array
     finish: Array
-    size: Array
-    ending: Array
-    pieces: Array
-    owner: Array
+    size: Array  # requested resources
+    ending: Array  # DONE, WALLTIME, KILLED or REJECTED
+    pieces: Array  # [pieces, 2], first and last resource of each interval, for all jobs
+    owner: Array  # [pieces], row of the job of each interval
 
     def __len__(self) -> int:
         return len(self.id)
@@ -82,28 +74,18 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run of a workload.
+    """A finished run of a workload."""
 
-    Args:
-        workload, policy: names; "" if not known.
-        machine: number of resources, at least those used.
-        sure: the size of the machine is known, not derived from the resources used.
-        jobs: the jobs.
-        states: states of the machine over time; None if not known.
-        energy: energy over time; None if not known.
-        joules: energy of the whole run; None if not known.
-        epoch: Unix time of second 0 of the trace; None if not known.
-    """
-
+    #: Names; "" if not known.
     workload: str
     policy: str
-    machine: int
-    sure: bool
-    jobs: Jobs
-    states: MachineStates | None = None
-    energy: Energy | None = None
-    joules: float | None = None
-    epoch: float | None = None
+    machine: int  # number of resources, at least those used
+    sure: bool  # the size of the machine is known, not derived from the resources used
+    jobs: Jobs  # the jobs
+    states: MachineStates | None = None  # states of the machine over time; None if not known
+    energy: Energy | None = None  # energy over time; None if not known
+    joules: float | None = None  # energy of the whole run; None if not known
+    epoch: float | None = None  # Unix time of second 0 of the trace; None if not known
 
     def within(self, begin: float, end: float) -> Run:
         """Return the run with only the jobs submitted in [begin, end), seconds."""
