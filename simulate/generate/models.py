@@ -43,8 +43,7 @@ class Cycle:
         """Weight of each half hour from midnight on; the mean is 1."""
         ends = _FIRST - 0.5 + np.arange(SLOTS + 1)
         shares = np.roll(np.diff([gamma_cdf(end / self.scale, self.shape) for end in ends.tolist()]), _FIRST - 1)
-        weights: Array = shares * (SLOTS / shares.sum())
-        return weights
+        return np.asarray(shares * (SLOTS / shares.sum()))
 
     @cached_property
     def _rush(self) -> Array:
@@ -303,7 +302,6 @@ def _run_times(draw: Generator, kind: Kind, size: Array) -> Array:
     def logarithms(places: Array) -> Array:
         chosen = np.where(draw.random(len(places)) <= short[places], 0, 1)
         shape, scale = np.array([kind.short, kind.long]).T
-        logarithm: Array = draw.standard_gamma(shape[chosen]) * scale[chosen]
-        return logarithm
+        return np.asarray(draw.standard_gamma(shape[chosen]) * scale[chosen])
 
     return np.floor(np.exp(at_most(LONGEST, len(size), logarithms)))

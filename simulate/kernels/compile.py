@@ -30,19 +30,10 @@ import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
-from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import AttributeTemplate
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    models,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import populate_array
 
 from .block import Block
@@ -68,18 +59,11 @@ class BlockType(types.Type):
         super().__init__(name=type(self).__name__)
 
 
-@register_model(BlockType)
 class _BlockModel(models.PrimitiveModel):
+    """A block is its address; Python code never calls a compiled function with one."""
+
     def __init__(self, manager: Any, fe_type: BlockType) -> None:
         super().__init__(manager, fe_type, ir.IntType(64))
-
-
-@unbox(BlockType)
-def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
-    number = c.pyapi.object_getattr_string(obj, "address")
-    value = c.pyapi.long_as_longlong(number)
-    c.pyapi.decref(number)
-    return NativeValue(value, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
 def register(python_type: type[Block], module: str) -> type[BlockType]:
@@ -93,8 +77,6 @@ def register(python_type: type[Block], module: str) -> type[BlockType]:
     kind = type(f"{python_type.__name__}Type", (BlockType,), {"__module__": module})
     python_type.numba_type = kind()
     register_model(kind)(_BlockModel)
-    unbox(kind)(_unbox)
-    typeof_impl.register(python_type)(lambda value, context: python_type.numba_type)
     arrays = {
         name: (3 * slot, types.Array(from_dtype(dtype), dims, "C"))
         for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items())

@@ -190,12 +190,8 @@ class ProgramBuilder:
 
     def programs(self) -> Programs:
         """Return the tables of all programs added."""
-        return Programs(
-            np.array(self._programs, tables.PROGRAM),
-            np.array(self._phases, tables.PHASE),
-            np.array(self._amounts, np.float64),
-            tuple(self._storages),
-        )
+        rows = np.array(self._programs, tables.PROGRAM), np.array(self._phases, tables.PHASE)
+        return Programs(*rows, np.array(self._amounts, np.float64), tuple(self._storages))
 
 
 def _length(part: Part) -> int:
@@ -247,7 +243,5 @@ def concatenate(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
         programs.append(program)
         phases.append(phase)
         rows, amounts = rows + len(phase), amounts + len(each.amounts)
-    joined = Programs(
-        np.concatenate(programs), np.concatenate(phases), np.concatenate([each.amounts for each in all_of]), storages
-    )
-    return joined, before
+    values = np.concatenate([each.amounts for each in all_of])
+    return Programs(np.concatenate(programs), np.concatenate(phases), values, storages), before

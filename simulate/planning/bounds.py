@@ -57,7 +57,7 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     needs[jobs["state"] == layout.DONE] = 0.0
     # Nodes that take no new jobs may still run some, with more threads than may be placed now.
     placed = np.zeros(len(world.nodes))
-    for i in np.flatnonzero(jobs["state"] == layout.RUNNING):
+    for i in np.flatnonzero(jobs["state"] == layout.RUNNING).tolist():
         row = jobs[i]
         needs[i] = _needs_of(simulation, int(row["cls"]), float(row["progress"]), channel)
         placed[world.placed[simulation.slots(i)]] += classes["threads"][row["cls"]]
@@ -169,8 +169,7 @@ def bottom_levels(simulation: Simulation) -> Array:
 def _windows(head: Array, tail: Array, seconds: Array) -> float:
     """Return the maximum over thresholds of: least head + all work of the jobs at or above both + least tail."""
     best = float(seconds.sum() + head.min(initial=0.0) + tail.min(initial=0.0)) if len(head) else 0.0
-    thresholds = np.unique(head) if len(head) <= 400 else np.unique(head)[:: max(1, len(head) // 400)]
-    for threshold in thresholds:
+    for threshold in np.unique(head)[:: max(1, len(head) // 400)]:
         late = head >= threshold
         order = np.argsort(-tail[late], kind="stable")
         total = np.cumsum(seconds[late][order])

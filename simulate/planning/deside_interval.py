@@ -10,7 +10,6 @@ measured co-run factors have no interval form and are refused.
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 
@@ -74,10 +73,10 @@ def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
             raise ConfigError(where, f"{key}.contention", f"piecewise-linear {problem}", models)
         if kind.co_run_inflation:
             raise ConfigError(where, f"{key}.co_run_inflation", problem, f"none {_ENGINE}")
-    for domain, nodes in Counter(node.memory_domain for node in cluster.nodes).items():
-        if domain and nodes > 1:
-            problem, allowed = f"nodes share the memory {domain!r}", f"a memory of its own for each node {_ENGINE}"
-            raise ConfigError(where, "nodes.memory_domain", problem, allowed)
+    if cluster.shared_memory is not None:
+        problem = f"nodes share the memory {cluster.shared_memory!r}"
+        allowed = f"a memory of its own for each node {_ENGINE}"
+        raise ConfigError(where, "nodes.memory_domain", problem, allowed)
     for job in workflow.jobs:
         if job.nodes > 1:
             where = workflow.source or workflow.name

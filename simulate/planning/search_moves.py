@@ -91,16 +91,14 @@ class Moves:
             return trial
         job = pick.choice(chain) if chain and pick.random() < 0.5 else self._any_of(self.movable)
         kind = pick.random()
-        if kind < 0.35:
-            self._move_node(trial, job)
-        elif kind < 0.5:
-            self._swap(trial, job)
-        elif kind < 0.75:
-            self._reorder(trial, job)
-        elif kind < 0.92:
-            self._wait(trial, job)
-        else:
-            self._throttle(trial, job)
+        moves = (
+            (0.35, self._move_node),
+            (0.5, self._swap),
+            (0.75, self._reorder),
+            (0.92, self._wait),
+            (1, self._throttle),
+        )
+        next(move for below, move in moves if kind < below)(trial, job)
         return trial
 
     def others(self, candidate: Candidate, job: int) -> list[int]:

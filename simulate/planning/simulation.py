@@ -80,7 +80,7 @@ class Simulation:
         parts = rows * slots
         n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
         gone = [self._position(name, "done") for name in done]
-        successors, edges = edges_of(workflow, gone)
+        successors, after, before = edges_of(workflow, gone)
         self.world = World(
             {
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
@@ -101,8 +101,7 @@ class Simulation:
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
         world.placed[:], world.bounds[:] = -1, -math.inf
         if available is not None:
-            out = [node.name not in available for node in cluster.nodes]
-            world.nodes["limit"][out] = -1.0
+            world.nodes["limit"][[node.name not in available for node in cluster.nodes]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = _NEW_JOB
@@ -110,17 +109,14 @@ class Simulation:
         jobs["queue"] = np.array(shapes.queue_of, np.int64)[class_of] if n_jobs else 0
         jobs["strand0"], jobs["part0"] = np.cumsum(rows) - rows, np.cumsum(parts) - parts
         jobs["place0"] = np.cumsum(slots) - slots
-        if edges is not None:
-            jobs["succ_count"], jobs["blockers"] = edges
-            jobs["succ_start"] = np.cumsum(edges[0]) - edges[0]
+        jobs["succ_count"], jobs["blockers"], jobs["succ_start"] = after, before, np.cumsum(after) - after
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
         jobs["state"][gone] = layout.DONE
         self._note_underway(underway)
         count = world.count
         count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
-        alike = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
-        count[layout.SIMPLE] = alike
+        count[layout.SIMPLE] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
         self._isolated = False
@@ -131,27 +127,20 @@ class Simulation:
             row = self.world.jobs[job]
             if row["state"] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
-            self.world.placed[self.slots(job)] = self._places_of(u)
+            wanted, nodes = self.workflow.jobs[job].nodes, ", ".join(map(repr, u.nodes)) or "no node"
+            places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
+            if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
+                raise InvalidJobError(
+                    f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
+                    f"{u.progress:g}: it needs {wanted} distinct nodes; progress is from 0 to 1"
+                )
+            self.world.placed[self.slots(job)] = places
             row["state"], row["progress"] = layout.RUNNING, u.progress
 
-    def _places_of(self, u: RunningJob) -> list[int]:
-        wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
-        places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
-        if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
-            raise InvalidJobError(
-                f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                f"{self.cluster.name!r} with progress {u.progress:g}: it needs {wanted} distinct nodes; "
-                "progress is from 0 to 1"
-            )
-        return places
-
     def _position(self, job_id: str, what: str) -> int:
-        try:
-            return self.workflow.index[job_id]
-        except KeyError:
-            raise InvalidJobError(
-                f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow"
-            ) from None
+        if (job := self.workflow.index.get(job_id)) is None:
+            raise InvalidJobError(f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow")
+        return job
 
     @property
     def _where(self) -> str:

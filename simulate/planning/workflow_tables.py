@@ -151,8 +151,8 @@ def template_of(cluster: Cluster) -> Template:
     return template
 
 
-def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, Array] | None]:
-    """Return the successors of each job, and (number of successors, number of predecessors) or None without edges.
+def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, Array, Array]:
+    """Return the successors of each job, and the numbers of successors and of predecessors of each.
 
     Edges from the jobs at the positions `done` are dropped. Raises InvalidJobError for an unknown dependency.
     """
@@ -162,14 +162,12 @@ def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, A
     except KeyError:
         _ = workflow.dag  # names the unknown job
         raise
-    if not len(sources):
-        return sources, None
-    targets = np.repeat(np.arange(size), [len(job.after) for job in workflow.jobs])
+    targets = np.repeat(np.arange(size), np.array([len(job.after) for job in workflow.jobs], np.int64))
     if done:
         keep = ~np.isin(sources, done)
         sources, targets = sources[keep], targets[keep]
     successors = targets[np.argsort(sources, kind="stable")]
-    return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
+    return successors, np.bincount(sources, minlength=size), np.bincount(targets, minlength=size)
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:

@@ -53,10 +53,9 @@ class Processors:
 
 def processors_of(cluster: Cluster) -> Processors:
     """Return the processors of a cluster's nodes. Raises ConfigError if nodes share a memory domain."""
-    shared = [node.memory_domain for node in cluster.nodes if node.memory_domain is not None]
-    twice = next((domain for domain in shared if shared.count(domain) > 1), None)
-    if twice is not None:
-        why = f"nodes share the memory {twice!r}: with these policies, only tasks on one processor contend"
+    if cluster.shared_memory is not None:
+        shared = f"nodes share the memory {cluster.shared_memory!r}"
+        why = f"{shared}: with these policies, only tasks on one processor contend"
         raise ConfigError(cluster.source, "nodes", why, "nodes with separate memories")
     kinds = [node.type for node in cluster.nodes]
     slowest = min(kind.relative_speed for kind in kinds)

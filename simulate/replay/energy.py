@@ -126,8 +126,7 @@ def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
         powers: power of the resources.
     """
     _, extra, drawing, idle = _power_draw(replayed, powers)
-    found: Array = (replayed.finish_time - replayed.start_time) * (idle + drawing @ extra)
-    return found
+    return np.asarray((replayed.finish_time - replayed.start_time) * (idle + drawing @ extra))
 
 
 def span(replayed: Replayed) -> tuple[float, float]:

@@ -74,10 +74,7 @@ class ReducePC(EnergyBudget):
     source: ClassVar = "Poquet 2017, 6.4.4"
 
 
-SWITCHES = {
-    "later": "switch the remaining machines as soon as possible",
-    "now": "do not switch the remaining machines",
-}
+SWITCHES = {"later": "switch the remaining machines as soon as possible", "now": "do not switch the remaining machines"}
 GROWTHS = {"plus-one": "one machine more than last time", "double": "twice as many machines as last time"}
 PASSES = {"event": "at submissions and job ends", "period": "also at each period"}
 

@@ -15,13 +15,11 @@ from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NetworkedPowered
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Clock, Count, Powered
-from ..model.network import Network
 from ..model.workload import Workload
 from .machine import MixedPowers, Powers
-from .network_tables import network_tables
 from .policies import Saving, dynamic_order
 from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-from .queue_tables import check_walltimes, dependency_tables, fill_queue
+from .queue_tables import Setting, check_walltimes, dependency_tables, fill_queue
 from .replay_result import CHANGE
 
 PowerTables = Powered | NetworkedPowered
@@ -31,33 +29,23 @@ FEW = 64
 MOST_OFTEN = 1e10
 
 
-def power_tables_for(
-    workload: Workload, machine: int, policy: Saving, powers: Powers | MixedPowers | None, seed: int,
-    network: Network | None = None,
-) -> PowerTables:  # fmt: skip
+def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
     """Return the initial tables of a policy with energy-saving parts.
-
-    Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy.
-        powers: power of the resources; None if not known.
-        seed: seed of a random order.
-        network: the network between the resources; None if run times do not depend on it.
 
     Raises:
         ConfigError: the machine's power does not support the policy, or the policy needs a walltime that a job lacks.
     """
+    workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     check_decision_count(workload, policy)
-    powers = require_powers(policy, powers)
+    powers = require_powers(policy, setting.powers)
     size, words = len(workload), -(-machine // 64)
     levels, most = tables.tree_levels(max(size, 1)), machine + 4
     sorts, rows = dynamic_order(workload, policy.base.order), 2 * size + FEW
-    kind: type[PowerTables] = Powered if network is None else NetworkedPowered
+    kind: type[PowerTables] = NetworkedPowered if setting.network else Powered
     world = kind(
         {
-            **({} if network is None else network_tables(workload, network, rows)),
+            **setting.network_tables(rows),
             "jobs": np.zeros(rows, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
@@ -75,7 +63,7 @@ def power_tables_for(
             "clock": (Clock.CELLS,),
         },
     )
-    fill_queue(world, workload, machine, policy.base, seed)
+    fill_queue(world, setting, policy.base)
     world.areas[:] = math.inf
     world.clock[[Clock.FIRST, Clock.SEEN]] = world.clock[tables.BEGAN]
     count = world.count

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..kernels.queue.power.tables import Powered
 from ..kernels.queue.tables import HELD, Replay, Reserving, RichReplay
 from ..model.network import Network
 from ..model.workload import Workload
+from .machine import MixedPowers, Powers
 from .network_tables import network_tables
 from .policies import Conservative, Easy, Saving, Strict, dynamic_order, ranks
 
@@ -32,34 +34,37 @@ ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": 
 FEW = 64
 
 
-def easy(
-    workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None,
-    decision_time: float = 0.0,
-) -> QueueTables:  # fmt: skip
-    """Return the tables of EASY backfilling or strict order.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a replay starts from, in addition to the policy."""
 
-    Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy and its order.
-        seed: seed of a random order.
-        network: the network between the resources; None if run times do not depend on it.
-        decision_time: simulated seconds that each decision takes, 0 or more.
-    """
+    workload: Workload
+    machine: int  # number of resources
+    seed: int = 0  # of a random order
+    network: Network | None = None  # between the resources; None if run times do not depend on it
+    groups: Sequence[tuple[int, int]] = ()  # first and last resource of each cluster of the machine
+    powers: Powers | MixedPowers | None = None  # of the resources; None if not known
+    decision_time: float = 0.0  # simulated seconds that each decision takes, 0 or more
+
+    def network_tables(self, rows: int | None = None) -> dict[str, Array]:
+        """Return the tables of the network, if any; `rows` as in the function of this name."""
+        return {} if self.network is None else network_tables(self.workload, self.network, rows)
+
+
+def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
+    """Return the tables of EASY backfilling or strict order."""
+    workload, machine, decision_time = setting.workload, setting.machine, setting.decision_time
     size, order = len(workload), dynamic_order(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
     rich = decision_time > 0.0 or workload.dependencies is not None
-    kind: type[QueueTables] = RichReplay if rich else Replay
-    network_part = {}
-    if network is not None:
-        kind, network_part = Networked, network_tables(workload, network)
+    kind: type[QueueTables] = Networked if setting.network else RichReplay if rich else Replay
     world = kind(
         {
             "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "levels": np.array(levels, np.int64),
             **dependency_tables(workload),
-            **network_part,
+            **setting.network_tables(),
         },
         {
             **dict.fromkeys(("jobs", "ranked"), (size,)),
@@ -73,53 +78,39 @@ def easy(
             "clock": (tables.CLOCKS,),
         },
     )
-    fill_queue(world, workload, machine, policy, seed)
+    fill_queue(world, setting, policy)
     world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
     return world
 
 
-def fill_queue(world: Any, workload: Workload, machine: int, policy: Easy | Strict, seed: int) -> None:
+def fill_queue(world: Any, setting: Setting, policy: Easy | Strict) -> None:
     """Fill what the tables of all kernels for EASY and strict order have in common.
 
     Args:
         world: the tables.
-        workload: the jobs.
-        machine: number of resources.
+        setting: what the replay starts from.
         policy: the policy and its order.
-        seed: seed of a random order.
     """
-    _jobs(world, workload, ranks(workload, policy.order, seed))
+    workload = setting.workload
+    _fill_jobs(world, setting, policy)
     world.ranked[world.jobs["rank"][: len(workload)]] = np.arange(len(workload))
     world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
-    world.free[:] = _all_free(machine)
-    world.count[[tables.FREE, tables.MACHINE]] = machine
+    world.count[tables.FREE] = setting.machine
     world.count[tables.IN_TURN], world.count[tables.FILLS] = policy.order == "fcfs", policy.backfills
-    world.count[tables.ORDER] = dynamic_order(workload, policy.order)
 
 
-def conservative(
-    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]],
-    network: Network | None = None,
-) -> QueueTables:  # fmt: skip
+def conservative(setting: Setting, policy: Conservative) -> QueueTables:
     """Return the tables of conservative backfilling.
 
-    Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy with its order and allocation.
-        seed: seed of a random order.
-        groups: first and last resource of each cluster of the machine.
-        network: the network between the resources; None if run times do not depend on it.
-
     Raises:
-        ConfigError: a job has no walltime, so no job behind it could have a reservation; see also `Groups`.
+        ConfigError: a job has no walltime, so no job behind it could have a reservation; see also `SplitGroups`.
     """
+    workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
-    within = list(groups) if policy.local else []
-    kind, network_part = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
-    world = kind(
+    within = list(setting.groups) if policy.local else []
+    world = (NetworkedReserving if setting.network else Reserving)(
         {
             "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "slices": np.zeros(2 * FEW, tables.SLICE),
@@ -128,7 +119,7 @@ def conservative(
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
             **dependency_tables(workload),
-            **network_part,
+            **setting.network_tables(),
         },
         {
             **dict.fromkeys(("heap_time", "heap_job"), (most,)),
@@ -139,13 +130,10 @@ def conservative(
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, ranks(workload, policy.order, seed))
+    _fill_jobs(world, setting, policy)
     count = world.count
     world.slices[0] = (-math.inf, machine, 1)
-    world.free[:] = _all_free(machine)
-    count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
-    count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
-    count[tables.ORDER] = dynamic_order(workload, policy.order)
+    count[tables.SLICES], count[tables.FREE_SETS], count[tables.ALLOCATION] = 1, FEW, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
     world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
     return world
@@ -178,20 +166,17 @@ def _twice(table: Array) -> Array:
     return found
 
 
-def _jobs(world: Any, workload: Workload, rank: Array) -> None:
+def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:
+    workload, machine = setting.workload, setting.machine
     jobs = world.jobs[: len(workload)]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = rank
+    jobs["rank"] = ranks(workload, policy.order, setting.seed)
     world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
-
-
-def _all_free(machine: int) -> Array:
-    """Return a bitset in which every resource is free."""
-    words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
+    world.count[tables.MACHINE], world.count[tables.ORDER] = machine, dynamic_order(workload, policy.order)
+    world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
     if machine % 64:
-        words[-1] = (1 << machine % 64) - 1
-    return words
+        world.free[-1] = (1 << machine % 64) - 1
 
 
 def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]:

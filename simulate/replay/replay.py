@@ -11,7 +11,7 @@ last of them has succeeded, or at its own submit time if that is later.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -19,15 +19,18 @@ from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
+from ..model.cluster import Cluster
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from . import power_tables, queue_tables, slices
+from .contended import check_power_known, processors_of
 from .machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from .network_tables import network_for
-from .policies import Conservative, Easy, Policy, Saving, Strict
+from .policies import Conservative, Contending, Easy, Policy, Saving, Strict
 from .python_loop import replay_with_python_policy
-from .queue_tables import stranded
-from .replay_result import Replayed, merge_pieces, pieces_by_job, without_switches
+from .queue_tables import Setting, stranded
+from .replay_result import Replayed as Replayed
+from .replay_result import merge_pieces, pieces_by_job, without_switches
 from .user_policy import QueuePolicy
 
 #: Largest number of resources of a machine.
@@ -78,10 +81,13 @@ def replay(
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, clock=clock, progress=progress
         )
-    decision_s = _decision_seconds(policy, decision_time)
+    if not takes_time(policy, decision_time):
+        what = "as measured" if decision_time is None else f"{decision_time:g}"
+        raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
+    decision_s = decision_time or 0.0
     rich = decision_s > 0.0 or workload.dependencies is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
-    world = _tables(workload, machine, policy, seed, groups, powers, net, decision_s)
+    world = _tables(Setting(workload, machine, seed, net, groups, powers, decision_s), policy)
     began = slice_began = clock()
     size = slices.FIRST
     while (answer := kernel(world.address, size)) != tables.DONE:
@@ -118,17 +124,8 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
         policy: a built-in policy.
         decision_time: seconds; None means measured.
     """
-    if decision_time == 0.0:
-        return True
-    return isinstance(policy, Easy | Strict) and decision_time is not None and 0.0 <= decision_time <= LONGEST
-
-
-def _decision_seconds(policy: Policy, decision_time: float | None) -> float:
-    """Return the seconds that each decision takes. Raises ConfigError if the policy does not support them."""
-    if takes_time(policy, decision_time):
-        return decision_time or 0.0
-    what = "as measured" if decision_time is None else f"{decision_time:g}"
-    raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
+    known = decision_time is not None and 0.0 <= decision_time <= LONGEST
+    return decision_time == 0.0 or (known and isinstance(policy, Easy | Strict))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:
@@ -149,12 +146,48 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     return "queue.easy_rich" if rich and kind == "easy" else f"queue.{kind}"
 
 
-def _tables(
-    workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
-    powers: Powers | MixedPowers | None, network: Network | None, decision_s: float,
-) -> queue_tables.QueueTables | power_tables.PowerTables:  # fmt: skip
+def _tables(setting: Setting, policy: Policy) -> queue_tables.QueueTables | power_tables.PowerTables:
     if isinstance(policy, Saving):
-        return power_tables.power_tables_for(workload, machine, policy, powers, seed, network)
+        return power_tables.power_tables_for(setting, policy)
     if isinstance(policy, Conservative):
-        return queue_tables.conservative(workload, machine, policy, seed, groups, network)
-    return queue_tables.easy(workload, machine, policy, seed, network, decision_s)
+        return queue_tables.conservative(setting, policy)
+    return queue_tables.easy(setting, policy)
+
+
+def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) -> None:
+    """Check that a policy can be replayed on a machine, before anything is; with the messages of a replay.
+
+    Args:
+        policy: the queue policy.
+        machine: the machine.
+        cluster: the cluster that the machine was made from; required for policies whose tasks contend.
+
+    Raises:
+        ConfigError: the policy cannot be replayed on this machine.
+    """
+    if isinstance(policy, Contending) and cluster is not None:
+        check_power_known(policy, processors_of(cluster))
+    elif isinstance(policy, Saving):
+        power_tables.require_powers(policy, machine.powers)
+    elif isinstance(policy, Conservative) and policy.local:
+        tuple(machine.groups)
+
+
+def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
+    """Check that a policy can schedule these jobs on this machine. O(jobs + places^2 of its network).
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    queue_tables.check_walltimes(jobs, policy)
+    network_for(jobs, machine.processors, policy, machine.network)
+    if isinstance(policy, Saving):
+        power_tables.check_decision_count(jobs, policy)
+        if policy.limit:
+            policy.limit.window(jobs)
+
+
+def demanded(policy: object) -> Hashable:
+    """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
+    added = (policy.limit, policy.keeper) if isinstance(policy, Saving) else ()
+    return queue_tables.kind_needing_walltimes(policy), isinstance(policy, Policy), added

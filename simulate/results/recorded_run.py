@@ -38,15 +38,13 @@ class Jobs:
     @property
     def ran(self) -> Array:
         """Mask of the jobs that started."""
-        began: Array = self.ending != REJECTED
-        return began
+        return np.asarray(self.ending != REJECTED)
 
     @property
     def held(self) -> Array:
         """Number of resources that each job had."""
         wide = self.pieces[:, 1] - self.pieces[:, 0] + 1
-        held: Array = np.bincount(self.owner, wide, len(self)).astype(np.int64)
-        return held
+        return np.asarray(np.bincount(self.owner, wide, len(self)), np.int64)
 
     def take(self, chosen: Array) -> Jobs:
         """Return only the jobs in a mask."""

@@ -98,8 +98,7 @@ def watts_over(energy: Energy, edges: Array) -> Array:
         return np.full(len(edges) - 1, np.nan)
     inside = np.clip(edges, energy.time[0], energy.time[-1])
     long, grown = np.diff(inside), np.diff(np.interp(inside, energy.time, energy.joules))
-    watts: Array = np.divide(grown, long, out=np.full(len(long), np.nan), where=long > 0)
-    return watts
+    return np.asarray(np.divide(grown, long, out=np.full(len(long), np.nan), where=long > 0))
 
 
 def shares(left: Array, right: Array, low: Array, high: Array, columns: int, rows: int) -> Array:
