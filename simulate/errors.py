@@ -39,11 +39,7 @@ class ConfigError(PilotfishError):
 
 
 class ConfigErrors(ConfigError):
-    """Several errors of one file; as a ConfigError it is the first of them.
-
-    Args:
-        errors: two or more.
-    """
+    """Several errors of one file, two or more; as a ConfigError it is the first of them."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]

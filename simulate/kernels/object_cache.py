@@ -32,20 +32,13 @@ Call = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled `call` of a module, for the types that the module's `SIGNATURES` names.
+    """A compiled `call` of a module, for the types that the module's `SIGNATURES` names."""
 
-    Args:
-        title: what it is, in a sentence.
-        seconds: how long it takes to compile on a processor of 2020, about.
-        integers, reals: how many whole numbers or addresses, then reals, its `call` takes.
-        module: the module below this package; "" if it is the kernel's name.
-    """
-
-    title: str
-    seconds: int
-    integers: int = 2
-    reals: int = 0
-    module: str = ""
+    title: str  # what it is, in a sentence
+    seconds: int  # how long it takes to compile on a processor of 2020, about
+    integers: int = 2  # how many whole numbers or addresses its `call` takes first
+    reals: int = 0  # how many reals it then takes
+    module: str = ""  # the module below this package; "" if it is the kernel's name
 
 
 #: All kernels, by name.

@@ -209,11 +209,7 @@ class Workflow:
 
     @cached_property
     def dag(self) -> networkx.DiGraph:
-        """The graph with edges from each job to the jobs that wait for it. O(jobs + edges).
-
-        Raises:
-            InvalidJobError: a duplicate job, a dependency on an unknown job or on itself, or a cycle (its jobs named).
-        """
+        """The graph with edges from each job to the jobs that wait for it; raises as above. O(jobs + edges)."""
         return _checked_graph(self)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from .job import Job
 
-#: Probability that a job ends inside its prediction interval (see `Within`).
+#: Probability that a job ends inside its prediction interval (see `PredictionInterval`).
 LEVEL = 0.8
 
 
@@ -29,13 +29,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the job known as `key` back to the resource manager.
-
-    The release removes a pin that has not become a start, or ends a hold. `why` says why the job is no longer held.
-    """
+    """Give the job known as `key` back to the resource manager: remove a pin without a start, or end a hold."""
 
     key: str
-    why: str = ""
+    why: str = ""  # why the job is no longer held
 
 
 @dataclass(frozen=True, slots=True)

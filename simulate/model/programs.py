@@ -195,10 +195,7 @@ class ProgramBuilder:
 
 
 def _length(part: Part) -> int:
-    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one.
-
-    O(distinct parts and their lengths).
-    """
+    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one."""
 
     def of_steps(steps: Steps, inner: list[tuple[int, bool]]) -> tuple[int, bool]:
         alone = len(inner) == 1 and inner[0][1]

@@ -1,7 +1,6 @@
 """The planner: from a workflow and a cluster to a plan, under any mapping policy.
 
-Rule: pure; the same input and seed give the same plan. The caller measures `Plan.simulated_in`, as this package reads
-no clock.
+Rule: the same input and seed give the same plan. The caller measures `Plan.simulated_in`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from ..model.job import Workflow
 from ..model.objective import Objective
 from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from .bounds import lower_bound
+from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
 from .simulation import Simulation
 from .uncertainty import within
@@ -81,9 +81,7 @@ def plan(
     if engine not in ENGINES:
         raise ConfigError("engine", "", f"unknown engine {engine!r}", ", ".join(ENGINES))
     if engine == "interval":
-        from . import deside_interval
-
-        deside_interval.refuse_unmodelled(workflow, cluster)
+        refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation)
     request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs)
@@ -92,8 +90,8 @@ def plan(
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
     notes = tuple[str, ...]()
     if engine == "interval":
-        outcome = deside_interval.rerun(simulation, seed)
-        makespan, energy, notes = outcome.makespan, outcome.energy_j, (deside_interval.NOTE,)
+        outcome = rerun(simulation, seed)
+        makespan, energy, notes = outcome.makespan, outcome.energy_j, (NOTE,)
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -123,8 +121,8 @@ def _planned(
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count[layout.POWERED] else None
-        why, within = runner_ups.get(i), intervals.get(i)
-        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, within))
+        why, interval = runner_ups.get(i), intervals.get(i)
+        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval))
     return tuple(planned)
 
 

@@ -1,8 +1,7 @@
 """A simulation of a workflow on a cluster: its state as tables that copy in microseconds, and what-if questions.
 
 Rule: this module turns value types into tables and results back; everything that takes time is in `kernels`. A what-if
-is: copy, place, run on. Costs for J jobs, G thread groups, N nodes, E edges: build O(J + E + N), copy O(size of the
-tables), run: see `kernels.run`.
+is: copy, place, run on. Costs for J jobs, N nodes, E edges: build O(J + E + N), copy O(size of the tables).
 """
 
 from __future__ import annotations
@@ -307,10 +306,7 @@ class Simulation:
         self.advance(now)  # ends the thread groups that had ended there
 
     def progress(self, job_id: str) -> float:
-        """Return the share of a running job's work that is done, [0, 1].
-
-        It is the share of the job's slowest thread group. O(its groups).
-        """
+        """Return the share of a running job's work that is done, [0, 1], in its slowest thread group. O(its groups)."""
         row, world = self.world.jobs[self.workflow.index[job_id]], self.world
         now, split = float(world.clock[0]), int(world.count[layout.SPLIT])
         first, rows = int(row["strand0"]), int(world.classes[row["cls"]]["group_count"]) * split

@@ -171,10 +171,7 @@ def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, Array, Array]:
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
-    """Return the profiles of measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1].
-
-    Both are empty if no pair was measured.
-    """
+    """Return the profiles of measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1]."""
     pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
     if not pairs:
         return {}, _NO_INFLATION

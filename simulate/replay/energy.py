@@ -143,10 +143,7 @@ def switches(replayed: Replayed) -> int:
 
 
 def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
-    """Return times, and the change of the number of resources in each state and, last, of computing ones of each kind.
-
-    `draw` is the number of resources that draw computing power [jobs, kinds].
-    """
+    """Return times, and the change in the number of resources in each state and of each kind of `draw`."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
     size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw[ran].T

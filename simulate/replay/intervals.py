@@ -14,21 +14,14 @@ Interval = tuple[int, int]
 
 
 class FreeResources:
-    """The free resources of a machine.
-
-    Args:
-        machine: number of resources, all free at first.
-    """
+    """The free resources of a machine of `machine` resources, all free at first."""
 
     def __init__(self, machine: int) -> None:
         self.intervals: list[Interval] = [(0, machine - 1)]
         self.count = machine
 
     def allocate(self, size: int) -> tuple[Interval, ...]:
-        """Allocate the `size` lowest free resources; the caller checks that enough are free.
-
-        O(intervals allocated), and a shift of the remaining ones.
-        """
+        """Allocate the `size` lowest free resources, if enough are free. O(intervals allocated), and a shift."""
         free, left = self.intervals, size
         self.count -= size
         for place, (first, last) in enumerate(free):

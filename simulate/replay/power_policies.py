@@ -36,8 +36,7 @@ class Limit:
     def window(self, workload: Workload) -> tuple[float, float] | None:
         """Return begin and end of the limit for a workload, within its first and last submission; None if empty.
 
-        Raises:
-            ConfigError: `end` is missing although jobs have dependencies, so the last submission is not known.
+        Raises ConfigError if `end` is missing and jobs have dependencies, so that the last submission is not known.
         """
         if not len(workload):
             return None

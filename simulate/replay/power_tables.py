@@ -30,11 +30,7 @@ MOST_OFTEN = 1e10
 
 
 def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
-    """Return the initial tables of a policy with energy-saving parts.
-
-    Raises:
-        ConfigError: the machine's power does not support the policy, or the policy needs a walltime that a job lacks.
-    """
+    """Return the initial tables of a policy with energy-saving parts. Raises ConfigError, see the checks."""
     workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     check_decision_count(workload, policy)

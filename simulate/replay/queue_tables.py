@@ -100,11 +100,7 @@ def fill_queue(world: Any, setting: Setting, policy: Easy | Strict) -> None:
 
 
 def conservative(setting: Setting, policy: Conservative) -> QueueTables:
-    """Return the tables of conservative backfilling.
-
-    Raises:
-        ConfigError: a job has no walltime, so no job behind it could have a reservation; see also `SplitGroups`.
-    """
+    """Return the tables of conservative backfilling. Raises ConfigError, see `check_walltimes` and `SplitGroups`."""
     workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     size, words = len(workload), -(-machine // 64)
@@ -247,11 +243,7 @@ def kind_needing_walltimes(policy: object) -> str:
 
 
 def check_walltimes(workload: Workload, policy: object) -> None:
-    """Check that all jobs have finite walltimes if the policy needs them. O(jobs).
-
-    Raises:
-        ConfigError: a job has no walltime, and the policy needs one.
-    """
+    """Check that all jobs have finite walltimes if the policy needs them, for reservations. Raises ConfigError."""
     kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
     if kind and len(endless):
         which = workload.more.get("name", workload.id)[endless[0]]

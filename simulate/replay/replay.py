@@ -174,11 +174,7 @@ def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) ->
 
 
 def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
-    """Check that a policy can schedule these jobs on this machine. O(jobs + places^2 of its network).
-
-    Raises:
-        ConfigError: it cannot.
-    """
+    """Check that a policy can schedule these jobs on this machine. Raises ConfigError if it cannot."""
     queue_tables.check_walltimes(jobs, policy)
     network_for(jobs, machine.processors, policy, machine.network)
     if isinstance(policy, Saving):

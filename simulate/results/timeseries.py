@@ -20,12 +20,9 @@ from .recorded_run import Energy, Jobs, MachineStates
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A step function: `values[i]` from `times[i]` to `times[i + 1]`, 0 before the first time, constant after the last.
+    """A step function: `values[i]` from `times[i]` on; 0 before the first time, constant after the last."""
 
-    Times are seconds, strictly ascending.
-    """
-
-    times: Array
+    times: Array  # seconds, strictly ascending
     values: Array
 
     def mean_over(self, edges: Array) -> Array:
