@@ -112,7 +112,7 @@ def _growth(quick: bool) -> None:
             jobs = lublin(count, machine, kind="untyped", load=0.8)
             results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3)]
             best = min(result.simulation_time for result in results)
-            tables = queue_tables.easy(jobs, machine, Easy(), 0)
+            tables = queue_tables.easy(queue_tables.Setting(jobs, machine), Easy())
             size = tables.buffer.nbytes + sum(each.nbytes for each in tables.fixed.values())
             speed = number(count / best), number(best / count * 1e9)
             rows.append([f"{machine:,}", f"{count:,}", *speed, f"{size / count:,.0f}"])

@@ -17,9 +17,10 @@ import typer
 
 from .. import __version__
 from ..formats.results_write import write_results
+from ..simulate.arrays import Array
 from ..simulate.replay import energy
 from ..simulate.replay.contended import Contended, contended_track, replay_contended
-from ..simulate.replay.energy import Array, LimitOutcome, Track
+from ..simulate.replay.energy import LimitOutcome, Track
 from ..simulate.replay.metrics import summarise
 from ..simulate.replay.policies import Contending
 from ..simulate.replay.replay import Replayed, replay

@@ -1,6 +1,5 @@
-"""The pure core: snapshot types, the DAG, models, engine, policies, forecasts and file formats.
+"""The pure core: values of the model, contention, policies, planning, replay, workload generators, compiled kernels.
 
-Rule: no clock, no environment, no subprocess, no global random state; only `formats` opens files, and
-only those it is handed. (One exception: `kernels.object_cache` keeps compiled code in the user's cache.) It imports
-no other room of the project.
+Rule: no clock, no file, no environment, no subprocess, no global random state, and no import of another room. (One
+exception: `kernels.object_cache` keeps compiled code in the user's cache.)
 """

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+
+
+def did_you_mean(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """Return a question that ends a message: which known word was meant; "" if none is near.
+
+    Args:
+        word: what was found.
+        known: the words that are allowed.
+        shown: how a word is written.
+    """
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {shown(near[0])}?" if near and near[0] != word else ""
 
 
 class PilotfishError(Exception):
@@ -26,11 +39,7 @@ class ConfigError(PilotfishError):
 
 
 class ConfigErrors(ConfigError):
-    """Several errors of one file; as a ConfigError it is the first of them.
-
-    Args:
-        errors: two or more.
-    """
+    """Several errors of one file, two or more; as a ConfigError it is the first of them."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]

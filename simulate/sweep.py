@@ -27,21 +27,13 @@ Chosen = Policy | Contending | Own
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A workload of a sweep.
+    """A workload of a sweep."""
 
-    Args:
-        file: as the sweep names it.
-        key: its place in the sweep file, for messages: workloads[0].
-        select: which of its jobs; its own load is 1.
-        loads: factors on the arrival rate, one run each.
-        skip_invalid: leave out lines that are not jobs.
-    """
-
-    file: str
-    key: str
-    select: Select = field(default_factory=Select)
-    loads: tuple[float, ...] = (1.0,)
-    skip_invalid: bool = False
+    file: str  # as the sweep names it
+    key: str  # its place in the sweep file, for messages: workloads[0]
+    select: Select = field(default_factory=Select)  # which of its jobs; its own load is 1
+    loads: tuple[float, ...] = (1.0,)  # factors on the arrival rate, one run each
+    skip_invalid: bool = False  # leave out lines that are not jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +49,14 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The values that are varied.
+    """The values that are varied."""
 
-    Args:
-        source: the sweep file.
-        traces: workloads.
-        policies: queue policies.
-        machines: numbers of processors, or cluster files; None = the size that the trace states.
-        seeds: seeds of random policies and models.
-    """
-
-    source: str
-    traces: tuple[Trace, ...]
-    policies: tuple[Chosen, ...]
+    source: str  # the sweep file
+    traces: tuple[Trace, ...]  # workloads
+    policies: tuple[Chosen, ...]  # queue policies
+    #: Numbers of processors, or cluster files; None = the size that the trace states.
     machines: tuple[int | Site | None, ...] = (None,)
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[int, ...] = (0,)  # seeds of random policies and models
 
     def __len__(self) -> int:
         """Return the number of runs."""
@@ -135,9 +120,7 @@ def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
 def _limit_of(trace: Trace, key: str) -> Any:
     """Return a limit of a selection, or None."""
     value = getattr(trace.select, key)
-    if key == "users":
-        return " ".join(map(str, value)) or None
-    return value
+    return " ".join(map(str, value)) or None if key == "users" else value
 
 
 def options_of(policy: Any) -> dict[str, Any]:
@@ -198,17 +181,8 @@ def best(rows: Sequence[Row], objective: Objective, first: Collection[int] = ())
         objective: what to compare.
         first: positions that win ties; further ties go to the first row.
     """
-    costs = [
-        (cost, place not in first, place)
-        for place, row in enumerate(rows) if (cost := objective.cost(row)) is not None
-    ]  # fmt: skip
-    return min(costs)[2] if costs else None
-
-
-def weighed_objectives(rows: Sequence[Row]) -> tuple[Objective, Objective]:
-    """Return the two objectives to weigh: waiting, and energy if all rows know it, else utilisation."""
-    known = bool(rows) and all(ENERGY.cost(row) is not None for row in rows)
-    return (ENERGY if known else UTILISATION), WAITING
+    costs = ((objective.cost(row), place not in first, place) for place, row in enumerate(rows))
+    return min((each for each in costs if each[0] is not None), default=(None, None, None))[2]
 
 
 def pareto(points: Sequence[Point | None]) -> list[int]:
@@ -227,28 +201,21 @@ def pareto(points: Sequence[Point | None]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class BestRuns:
-    """The best among comparable runs; runs are positions.
+    """The best among comparable runs; runs are positions."""
 
-    Args:
-        two: the two objectives that are weighed against each other.
-        front: runs that no other run dominates in both.
-        best: objective -> its best run, where known; ties go to runs of the front.
-    """
-
+    #: The objectives that are weighed against each other: waiting, and energy if all rows know it, else utilisation.
     two: tuple[Objective, Objective]
-    front: tuple[int, ...]
-    best: Mapping[Objective, int]
+    front: tuple[int, ...]  # runs that no other run dominates in both
+    best: Mapping[Objective, int]  # objective -> its best run, where known; ties go to runs of the front
 
 
 def worth(rows: Sequence[Row]) -> BestRuns:
     """Return the best of comparable runs. O(rows log rows)."""
-    two = weighed_objectives(rows)
-
-    def point(row: Row) -> Point | None:
-        first, second = (objective.cost(row) for objective in two)
-        return None if first is None or second is None else (first, second)
-
-    front = tuple(pareto([point(row) for row in rows]))
+    known = bool(rows) and all(ENERGY.cost(row) is not None for row in rows)
+    two = (ENERGY if known else UTILISATION), WAITING
+    pairs = [(two[0].cost(row), two[1].cost(row)) for row in rows]
+    points = [None if first is None or second is None else (first, second) for first, second in pairs]
+    front = tuple(pareto(points))
     found = {objective: best(rows, objective, frozenset(front)) for objective in OBJECTIVES}
     return BestRuns(two, front, {objective: place for objective, place in found.items() if place is not None})
 
@@ -266,8 +233,6 @@ def identity(run: Run, policy: str, contents: dict[str, str], version: str, numb
     select: dict[str, Any] = asdict(run.select) | {"users": sorted(set(run.select.users))}
     site = run.machine
     machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
-    parts = [
-        *(version, numbers, contents[run.trace.file], run.trace.skip_invalid),
-        *(select, machine, policy, run.seed),
-    ]
+    trace = [contents[run.trace.file], run.trace.skip_invalid]
+    parts = [version, numbers, *trace, select, machine, policy, run.seed]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

@@ -22,7 +22,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.policies import Contending, Own, text_of
-from ...simulate.replay.preconditions import demanded, refuse_machine
+from ...simulate.replay.replay import demanded, refuse_machine
 from ...simulate.sweep import Chosen, Run, Site, Sweep, Trace, identity
 from ..user_policy import load_policy
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of

@@ -25,8 +25,7 @@ from ...simulate.replay.contended import replay_contended
 from ...simulate.replay.machine import Machine
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.policies import Contending, Policy, parse, parse_python_policy
-from ...simulate.replay.preconditions import refuse_jobs
-from ...simulate.replay.replay import Replayed, replay
+from ...simulate.replay.replay import Replayed, refuse_jobs, replay
 from ...simulate.replay.select import Select
 from ...simulate.replay.user_policy import QueuePolicy
 from ..user_policy import load_policy

@@ -46,9 +46,8 @@ class JobSelection:
         found = np.flatnonzero(fits)
         if len(found) < self.jobs:
             what = f"{self.least:g} to {self.most:g} s on at most {self.largest} processors"
-            raise ConfigError(
-                workload.name, "", f"{len(found):,} of its jobs ran {what}", f"a trace with at least {self.jobs:,}"
-            )
+            allowed = f"a trace with at least {self.jobs:,}"
+            raise ConfigError(workload.name, "", f"{len(found):,} of its jobs ran {what}", allowed)
         chosen = np.sort(found[np.argsort(generator(seed).random(len(found)), kind="stable")[: self.jobs]])
         return workload.take(chosen, "jobs that were not picked")
 
@@ -62,13 +61,10 @@ def communicating(workload: Workload, factors: Factors = Factors(), *, arrivals:
         arrivals: keep the trace's submit times; otherwise all jobs arrive at 0.
     """
     run_time = workload.run_time
+    amounts = {"computation": run_time * factors.computation, "communication": run_time * factors.communication}
     return replace(
         workload,
         submit_time=workload.submit_time if arrivals else np.zeros(len(workload)),
         walltime=np.maximum(workload.walltime, run_time * factors.walltime),
-        more={
-            **workload.more,
-            "computation": run_time * factors.computation,
-            "communication": run_time * factors.communication,
-        },
+        more={**workload.more, **amounts},
     )

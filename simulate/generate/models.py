@@ -20,15 +20,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..model.workload import Workload
 
-Array = npt.NDArray[Any]
 SLOTS, DAY_S = 48, 86400.0
 _FIRST = 11  # the slot from which a day is taken, counted from 1
 
@@ -43,13 +41,9 @@ class Cycle:
     @cached_property
     def weights(self) -> Array:
         """Weight of each half hour from midnight on; the mean is 1."""
-        slots = range(_FIRST, _FIRST + SLOTS)
-        shares = np.zeros(SLOTS)
-        for slot in slots:
-            low, high = (gamma_cdf((slot + side) / self.scale, self.shape) for side in (-0.5, 0.5))
-            shares[(slot - 1) % SLOTS] = high - low
-        weights: Array = shares * (SLOTS / shares.sum())
-        return weights
+        ends = _FIRST - 0.5 + np.arange(SLOTS + 1)
+        shares = np.roll(np.diff([gamma_cdf(end / self.scale, self.shape) for end in ends.tolist()]), _FIRST - 1)
+        return np.asarray(shares * (SLOTS / shares.sum()))
 
     @cached_property
     def _rush(self) -> Array:
@@ -134,9 +128,8 @@ def span_for(load: float, size: Array, run_time: Array, machine: int) -> float:
 
 ALLOWED = "exact, factor:A:B with 0 < A <= B <= 1000, or round"
 MOST_FACTOR = 1000.0
-_MINUTE, _DAY = 60.0, 86400.0
 #: Usual walltimes, seconds; beyond a day, whole days.
-USUAL = _MINUTE * np.array([5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440])
+USUAL = 60.0 * np.array([5, 10, 15, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440])
 #: Least share of its walltime that a job uses, in `round`.
 LEAST_USE = 0.1
 
@@ -145,16 +138,12 @@ LEAST_USE = 0.1
 class Walltimes:
     """How walltimes follow from run times.
 
-    Args:
-        kind: exact: the run time. factor: the run time times a factor that is uniform in [least, most]. round: a job
-            uses a uniform share, LEAST_USE to 1, of its walltime, which is rounded up to a usual value.
-        least: see `kind`.
-        most: see `kind`.
-
     Source: of `round`: run time over walltime is spread evenly (Mu'alem and Feitelson 2001), and most users type one of
     some twenty round values (Tsafrir, Etsion and Feitelson 2005).
     """
 
+    #: Exact: the run time. factor: the run time times a factor that is uniform in [least, most]. round: a job uses a
+    #: uniform share, LEAST_USE to 1, of its walltime, which is rounded up to a usual value.
     kind: str = "round"
     least: float = 1.0
     most: float = 1.0
@@ -174,7 +163,7 @@ class Walltimes:
 def rounded(times: Array) -> Array:
     """Return each time rounded up to a usual value. O(times)."""
     place = np.searchsorted(USUAL, times)
-    days = np.ceil(times / _DAY) * _DAY
+    days = np.ceil(times / DAY_S) * DAY_S
     return np.where(place < len(USUAL), USUAL[np.minimum(place, len(USUAL) - 1)], days)
 
 
@@ -199,37 +188,21 @@ LONGEST, LONGEST_GAP = 12.0, 13.0
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of jobs.
+    """A kind of jobs."""
 
-    Args:
-        queue: its number in a trace (0 is interactive by the format's custom).
-        serial: share of jobs with one processor.
-        power: share of other jobs whose size is a power of two by intent.
-        low: log2 of the smallest parallel job.
-        middle: log2 of the machine minus the end of the lower stage of log2 sizes.
-        high: log2 of the machine minus the end of the upper stage.
-        lower: probability of the lower stage.
-        short: (shape, scale) of the gamma distribution of log run time of short jobs.
-        long: the same of long jobs.
-        slope: a job of n processors is short with probability slope * n + offset, cut to [0, 1].
-        offset: see `slope`.
-        gap: (shape, scale) of the gamma distribution of log rush seconds between arrivals.
-        cycle: daily cycle of arrivals.
-    """
-
-    queue: int
-    serial: float
-    power: float
-    low: float
-    middle: float
-    high: float
-    lower: float
-    short: tuple[float, float]
-    long: tuple[float, float]
-    slope: float
-    offset: float
-    gap: tuple[float, float]
-    cycle: Cycle
+    queue: int  # its number in a trace (0 is interactive by the format's custom)
+    serial: float  # share of jobs with one processor
+    power: float  # share of other jobs whose size is a power of two by intent
+    low: float  # log2 of the smallest parallel job
+    middle: float  # log2 of the machine minus the end of the lower stage of log2 sizes
+    high: float  # log2 of the machine minus the end of the upper stage
+    lower: float  # probability of the lower stage
+    short: tuple[float, float]  # (shape, scale) of the gamma distribution of log run time of short jobs
+    long: tuple[float, float]  # the same of long jobs
+    slope: float  # a job of n processors is short with probability slope * n + offset, cut to [0, 1]
+    offset: float  # see `slope`
+    gap: tuple[float, float]  # (shape, scale) of the gamma distribution of log rush seconds between arrivals
+    cycle: Cycle  # daily cycle of arrivals
 
 
 INTERACTIVE = Kind(
@@ -281,20 +254,12 @@ def lublin(
     runs = [_run_times(draw, each, size) for each, size in zip(kinds, sizes, strict=True)]
     size, run_time = np.concatenate(sizes), np.concatenate(runs)
     pace = 1.0 if load is None else _pace(kinds, rushes, span_for(load, size, run_time, machine))
-    submit = np.concatenate([_seconds(each, rush * pace) for each, rush in zip(kinds, rushes, strict=True)])
+    submit = np.concatenate([np.floor(each.cycle.clock(rush * pace)) for each, rush in zip(kinds, rushes, strict=True)])
     order = np.argsort(submit, kind="stable")
     queue = np.repeat([float(each.queue) for each in kinds], first)
     run_time = run_time[order]
-    return Workload(
-        f"lublin-{machine}",
-        np.arange(1, jobs + 1),
-        submit[order],
-        run_time,
-        walltimes.of(run_time, draw),
-        size[order],
-        more={"queue": queue[order]},
-        machine=machine,
-    )
+    columns = np.arange(1, jobs + 1), submit[order], run_time, walltimes.of(run_time, draw), size[order]
+    return Workload(f"lublin-{machine}", *columns, more={"queue": queue[order]}, machine=machine)
 
 
 def _first(jobs: int, clocks: list[Array]) -> list[int]:
@@ -306,14 +271,8 @@ def _first(jobs: int, clocks: list[Array]) -> list[int]:
 
 def _pace(kinds: tuple[Kind, ...], rushes: list[Array], span: float) -> float:
     """Return the factor on rush seconds with which the last job arrives after `span` seconds."""
-    at_the_end = np.array([span])
-    return min(
-        float(each.cycle.rush(at_the_end)[0] / rush[-1]) for each, rush in zip(kinds, rushes, strict=True) if len(rush)
-    )
-
-
-def _seconds(kind: Kind, rush: Array) -> Array:
-    return np.floor(kind.cycle.clock(rush))
+    ends = [(each.cycle.rush(np.array([span]))[0], rush) for each, rush in zip(kinds, rushes, strict=True)]
+    return min(float(end / rush[-1]) for end, rush in ends if len(rush))
 
 
 def _log_gaps(draw: Generator, kind: Kind, count: int) -> Array:
@@ -343,7 +302,6 @@ def _run_times(draw: Generator, kind: Kind, size: Array) -> Array:
     def logarithms(places: Array) -> Array:
         chosen = np.where(draw.random(len(places)) <= short[places], 0, 1)
         shape, scale = np.array([kind.short, kind.long]).T
-        logarithm: Array = draw.standard_gamma(shape[chosen]) * scale[chosen]
-        return logarithm
+        return np.asarray(draw.standard_gamma(shape[chosen]) * scale[chosen])
 
     return np.floor(np.exp(at_most(LONGEST, len(size), logarithms)))

@@ -50,10 +50,7 @@ def blast(jobs: int) -> Tasks:
 
 
 def epigenomics(jobs: int) -> Tasks:
-    """Return Epigenomics.
-
-    It has a split, chains of four steps and a merge for each lane; then a merge of all, an index and a pileup.
-    """
+    """Return Epigenomics: per lane a split, chains of four steps and a merge; a merge of all, an index and a pileup."""
     tasks: Tasks = []
     chains, merges = 5, list[int]()
     while len(tasks) + 4 * chains + 2 + 3 <= jobs or not merges:

@@ -56,7 +56,10 @@ def thesis(
         ConfigError: a parameter out of its bounds, or almost no size fits the machine; the key is the argument's name.
     """
     for name, pair in (("gap", gap), ("size", size), ("run_time", run_time)):
-        _check(name, pair)
+        for value, (least, most) in zip(pair, BOUNDS[name], strict=True):
+            if not least <= value <= most:
+                allowed = " and ".join(f"{low:g} to {high:g}" for low, high in BOUNDS[name])
+                raise ConfigError("thesis", name, f"found {value:g}", allowed)
     shares = np.array([_share_below(power + 1.0, *size) for power in range(machine.bit_length())])
     if shares[-1] < FITTING:
         problem = f"less than {FITTING:.1%} of the sizes fit a machine of {machine}"
@@ -67,22 +70,8 @@ def thesis(
     run = np.maximum(np.rint(draw.lognormal(*run_time, jobs)), 1.0)
     if load is not None and submit[-1] > 0.0:
         submit *= span_for(load, sizes, run, machine) / submit[-1]
-    return Workload(
-        f"thesis-{machine}",
-        np.arange(1, jobs + 1),
-        np.floor(submit),
-        run,
-        walltimes.of(run, draw),
-        sizes,
-        machine=machine,
-    )
-
-
-def _check(name: str, pair: tuple[float, float]) -> None:
-    for value, (least, most) in zip(pair, BOUNDS[name], strict=True):
-        if not least <= value <= most:
-            allowed = " and ".join(f"{low:g} to {high:g}" for low, high in BOUNDS[name])
-            raise ConfigError("thesis", name, f"found {value:g}", allowed)
+    columns = np.arange(1, jobs + 1), np.floor(submit), run, walltimes.of(run, draw), sizes
+    return Workload(f"thesis-{machine}", *columns, machine=machine)
 
 
 def _share_below(value: float, mean: float, deviation: float) -> float:

@@ -25,21 +25,12 @@ DEMAND, UTILISATION = (10.0, 100.0), (0.9, 1.0)
 def stream_profiles(seed: int = 0) -> tuple[Profile, ...]:
     """Return the distinct STREAM jobs; a thread alone takes 10 to a little over 100 s."""
     draw = random.Random(seed)
-    return tuple(
-        Profile(
-            (
-                ThreadGroup(
-                    count=draw.randint(*THREADS),
-                    service_demand=draw.uniform(*DEMAND),
-                    utilisation=draw.uniform(*UTILISATION),
-                    utilisation_std=0.1,
-                    bandwidth=draw.uniform(*GB_PER_S) * 1e9,
-                ),
-            ),
-            name=f"stream-{i}",
-        )
-        for i in range(DISTINCT)
-    )
+
+    def group() -> ThreadGroup:
+        count, demand, utilisation = draw.randint(*THREADS), draw.uniform(*DEMAND), draw.uniform(*UTILISATION)
+        return ThreadGroup(count, demand, utilisation, 0.1, draw.uniform(*GB_PER_S) * 1e9)
+
+    return tuple(Profile((group(),), name=f"stream-{i}") for i in range(DISTINCT))
 
 
 def wide(jobs: int, _: random.Random) -> Parents:
@@ -103,15 +94,11 @@ def stream(jobs: int, *, shape: str = "layered", seed: int = 0) -> Workflow:
     """
     draw, profiles = random.Random(seed), stream_profiles()
     if shape in published_workflows.SHAPES:
-        tasks = published_workflows.SHAPES[shape](jobs)
-        alike = dict[str, Profile]()
-        for category, _ in tasks:
-            alike.setdefault(category, draw.choice(profiles))
-        names = [f"{category}_{i}" for i, (category, _) in enumerate(tasks)]
-        made = [(names[i], alike[category], before) for i, (category, before) in enumerate(tasks)]
+        tasks, alike = published_workflows.SHAPES[shape](jobs), dict[str, Profile]()
+        chosen = [alike.setdefault(category, draw.choice(profiles)) for category, _ in tasks]
+        names, parents = [f"{category}_{i}" for i, (category, _) in enumerate(tasks)], [before for _, before in tasks]
     else:
-        parents = SHAPES[shape](jobs, draw)
-        names = [f"j{i}" for i in range(jobs)]
-        made = [(names[i], draw.choice(profiles), before) for i, before in enumerate(parents)]
-    flow = tuple(Job(name, profile, tuple(names[p] for p in before)) for name, profile, before in made)
-    return Workflow(f"{shape}-{len(flow)}-{seed}", flow)
+        names, parents = [f"j{i}" for i in range(jobs)], SHAPES[shape](jobs, draw)
+        chosen = [draw.choice(profiles) for _ in names]
+    before = [tuple(names[p] for p in each) for each in parents]
+    return Workflow(f"{shape}-{len(names)}-{seed}", tuple(map(Job, names, chosen, before)))

@@ -43,11 +43,10 @@ class Block:
                 if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
                     raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
                 setattr(self, name, table)
-                words += (_address(table), *table.shape) if dims == 2 else (_address(table), len(table), 1)
+                shape, address = table.shape, _address(table)
             else:
-                words += (
-                    (base + self._offsets[name], *shape) if dims == 2 else (base + self._offsets[name], shape[0], 1)
-                )
+                address = base + self._offsets[name]
+            words += (address, *shape) if dims == 2 else (address, shape[0], 1)
         self.header = np.array(words, np.int64)
         self.address = _address(self.header)
 

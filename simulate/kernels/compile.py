@@ -30,19 +30,10 @@ import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
-from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import AttributeTemplate
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    models,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import populate_array
 
 from .block import Block
@@ -62,35 +53,30 @@ _GARBAGE = (100_000, 50, 1000)
 
 
 class BlockType(types.Type):
-    """Numba's view of one subclass of Block."""
+    """Numba's view of a subclass of Block."""
 
     def __init__(self) -> None:
         super().__init__(name=type(self).__name__)
 
 
-@register_model(BlockType)
 class _BlockModel(models.PrimitiveModel):
+    """A block is its address; Python code never calls a compiled function with one."""
+
     def __init__(self, manager: Any, fe_type: BlockType) -> None:
         super().__init__(manager, fe_type, ir.IntType(64))
 
 
-@unbox(BlockType)
-def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
-    number = c.pyapi.object_getattr_string(obj, "address")
-    value = c.pyapi.long_as_longlong(number)
-    c.pyapi.decref(number)
-    return NativeValue(value, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+def register(python_type: type[Block], module: str) -> type[BlockType]:
+    """Make a subclass of Block usable as a kernel argument, its tables as attributes; return numba's type of it.
 
-
-def register(python_type: type[Block], kind: type[BlockType]) -> None:
-    """Make a subclass of Block usable as a kernel argument, its tables as attributes.
-
-    `kind` is a class of its own at module level: numba's disk cache must find it again by name.
+    Args:
+        python_type: the subclass.
+        module: the calling module, which assigns the result to the name of `python_type` plus "Type": numba's disk
+            cache must find it again by name.
     """
+    kind = type(f"{python_type.__name__}Type", (BlockType,), {"__module__": module})
     python_type.numba_type = kind()
     register_model(kind)(_BlockModel)
-    unbox(kind)(_unbox)
-    typeof_impl.register(python_type)(lambda value, context: python_type.numba_type)
     arrays = {
         name: (3 * slot, types.Array(from_dtype(dtype), dims, "C"))
         for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items())
@@ -108,6 +94,8 @@ def register(python_type: type[Block], kind: type[BlockType]) -> None:
     def lower(context: Any, builder: Any, block: Any, value: Any, name: str) -> Any:
         return _array(context, builder, value, *arrays[name])
 
+    return kind
+
 
 def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array) -> Any:
     """Compiled code that makes an array of the header's words from `slot` on; nothing owns it."""
@@ -124,16 +112,7 @@ def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array
     return array._getvalue()
 
 
-class WorldType(BlockType):
-    """Numba's type of World."""
-
-
-class ScratchType(BlockType):
-    """Numba's type of Scratch."""
-
-
-register(World, WorldType)
-register(Scratch, ScratchType)
+WorldType, ScratchType = register(World, __name__), register(Scratch, __name__)
 
 
 def object_code_problem() -> str | None:

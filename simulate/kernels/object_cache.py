@@ -32,32 +32,27 @@ Call = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A module with `call` and `SIGNATURE`.
+    """A compiled `call` of a module, for the types that the module's `SIGNATURES` names."""
 
-    Args:
-        title: what it is, in a sentence.
-        integers, reals: how many whole numbers or addresses, then reals, its `call` takes.
-        seconds: how long it takes to compile on a processor of 2020, about.
-    """
-
-    title: str
-    seconds: int
-    integers: int = 2
-    reals: int = 0
+    title: str  # what it is, in a sentence
+    seconds: int  # how long it takes to compile on a processor of 2020, about
+    integers: int = 2  # how many whole numbers or addresses its `call` takes first
+    reals: int = 0  # how many reals it then takes
+    module: str = ""  # the module below this package; "" if it is the kernel's name
 
 
-#: All kernels, by module.
+#: All kernels, by name.
 KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 12, 6, 1),
     "deside.interval": Kernel("the interval engine", 4, 2, 1),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 5),
-    "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6),
+    "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6, module="queue.easy"),
     "queue.conservative": Kernel("the replay under conservative backfilling", 6),
     "queue.power.easy_power": Kernel("the replay with power policies", 12),
-    "queue.easy_networked": Kernel("the replay on a network", 8),
-    "queue.conservative_networked": Kernel("the conservative replay on a network", 9),
-    "queue.power_networked": Kernel("the replay on a network with power policies", 16),
+    "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
+    "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
+    "queue.power_networked": Kernel("the replay on a network with power policies", 16, module="queue.power.easy_power"),
     "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each.
@@ -131,10 +126,10 @@ def prepare(kernels: Iterable[str], say: Callable[[str], None]) -> None:
 
 
 def load(kernel: str = "mapping.entry", say: Callable[[str], None] | None = None) -> Call:
-    """A compiled kernel's `call`: takes what its SIGNATURE says, blocks as addresses; returns its whole number.
+    """A compiled kernel's `call`: takes what its signature says, blocks as addresses; returns its whole number.
 
     Args:
-        kernel: its module below `simulate.kernels`, such as `mapping.entry`.
+        kernel: its name, see KERNELS.
         say: takes what makes kernels slow to load, one line each, once; None: it is a KernelWarning.
     """
     found = _loaded.get(kernel)
@@ -155,15 +150,18 @@ def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
         return _linked(kernel, code)
     from . import compile as compiler
 
-    module = import_module(f".{kernel}", __package__)
+    module = import_module(f".{KERNELS[kernel].module or kernel}", __package__)
+    function = module.call, module.SIGNATURES[kernel]
     if problem := compiler.object_code_problem():
-        return _fallback(kernel, module, problem, say, known=code is not None)
-    code = compiler.object_code(module.call, module.SIGNATURE)
+        return _fallback(kernel, function, problem, say, known=code is not None)
+    code = compiler.object_code(*function)
     _keep(path, code, say)
     return _linked(kernel, code)
 
 
-def _fallback(kernel: str, module: Any, problem: str, say: Callable[[str], None], *, known: bool) -> Call:
+def _fallback(
+    kernel: str, function: tuple[Any, tuple[Any, ...]], problem: str, say: Callable[[str], None], *, known: bool
+) -> Call:
     """Have numba compile, and keep, a kernel whose object code cannot be had; an empty object file says so."""
     from . import compile as compiler
 
@@ -173,17 +171,16 @@ def _fallback(kernel: str, module: Any, problem: str, say: Callable[[str], None]
     path = object_file(kernel)
     directory = str(path.parent / "numba") if path is not None and _is_writable(path.parent) else None
     try:
-        owner, address, kept = compiler.compiled_by_numba(module.call, module.SIGNATURE, directory)
+        owner, address, kept = compiler.compiled_by_numba(*function, directory)
     except OSError:  # the disk is full
         directory = None
-        owner, address, kept = compiler.compiled_by_numba(module.call, module.SIGNATURE, None)
+        owner, address, kept = compiler.compiled_by_numba(*function, None)
     if not known and (kept or directory is None):
         _keep(path, b"", say)
-    one = KERNELS[kernel]
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, *_arguments(one))(address)
+    loaded = ctypes.CFUNCTYPE(ctypes.c_int64, *_arguments(KERNELS[kernel]))(address)
 
     def call(*arguments: Any, _alive: Any = owner) -> int:
-        return int(function(*arguments))
+        return int(loaded(*arguments))
 
     return call
 

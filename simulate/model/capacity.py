@@ -22,19 +22,12 @@ def memory_need(job: Job) -> float:
 
 @dataclass(slots=True)
 class Occupancy:
-    """What jobs take on each node of a cluster, in cluster order.
+    """What jobs take on each node of a cluster, in cluster order."""
 
-    Args:
-        cluster: the cluster.
-        threads: threads placed on each node.
-        memory: bytes reserved on each node.
-        apart: node -> the `apart` values of its jobs.
-    """
-
-    cluster: Cluster
-    threads: list[int] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
-    apart: dict[int, set[str]] = field(default_factory=dict)
+    cluster: Cluster  # the cluster
+    threads: list[int] = field(default_factory=list)  # threads placed on each node
+    memory: list[float] = field(default_factory=list)  # bytes reserved on each node
+    apart: dict[int, set[str]] = field(default_factory=dict)  # node -> the `apart` values of its jobs
 
     def __post_init__(self) -> None:
         self.threads = self.threads or [0] * len(self.cluster.nodes)
@@ -44,8 +37,7 @@ class Occupancy:
         """Add `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
         index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
         for name in nodes:
-            i = index.get(name)
-            if i is not None:
+            if (i := index.get(name)) is not None:
                 self.threads[i] += threads
                 self.memory[i] += memory
                 if job.apart:
@@ -80,16 +72,14 @@ def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = N
         available: names of the nodes that may be used; None = all.
     """
     empty = Occupancy(cluster)
-    found, usable, obstacle = 0, 0, ""
+    found, obstacles = 0, list[str]()
     for node in cluster.nodes:
         if available is not None and node.name not in available:
             continue
-        usable += 1
-        reason = empty.obstacle(job, node.name)
-        if reason is None:
-            found += 1
-            if found >= job.nodes:
-                return None
-        obstacle = obstacle or reason or ""
+        if (reason := empty.obstacle(job, node.name)) is not None:
+            obstacles.append(reason)
+        elif (found := found + 1) >= job.nodes:
+            return None
+    usable = found + len(obstacles)
     fitting = f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {usable} usable ones fit it"
-    return f"{fitting}: {obstacle}" if obstacle else fitting
+    return f"{fitting}: {obstacles[0]}" if obstacles else fitting

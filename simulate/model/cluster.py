@@ -6,6 +6,7 @@ Rule: the static description of the machines; their current state is in `snapsho
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -202,6 +203,12 @@ class Cluster:
     def types(self) -> tuple[NodeType, ...]:
         """Distinct node types in order of first use."""
         return tuple(dict.fromkeys(node.type for node in self.nodes))
+
+    @property
+    def shared_memory(self) -> str | None:
+        """The first memory domain with several nodes; None if there is none."""
+        domains = Counter(node.memory_domain for node in self.nodes if node.memory_domain is not None)
+        return next((domain for domain, nodes in domains.items() if nodes > 1), None)
 
     def thread_limit(self, node: Node) -> float:
         """Return the threads that may be placed on `node`: a whole number, or math.inf."""

@@ -6,13 +6,12 @@ is checked once, with one error for each way to be wrong.
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidJobError
+from ..errors import InvalidJobError, did_you_mean
 
 if TYPE_CHECKING:
     import networkx
@@ -95,28 +94,18 @@ class ThreadGroup:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The origin of a profile's numbers; `source` is measured, given, predicted or default.
-
-    Args:
-        source: see above.
-        date: when it was measured, ISO 8601.
-        runs: number of measured runs.
-        node_type: node type of the measurement.
-        note: a remark for people.
-        interval: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either
-            way. The error is the same for all runs. None = unknown.
-        spread: standard deviation of the isolated time between runs, relative to it; None = unknown.
-        strain: what slowed the measured runs, as (fact, value); no model uses it.
-    """
+    """The origin of a profile's numbers; `source` is measured, given, predicted or default."""
 
     source: str = "given"
-    date: str | None = None
-    runs: int = 0
-    node_type: str | None = None
-    note: str = ""
+    date: str | None = None  # when it was measured, ISO 8601
+    runs: int = 0  # number of measured runs
+    node_type: str | None = None  # node type of the measurement
+    note: str = ""  # a remark for people
+    #: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either way. The
+    #: error is the same for all runs. None = unknown.
     interval: tuple[float, float] | None = None
-    spread: float | None = None
-    strain: tuple[tuple[str, float], ...] = ()
+    spread: float | None = None  # standard deviation of the isolated time between runs, relative to it; None = unknown
+    strain: tuple[tuple[str, float], ...] = ()  # what slowed the measured runs, as (fact, value); no model uses it
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,32 +196,24 @@ class Workflow:
     name: str
     jobs: tuple[Job, ...]
     source: str = ""
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def index(self) -> dict[str, int]:
         """Job id -> position in `jobs`. Raises InvalidJobError for a duplicate id."""
-        index = {job.id: i for i, job in enumerate(self.jobs)}
-        if len(index) != len(self.jobs):
-            seen: set[str] = set()
-            for job in self.jobs:
-                if job.id in seen:
-                    raise InvalidJobError(f"{self.source or self.name}: job {job.id!r} is defined twice")
-                seen.add(job.id)
+        index: dict[str, int] = {}
+        for i, job in enumerate(self.jobs):
+            if index.setdefault(job.id, i) != i:
+                raise InvalidJobError(f"{self.source or self.name}: job {job.id!r} is defined twice")
         return index
 
     @cached_property
     def dag(self) -> networkx.DiGraph:
-        """The dependency graph, checked. O(jobs + edges)."""
-        return build_dag(self)
+        """The graph with edges from each job to the jobs that wait for it; raises as above. O(jobs + edges)."""
+        return _checked_graph(self)
 
 
-def build_dag(workflow: Workflow) -> networkx.DiGraph:
-    """Return the graph with edges from each job to the jobs that wait for it. O(jobs + edges).
-
-    Raises:
-        InvalidJobError: a duplicate job, a dependency on an unknown job or on itself, or a cycle (its jobs named).
-    """
+def _checked_graph(workflow: Workflow) -> networkx.DiGraph:
     import networkx as nx
 
     where = workflow.source or workflow.name
@@ -244,11 +225,8 @@ def build_dag(workflow: Workflow) -> networkx.DiGraph:
     for job in workflow.jobs:
         for before in job.after:
             if before not in index:
-                near = difflib.get_close_matches(before, index, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InvalidJobError(
-                    f"{where}: job {job.id!r} waits for {before!r}, which is not a job of this workflow{hint}"
-                )
+                why = f"which is not a job of this workflow{did_you_mean(before, index, repr)}"
+                raise InvalidJobError(f"{where}: job {job.id!r} waits for {before!r}, {why}")
             graph.add_edge(before, job.id)
     if not nx.is_directed_acyclic_graph(graph):
         cycle = [edge[0] for edge in nx.find_cycle(graph)]

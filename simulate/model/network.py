@@ -9,22 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import product
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Hosts that reach all other hosts in the same way.
 
-    Args:
-        name: name of the place.
-        port: bytes/s between each host and the place; infinite = unlimited.
-        duplex: whether a port sends and receives at the same time.
+    `port` is the bytes/s between each host and the place; a `duplex` port sends and receives at the same time.
     """
 
     name: str
@@ -34,13 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link in routes.
-
-    Args:
-        name: name of the link.
-        bandwidth: bytes/s.
-        shared: False if each job may use the full bandwidth regardless of others.
-    """
+    """A link in routes, of `bandwidth` bytes/s; if not `shared`, each job may use all of it regardless of others."""
 
     name: str
     bandwidth: float
@@ -57,23 +48,14 @@ class NetworkRoute:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Hosts and the network between them.
+    """Hosts and the network between them."""
 
-    Args:
-        speeds: of each host, flop/s [hosts].
-        place_of: place of each host [hosts].
-        places: the places.
-        links: the links of all routes.
-        ways: the route of each pair of places, row by row [places x places].
-        storages: name of a storage -> its place.
-    """
-
-    speeds: Array
-    place_of: Array
-    places: Sequence[Place]
-    links: Sequence[Link] = ()
-    ways: Sequence[NetworkRoute] = ()
-    storages: Mapping[str, int] = field(default_factory=dict)
+    speeds: Array  # of each host, flop/s [hosts]
+    place_of: Array  # place of each host [hosts]
+    places: Sequence[Place]  # the places
+    links: Sequence[Link] = ()  # the links of all routes
+    ways: Sequence[NetworkRoute] = ()  # the route of each pair of places, row by row [places x places]
+    storages: Mapping[str, int] = field(default_factory=dict)  # name of a storage -> its place
 
     def storage(self, name: str) -> int:
         """Return the place of a storage; the only storage has every name."""
@@ -87,35 +69,22 @@ def unlimited(speeds: Sequence[float]) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A switch for each group of nodes, and a backbone between the switches; a `Wiring`.
+    """A switch for each group of nodes, and a backbone between the switches; a `Wiring`."""
 
-    Args:
-        port: bytes/s of each node, in both directions at once.
-        switch: bytes/s of all traffic inside a group.
-        backbone: bytes/s between groups.
-        latency: seconds between any two nodes.
-        speeds: flop/s of each node.
-        group_of: group number of each node.
-    """
+    port: float  # bytes/s of each node, in both directions at once
+    switch: float = math.inf  # bytes/s of all traffic inside a group
+    backbone: float = math.inf  # bytes/s between groups
+    latency: float = 0.0  # seconds between any two nodes
+    speeds: tuple[float, ...] = ()  # flop/s of each node
+    group_of: tuple[int, ...] = ()  # group number of each node
 
-    port: float
-    switch: float = math.inf
-    backbone: float = math.inf
-    latency: float = 0.0
-    speeds: tuple[float, ...] = ()
-    group_of: tuple[int, ...] = ()
-
-    @property
-    def storages(self) -> tuple[str, ...]:
-        """Always empty: this file format has no storages."""
-        return ()
+    storages: ClassVar[tuple[str, ...]] = ()  # this file format has none
 
     def network(self) -> Network:
         """See `Wiring`. O(groups^2)."""
         count = max(self.group_of) + 1
         links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
-        ways = [
-            NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a in range(count) for b in range(count)
-        ]  # fmt: skip
+        pairs = product(range(count), repeat=2)
+        ways = [NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a, b in pairs]
         places = [Place(f"group {i}", self.port) for i in range(count)]
         return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways)

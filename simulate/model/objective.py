@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 
 KINDS = ("makespan", "energy", "edp", "mix")
 
@@ -23,10 +22,8 @@ class Objective:
         """Parse "makespan", "energy", "edp" or "mix:WEIGHT". Raises ConfigError."""
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
-            near = difflib.get_close_matches(kind, KINDS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near and near[0] != kind else ""
-            allowed = "makespan, energy, edp, mix or mix:WEIGHT"
-            raise ConfigError("objective", "", f"{text!r} is not an objective{hint}", allowed)
+            problem = f"{text!r} is not an objective{did_you_mean(kind, KINDS, repr)}"
+            raise ConfigError("objective", "", problem, "makespan, energy, edp, mix or mix:WEIGHT")
         if not rest:
             return cls(kind)
         try:

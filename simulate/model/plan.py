@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .job import Job
 
-#: Probability that a job ends inside its prediction interval (see `Within`).
+#: Probability that a job ends inside its prediction interval (see `PredictionInterval`).
 LEVEL = 0.8
 
 
@@ -28,13 +29,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the job known as `key` back to the resource manager.
-
-    The release removes a pin that has not become a start, or ends a hold. `why` says why the job is no longer held.
-    """
+    """Give the job known as `key` back to the resource manager: remove a pin without a start, or end a hold."""
 
     key: str
-    why: str = ""
+    why: str = ""  # why the job is no longer held
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +40,7 @@ class PowerOff:
     """Let these idle nodes be powered down; the resource manager wakes a node when a job needs it."""
 
     nodes: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Empty: the action concerns no job."""
-        return ""
+    key: ClassVar[str] = ""  # the action concerns no job
 
 
 Action = Start | Cancel | Release | PowerOff
@@ -137,5 +131,5 @@ class Plan:
     truncated: bool
     evaluations: int
     jobs: tuple[PlannedJob, ...]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     makespan_within: tuple[float, float] | None = None

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.queue.network import tables
 
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 #: Largest number of phases of one job, sequences expanded.
 MOST_PHASES = 1_000_000
@@ -133,15 +132,9 @@ def flops_of(phase: Phase) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Tables of programs.
+    """Tables of programs, as the kernels have them, but storages are numbers in `storages`, their names.
 
     The column `program` of a workload holds the number of each job's program, -1 if its run time is known.
-
-    Args:
-        programs: as the kernels have them.
-        phases: as the kernels have them, but storages are numbers in `storages`.
-        amounts: as the kernels have them.
-        storages: names.
     """
 
     programs: Array
@@ -197,19 +190,12 @@ class ProgramBuilder:
 
     def programs(self) -> Programs:
         """Return the tables of all programs added."""
-        return Programs(
-            np.array(self._programs, tables.PROGRAM),
-            np.array(self._phases, tables.PHASE),
-            np.array(self._amounts, np.float64),
-            tuple(self._storages),
-        )
+        rows = np.array(self._programs, tables.PROGRAM), np.array(self._phases, tables.PHASE)
+        return Programs(*rows, np.array(self._amounts, np.float64), tuple(self._storages))
 
 
 def _length(part: Part) -> int:
-    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one.
-
-    O(distinct parts and their lengths).
-    """
+    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one."""
 
     def of_steps(steps: Steps, inner: list[tuple[int, bool]]) -> tuple[int, bool]:
         alone = len(inner) == 1 and inner[0][1]
@@ -232,24 +218,27 @@ def _expanded(part: Part) -> Iterator[tuple[Phase, int]]:
             left += [(inner, 1) for _ in range(each.repeat * times) for inner in reversed(each.parts)]
 
 
+def renumber_storages(programs: Programs, numbers: Sequence[int]) -> Array:
+    """Return the phases of programs in which each storage has its number of `numbers`. O(phases)."""
+    found, of_storage = programs.phases.copy(), np.array([*numbers, 0], np.int64)
+    for key, kinds in (("at", (tables.STORE, tables.STAGE)), ("to", (tables.STAGE,))):
+        of = np.isin(found["kind"], kinds)
+        found[key][of] = of_storage[found[key][of]]
+    return found
+
+
 def concatenate(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
     """Concatenate tables; return them and the offset of the program numbers of each. O(rows)."""
     storages = tuple(dict.fromkeys(name for each in all_of for name in each.storages))
     programs, phases, before, rows, amounts = list[Array](), list[Array](), list[int](), 0, 0
     for each in all_of:
         before.append(sum(map(len, programs)))
-        program, phase = each.programs.copy(), each.phases.copy()
+        program, phase = each.programs.copy(), renumber_storages(each, [storages.index(name) for name in each.storages])
         program["first"] += rows
         program["last"] += rows
         phase["at"] += np.where(phase["kind"] == tables.MATRIX, amounts, 0)
-        number = np.array([storages.index(name) for name in each.storages] or [0], np.int64)
-        for key, kinds in (("at", (tables.STORE, tables.STAGE)), ("to", (tables.STAGE,))):
-            of = np.isin(phase["kind"], kinds)
-            phase[key][of] = number[phase[key][of]]
         programs.append(program)
         phases.append(phase)
         rows, amounts = rows + len(phase), amounts + len(each.amounts)
-    joined = Programs(
-        np.concatenate(programs), np.concatenate(phases), np.concatenate([each.amounts for each in all_of]), storages
-    )
-    return joined, before
+    values = np.concatenate([each.amounts for each in all_of])
+    return Programs(np.concatenate(programs), np.concatenate(phases), values, storages), before

@@ -1,8 +1,6 @@
 """The snapshot: the cluster and its jobs as an adapter saw them at one moment.
 
-Adapters make it, everything else reads it.
-
-Rule: it holds only what a scheduler can know.
+Rule: it holds only what a scheduler can know. Adapters make it, everything else reads it.
 """
 
 from __future__ import annotations
@@ -48,60 +46,37 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job as the resource manager knows it; times are epoch seconds of the resource manager's clock.
+    """A job as the resource manager knows it; times are epoch seconds of the resource manager's clock."""
 
-    Args:
-        key: the idempotency key that the resource manager carries ("<workflow>/<job>").
-        job: what was requested.
-        state: its state.
-        nodes: where it runs or ran.
-        exit_code: exit code of its process; None while unknown.
-        signal: the signal that ended it, if any.
-        usage: measured usage (empty until known): cpu_seconds, memory_bytes, threads, ...
-        reason: one sentence, if state, code and signal do not explain it.
-        restartable: it is known here, never began, and nothing is about to start it: another Start under its key does.
-        offered: its user handed it to us through the resource manager to choose its nodes.
-        waits: why a waiting job must not start now; "" if it may.
-        pinned_since: since when we bind it to `nodes` without a start; a Release removes that.
-        due: until when we may hold an offered job; then a Release gives it back.
-        due_why: why it is then released; of a job handed to us but not `offered`: why it is left alone.
-        pid: its first process, while it runs on this machine.
-    """
-
-    key: str
-    job: Job
-    state: JobState
-    nodes: tuple[str, ...] = ()
+    key: str  # the idempotency key that the resource manager carries ("<workflow>/<job>")
+    job: Job  # what was requested
+    state: JobState  # its state
+    nodes: tuple[str, ...] = ()  # where it runs or ran
     submit_time: float | None = None
     start_time: float | None = None
     finish_time: float | None = None
-    exit_code: int | None = None
-    signal: int | None = None
+    exit_code: int | None = None  # exit code of its process; None while unknown
+    signal: int | None = None  # the signal that ended it, if any
+    #: Measured usage (empty until known): cpu_seconds, memory_bytes, threads, ...
     usage: tuple[tuple[str, float], ...] = ()
-    reason: str = ""
+    reason: str = ""  # one sentence, if state, code and signal do not explain it
+    #: It is known here, never began, and nothing is about to start it: another Start under its key does.
     restartable: bool = False
-    offered: bool = False
-    waits: str = ""
-    pinned_since: float | None = None
-    due: float | None = None
-    due_why: str = ""
-    pid: int | None = None
+    offered: bool = False  # its user handed it to us through the resource manager to choose its nodes
+    waits: str = ""  # why a waiting job must not start now; "" if it may
+    pinned_since: float | None = None  # since when we bind it to `nodes` without a start; a Release removes that
+    due: float | None = None  # until when we may hold an offered job; then a Release gives it back
+    due_why: str = ""  # why it is then released; of a job handed to us but not `offered`: why it is left alone
+    pid: int | None = None  # its first process, while it runs on this machine
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of the cluster at `time` (the resource manager's clock, epoch seconds).
-
-    Args:
-        time: see above.
-        version: increases with every snapshot of one adapter.
-        cluster: its nodes.
-        node_states: one for each node of `cluster`, in the same order.
-        jobs: every job of ours that the resource manager knows, running or ended, and the jobs next to them.
-    """
+    """The state of the cluster at `time` (the resource manager's clock, epoch seconds)."""
 
     time: float
-    version: int
-    cluster: Cluster
-    node_states: tuple[NodeState, ...]
+    version: int  # increases with every snapshot of one adapter
+    cluster: Cluster  # its nodes
+    node_states: tuple[NodeState, ...]  # one for each node of `cluster`, in the same order
+    #: Every job of ours that the resource manager knows, running or ended, and the jobs next to them.
     jobs: tuple[JobView, ...]

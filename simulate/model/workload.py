@@ -7,27 +7,20 @@ cannot be replayed. Dependencies are pairs of rows without a cycle; a pair is dr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from .programs import Programs, concatenate
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success.
-
-    Args:
-        before: rows of the workload, int64.
-        after: rows of the workload, int64.
-    """
+    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success; rows, int64."""
 
     before: Array
     after: Array
@@ -58,8 +51,7 @@ def concatenate_dependencies(parts: Sequence[tuple[Dependencies | None, int]]) -
     given = [(each, shift) for (each, _), shift in zip(parts, first.tolist(), strict=False) if each is not None]
     if not given:
         return None
-    columns = ([each.before + shift for each, shift in given], [each.after + shift for each, shift in given])
-    return Dependencies(*map(np.concatenate, columns))
+    return Dependencies(*np.concatenate([[each.before + shift, each.after + shift] for each, shift in given], axis=1))
 
 
 #: Largest time, seconds (30 million years): up to here, times are exact to a fraction of a second.
@@ -141,10 +133,7 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     known = set[str]().union(*(each.more for each in workloads))
     every = [_filled_in(each, known) for each in workloads]
     more = {name: np.concatenate([each[name] for each in every]) for name in set.intersection(*map(set, every))}
-    left_out: dict[str, int] = {}
-    for each in workloads:
-        for why, count in each.left_out.items():
-            left_out[why] = left_out.get(why, 0) + count
+    left_out = dict(sum((Counter(each.left_out) for each in workloads), Counter[str]()))
     epochs = {each.epoch for each in workloads}
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)
     name, programs = "+".join(each.name for each in workloads), None
@@ -160,14 +149,11 @@ def joined(workloads: Sequence[Workload]) -> Workload:
 def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
     """Return the programs of all workloads, and the program number of each job."""
     programs, before = concatenate([each.programs for each in workloads if each.programs])
-    added, columns = iter(before), []
-    for each in workloads:
-        if each.programs:
-            mine = each.more["program"]
-            columns.append(np.where(mine < 0, mine, mine + next(added)))
-        else:
-            columns.append(np.full(len(each), -1))
-    return programs, np.concatenate(columns)
+    added = iter(before)
+    numbers = [
+        (each.more["program"], next(added)) if each.programs else (np.full(len(each), -1), 0) for each in workloads
+    ]
+    return programs, np.concatenate([np.where(mine < 0, mine, mine + shift) for mine, shift in numbers])
 
 
 def _filled_in(workload: Workload, known: set[str]) -> dict[str, Array]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from ..arrays import Array
 from ..errors import InvalidJobError
 from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster
 from ..model.job import Workflow
-from .workflow_tables import Array
 
 
 def fitting(world: World, shape: Any) -> Array:

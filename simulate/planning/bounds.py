@@ -12,16 +12,14 @@ places, some place takes ceil(n / m), one after the other or sharing the place.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.mapping import layout
 from .simulation import Simulation
 from .workflow_tables import template_of
 
-Array = npt.NDArray[Any]
 THRESHOLDS = 12
 
 
@@ -29,24 +27,18 @@ def lower_bound(simulation: Simulation) -> float:
     """Return seconds below which no plan's makespan can be. O(J + E), and O(J^2) vectorised for up to 400 jobs."""
     time, demands, capacities = _needs(simulation)
     head, tail = _chains(simulation, time)
-    best = float((head + time + tail).max(initial=0.0))
-    nodes = simulation.world.classes["nodes"][simulation.world.jobs["cls"]]
-    for demand, total, (largest, count) in zip(demands, capacities, _largest(simulation), strict=True):
+    best, world = float((head + time + tail).max(initial=0.0)), simulation.world
+    nodes, limit = world.classes["nodes"][world.jobs["cls"]], template_of(simulation.cluster).nodes["limit"]
+    places = (  # the most that one place has of each demand, and the number of places
+        (float(world.types["cores"].max()), len(world.nodes)),
+        (math.inf if _underway(simulation) else float(limit.max()), len(world.nodes)),
+        (float(world.types["bandwidth"].max()), len(world.domains)),
+    )
+    for demand, total, (largest, count) in zip(demands, capacities, places, strict=True):
         if total > 0.0 and np.isfinite(total):
             best = max(best, _windows(head, tail, demand / total))
             best = max(best, _counted(head, tail, demand / nodes / largest, nodes, count))
     return max(best, _packed(simulation, time, head, tail))
-
-
-def _largest(simulation: Simulation) -> list[tuple[float, float]]:
-    """Return for each demand of `_needs` the most that one place has of it, and the number of places."""
-    world = simulation.world
-    count, limit = float(len(world.nodes)), template_of(simulation.cluster).nodes["limit"]
-    return [
-        (float(world.types["cores"].max()), count),
-        (math.inf if _underway(simulation) else float(limit.max()), count),
-        (float(world.types["bandwidth"].max()), float(len(world.domains))),
-    ]
 
 
 def _underway(simulation: Simulation) -> bool:
@@ -55,10 +47,7 @@ def _underway(simulation: Simulation) -> bool:
 
 
 def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
-    """Return the least isolated time and the least demands of each job, and the capacities.
-
-    Demands are in core-seconds, thread-seconds and bytes.
-    """
+    """Return each job's least isolated time and least core-seconds, thread-seconds and bytes; and the capacities."""
     world = simulation.world
     jobs, classes, kinds = world.jobs, world.classes, world.types
     limited = bool(np.isin(kinds["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
@@ -68,21 +57,16 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     needs[jobs["state"] == layout.DONE] = 0.0
     # Nodes that take no new jobs may still run some, with more threads than may be placed now.
     placed = np.zeros(len(world.nodes))
-    for i in np.flatnonzero(jobs["state"] == layout.RUNNING):
+    for i in np.flatnonzero(jobs["state"] == layout.RUNNING).tolist():
         row = jobs[i]
         needs[i] = _needs_of(simulation, int(row["cls"]), float(row["progress"]), channel)
-        count, first = int(classes["nodes"][row["cls"]]), int(row["place0"])
-        placed[world.placed[first : first + count]] += classes["threads"][row["cls"]]
+        placed[world.placed[simulation.slots(i)]] += classes["threads"][row["cls"]]
     limit = np.maximum(template_of(simulation.cluster).nodes["limit"], placed)
     time, cpu, data = needs.T
     held = (classes["threads"] * classes["nodes"])[jobs["cls"]] * time
     domain_bandwidth = kinds["bandwidth"][world.nodes["type"][world.domain_nodes[world.domains["start"]]]]
-    capacities = [
-        float(kinds["cores"][world.nodes["type"]].sum()),
-        float(limit.sum()),
-        float(domain_bandwidth.sum()) if limited else 0.0,
-    ]
-    return time, [cpu, held, data], capacities
+    cores, channels = kinds["cores"][world.nodes["type"]].sum(), domain_bandwidth.sum() if limited else 0.0
+    return time, [cpu, held, data], [float(cores), float(limit.sum()), float(channels)]
 
 
 def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array) -> tuple[float, float, float]:
@@ -106,10 +90,7 @@ def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array)
 
 
 def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> float:
-    """Return bounds from whole threads under the thread limit; 0 if there is no limit.
-
-    O(J^2) for up to THRESHOLDS values.
-    """
+    """Return bounds from whole threads under the thread limit; 0 without one. O(J^2) for up to THRESHOLDS values."""
     world = simulation.world
     limit = template_of(simulation.cluster).nodes["limit"]
     if not np.isfinite(limit).all() or len(time) == 0 or _underway(simulation):
@@ -155,25 +136,21 @@ def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:
     """Return the longest chain of isolated times before and after each job."""
     world = simulation.world
     jobs, successors = world.jobs, world.successors
-    order = topological(simulation)
     head, tail = np.zeros(len(jobs)), np.zeros(len(jobs))
     start, count = jobs["succ_start"], jobs["succ_count"]
-    for i in order:
-        after = successors[start[i] : start[i] + count[i]]
+    order = [(i, successors[start[i] : start[i] + count[i]]) for i in topological(simulation)]
+    for i, after in order:
         np.maximum.at(head, after, head[i] + time[i])
-    for i in reversed(order):
-        after = successors[start[i] : start[i] + count[i]]
-        if len(after):
-            tail[i] = (tail[after] + time[after]).max()
+    for i, after in reversed(order):
+        tail[i] = (tail[after] + time[after]).max(initial=0.0)
     return head, tail
 
 
 def topological(simulation: Simulation) -> list[int]:
     """Return the jobs in an order in which each comes after its predecessors. O(J + E)."""
     jobs, successors = simulation.world.jobs, simulation.world.successors
-    blockers = jobs["blockers"].tolist()
+    blockers, after = jobs["blockers"].tolist(), successors.tolist()
     start, count = jobs["succ_start"].tolist(), jobs["succ_count"].tolist()
-    after = successors.tolist()
     order = [i for i, n in enumerate(blockers) if n == 0]
     for i in order:
         for k in after[start[i] : start[i] + count[i]]:
@@ -185,16 +162,14 @@ def topological(simulation: Simulation) -> list[int]:
 
 def bottom_levels(simulation: Simulation) -> Array:
     """Return the longest chain of isolated times from each job's start to the end (critical-path priority)."""
-    time, _, _ = _needs(simulation)
-    _, tail = _chains(simulation, time)
-    return time + tail
+    time = _needs(simulation)[0]
+    return time + _chains(simulation, time)[1]
 
 
 def _windows(head: Array, tail: Array, seconds: Array) -> float:
     """Return the maximum over thresholds of: least head + all work of the jobs at or above both + least tail."""
     best = float(seconds.sum() + head.min(initial=0.0) + tail.min(initial=0.0)) if len(head) else 0.0
-    thresholds = np.unique(head) if len(head) <= 400 else np.unique(head)[:: max(1, len(head) // 400)]
-    for threshold in thresholds:
+    for threshold in np.unique(head)[:: max(1, len(head) // 400)]:
         late = head >= threshold
         order = np.argsort(-tail[late], kind="stable")
         total = np.cumsum(seconds[late][order])

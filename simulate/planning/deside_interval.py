@@ -10,91 +10,43 @@ measured co-run factors have no interval form and are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError, InvalidJobError, InvariantError
 from ..kernels import load
 from ..kernels.deside.tables import Intervals
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster, Contention
 from ..model.job import Workflow
-from ..model.plan import RunningJob
 from .admission import fitting
 from .simulation import Outcome, Simulation
 
-Array = npt.NDArray[Any]
+#: Length T of an interval, seconds.
 INTERVAL_S = 0.1
+_ENGINE = "with the interval engine"
 #: Note in a plan whose times come from here.
 NOTE = "times come from one interval simulation; nodes, alternatives and the lower bound from the fluid model"
 
 
-def interval_run(
-    workflow: Workflow,
-    cluster: Cluster,
-    placement: Mapping[str, Sequence[str]],
-    *,
-    order: Mapping[str, float] | None = None,
-    seed: int = 0,
-    interval_s: float = INTERVAL_S,
-    underway: Sequence[RunningJob] = (),
-    done: Collection[str] = (),
-) -> Outcome:
-    """Run a given mapping in intervals. O(events * jobs on a node), about 20 events a thread and second.
-
-    Args:
-        workflow: the jobs.
-        cluster: the nodes.
-        placement: job id -> its node's name, as a sequence of one; jobs in `done` need none.
-        order: job id -> key; ready jobs start in this order (smaller first, then file order) as soon as they fit, and
-            on each node the first that does not fit holds back those behind it. None: file order.
-        seed: of the jitter; every thread draws from a stream of its own.
-        interval_s: length T of an interval, seconds, at least 1e-6.
-        underway: running jobs, see `Simulation`.
-        done: ids of ended jobs, see `Simulation`.
-
-    Raises:
-        ConfigError: an incomplete mapping, an unknown node, or something that intervals do not model.
-        InvalidJobError: a malformed workflow, or a job that can never start on its node.
-    """
-    refuse_unmodelled(workflow, cluster)
-    simulation = Simulation(workflow, cluster, underway=underway, done=done)
-    world, settled = simulation.world, {u.id for u in underway} | set(done)
-    for i, job in enumerate(workflow.jobs):
-        if job.id in settled:
-            continue
-        nodes = placement.get(job.id, ())
-        if len(nodes) != 1 or nodes[0] not in cluster.index:
-            found = ", ".join(nodes) or "nothing"
-            raise ConfigError("placement", job.id, f"found {found}", f"one node of {cluster.name}")
-        world.placed[world.jobs["place0"][i]] = cluster.index[nodes[0]]
-    world.jobs["start"] = 0.0 if order is None else [order.get(job.id, 0.0) for job in workflow.jobs]
-    return rerun(simulation, seed, interval_s)
-
-
-def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> Outcome:
+def rerun(simulation: Simulation, seed: int) -> Outcome:
     """Run the plan in a simulation's tables again, in intervals, and leave the result in the tables.
 
-    The plan is its mapping, order of starts, extra waits and throttles.
+    The plan is its mapping, order of starts, extra waits and throttles. Ready jobs start in the order of the plan as
+    soon as they fit; on each node the first that does not fit holds back those behind it. O(events * jobs on a node),
+    about 20 events a thread and second.
 
     Args:
-        simulation: holds the run of the plan.
-        seed: see `interval_run`.
-        interval_s: see `interval_run`.
+        simulation: holds the run of the plan; see `refuse_unmodelled`.
+        seed: of the jitter; every thread draws from a stream of its own.
 
     Raises:
-        ConfigError: see `interval_run`.
-        InvalidJobError: see `interval_run`.
+        InvalidJobError: a job can never start on its node.
     """
-    if not (math.isfinite(interval_s) and interval_s >= 1e-6):
-        raise ConfigError("interval_s", "", f"found {interval_s!r}", "a number of seconds, 1e-6 or more")
-    refuse_unmodelled(simulation.workflow, simulation.cluster)
     world = simulation.world
-    kept = world.placed, world.jobs["start"], world.jobs["wait_for"], world.nodes["cap"]
-    placed, start, wait_for, cap = (table.copy() for table in kept)
+    placed, start = world.placed.copy(), world.jobs["start"].copy()
+    wait_for, cap = world.jobs["wait_for"].copy(), world.nodes["cap"].copy()
     simulation.reset()
     fits = [fitting(world, shape) for shape in world.classes]
     world.placed[:], world.jobs["wait_for"], world.nodes["cap"] = placed, wait_for, cap
@@ -104,7 +56,7 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
             name = simulation.cluster.nodes[node].name
             raise InvalidJobError(f"job {job.id!r} can never start on {name!r}: it does not fit there")
     own = _tables(simulation, start, seed)
-    if load("deside.interval")(world.address, own.address, interval_s):
+    if load("deside.interval")(world.address, own.address, INTERVAL_S):
         raise InvariantError("interval simulation stopped with jobs that never started")
     powered = bool(world.count[layout.POWERED])
     energy = float(world.nodes["energy"].sum()) if powered else math.nan
@@ -114,24 +66,21 @@ def rerun(simulation: Simulation, seed: int, interval_s: float = INTERVAL_S) -> 
 def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:
     """Raise ConfigError for everything that has no interval form (see the rule of this module)."""
     where = cluster.source or cluster.name
-    domains = [node.memory_domain for node in cluster.nodes if node.memory_domain]
     for kind in cluster.types:
+        key, problem = f"node_types.{kind.name}", "has no interval form"
         if kind.contention is Contention.PIECEWISE_LINEAR:
-            raise ConfigError(
-                where, f"node_types.{kind.name}.contention", "piecewise-linear has no interval form",
-                "none, equal-share or max-min with the interval engine",
-            )  # fmt: skip
+            models = f"none, equal-share or max-min {_ENGINE}"
+            raise ConfigError(where, f"{key}.contention", f"piecewise-linear {problem}", models)
         if kind.co_run_inflation:
-            raise ConfigError(where, f"node_types.{kind.name}.co_run_inflation", "has no interval form",
-                              "none with the interval engine")  # fmt: skip
-    if len(domains) != len(set(domains)):
-        shared = next(name for name in domains if domains.count(name) > 1)
-        raise ConfigError(where, "nodes.memory_domain", f"nodes share the memory {shared!r}",
-                          "a memory of its own for each node with the interval engine")  # fmt: skip
+            raise ConfigError(where, f"{key}.co_run_inflation", problem, f"none {_ENGINE}")
+    if cluster.shared_memory is not None:
+        problem = f"nodes share the memory {cluster.shared_memory!r}"
+        allowed = f"a memory of its own for each node {_ENGINE}"
+        raise ConfigError(where, "nodes.memory_domain", problem, allowed)
     for job in workflow.jobs:
         if job.nodes > 1:
-            raise ConfigError(workflow.source or workflow.name, f"jobs.{job.id}.nodes", f"{job.nodes} nodes",
-                              "1 with the interval engine")  # fmt: skip
+            where = workflow.source or workflow.name
+            raise ConfigError(where, f"jobs.{job.id}.nodes", f"{job.nodes} nodes", f"1 {_ENGINE}")
 
 
 def _tables(simulation: Simulation, start: Array, seed: int) -> Intervals:
@@ -157,12 +106,8 @@ def _tables(simulation: Simulation, start: Array, seed: int) -> Intervals:
 
 def _sigma(simulation: Simulation) -> Array:
     """Return the jitter of each thread group, at most 1."""
-    world = simulation.world
-    sigma, seen = np.zeros(len(world.groups)), set()
-    for job, c in zip(simulation.workflow.jobs, world.jobs["cls"].tolist(), strict=True):
-        if c not in seen:
-            seen.add(c)
-            first = int(world.classes["group_start"][c])
-            for g, group in enumerate(job.profile.groups):
-                sigma[first + g] = min(1.0, group.utilisation_std)
+    world, sigma = simulation.world, np.zeros(len(simulation.world.groups))
+    starts = world.classes["group_start"][world.jobs["cls"]].tolist()
+    for start, profile in dict(zip(starts, (job.profile for job in simulation.workflow.jobs), strict=True)).items():
+        sigma[start : start + len(profile.groups)] = [min(1.0, group.utilisation_std) for group in profile.groups]
     return sigma

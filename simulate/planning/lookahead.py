@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
+from ..arrays import Array
 from ..model.objective import Objective
 from .bounds import bottom_levels
-from .search_moves import MOST_OTHERS, THROTTLES, Array, Candidate, Moves
+from .search_moves import MOST_OTHERS, THROTTLES, Candidate, Moves
 from .simulation import Simulation
 
 PAPER = ("loadavg", "slf", "let", "mom")
@@ -37,16 +38,6 @@ LESS = 1.0 - 1e-9
 
 #: Value of the plan with a job on another node, that node, and its (makespan, energy).
 NextBest = tuple[float, int, tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Result of the search; its tables are in the simulation."""
-
-    makespan: float
-    energy_j: float
-    evaluations: int
-    truncated: bool
 
 
 def default_budget(jobs: int) -> int:
@@ -87,8 +78,11 @@ class Search:
         self.best_run: tuple[str, Array | None, Array | None] | None = None  # set if the best is a rollout
         self.next_best: dict[int, NextBest | None] = {}
 
-    def run(self) -> SearchResult:
-        """Search until the budget is used or `stop` is True; leave the tables of the best run in the simulation."""
+    def run(self) -> None:
+        """Search until the budget is used or `stop` is True; leave the tables of the best run in the simulation.
+
+        The result is in `best`, `best_end` (makespan in s, energy in J), `used` (evaluations) and `truncated`.
+        """
         self._rollouts()
         starts = sorted(self.starts, key=lambda pair: pair[0])[:3]
         reserved = self._reserved_for_polishing()
@@ -102,8 +96,7 @@ class Search:
             policy, keys, caps = self.best_run
             self.simulation.run(policy, keys=keys, caps=caps)
         else:
-            self.simulation.follow(self.best.places, self.best.keys, self.best.wait_for, self.best.caps)
-        return SearchResult(*self.best_end, self.used, self.truncated)
+            self.best.follow(self.simulation)
 
     def alternatives(self, runs: int) -> dict[int, tuple[int, float]]:
         """Return each job's next best node and the makespan with the job there. Call after `run`.
@@ -129,15 +122,13 @@ class Search:
             self._rollout(policy, None, None)
         cores = simulation.world.types["cores"][simulation.world.nodes["type"]]
         levels = -bottom_levels(simulation)
-        for throttle in (math.inf, *THROTTLES):
-            caps = None if math.isinf(throttle) else np.maximum(1.0, cores * throttle)
-            for policy in ("mom", "let", "slf"):
-                for keys in (levels, None):
-                    if keys is None and caps is None:
-                        continue
-                    if self.used * 2 >= self.budget or self._cut():
-                        return
-                    self._rollout(policy, keys, caps)
+        throttled = [None, *(np.maximum(1.0, cores * throttle) for throttle in THROTTLES)]
+        for caps, policy, keys in product(throttled, ("mom", "let", "slf"), (levels, None)):
+            if keys is None and caps is None:
+                continue
+            if self.used * 2 >= self.budget or self._cut():
+                return
+            self._rollout(policy, keys, caps)
 
     def _rollout(self, policy: str, keys: Array | None, caps: Array | None) -> None:
         outcome = self.simulation.run(policy, keys=keys, caps=caps)
@@ -164,10 +155,9 @@ class Search:
             threshold = max(history[step % HISTORY], value)
             trial_value = self._value(trial, threshold)
             if trial_value <= threshold:
-                better = trial_value < value
-                current, value = trial, trial_value
-                if better:
+                if trial_value < value:
                     chain = self.moves.chain()
+                current, value = trial, trial_value
                 self._keep(current, value, self._last)
             history[step % HISTORY] = min(history[step % HISTORY], value)
 
@@ -205,18 +195,13 @@ class Search:
 
     def _next_best(self, job: int, others: list[int]) -> NextBest | None:
         """Return the best evaluation with this job on one of the other nodes; None if it can run on none."""
-        found = []
-        for node in others:
-            value = self._value(self.moves.moved(self.best, job, node), math.inf)
-            found.append((value, node, self._last))
+        found = [(self._value(self.moves.moved(self.best, job, node), math.inf), node, self._last) for node in others]
         best = min(found, default=None)
         return None if best is None or math.isinf(best[0]) else best
 
     def _value(self, candidate: Candidate, threshold: float) -> float:
         cutoff = threshold * (1.0 + 1e-12) if self.objective.kind == "makespan" else math.inf
-        self._last = self.simulation.follow(
-            candidate.places, candidate.keys, candidate.wait_for, candidate.caps, cutoff
-        )
+        self._last = candidate.follow(self.simulation, cutoff)
         self.used += 1
         if math.isinf(self._last[0]):
             return math.inf

@@ -25,46 +25,28 @@ from .simulation import POLICY_CODES, Simulation
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller of the planner requests of a mapping policy.
+    """What a caller of the planner requests of a mapping policy."""
 
-    Args:
-        objective: what to minimise, if the policy minimises anything.
-        seed: of all random choices.
-        budget: evaluations; None = by the size of the workflow.
-        should_stop: asked now and then; True asks the policy to end early with the best run so far.
-        lower_bound: seconds that no makespan can beat.
-        explain: whether to find runner-ups.
-        explanation_runs: the most simulations that runner-ups may take.
-    """
-
-    objective: Objective = field(default_factory=Objective)
-    seed: int = 0
-    budget: int | None = None
+    objective: Objective = field(default_factory=Objective)  # what to minimise, if the policy minimises anything
+    seed: int = 0  # of all random choices
+    budget: int | None = None  # evaluations; None = by the size of the workflow
+    #: Asked now and then; True asks the policy to end early with the best run so far.
     should_stop: Callable[[], bool] | None = None
-    lower_bound: float = 0.0
-    explain: bool = False
-    explanation_runs: int = 0
+    lower_bound: float = 0.0  # seconds that no makespan can beat
+    explain: bool = False  # whether to find runner-ups
+    explanation_runs: int = 0  # the most simulations that runner-ups may take
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """The result of a mapping policy; the tables of the simulation hold the run.
+    """The result of a mapping policy; the tables of the simulation hold the run."""
 
-    Args:
-        makespan: seconds.
-        energy_j: joules; nan = unknown.
-        mapping: the run as a candidate, which the planner runs again for prediction intervals.
-        evaluations: simulated runs.
-        truncated: whether `should_stop` ended the policy early.
-        runner_ups: position of a job -> its next best nodes.
-    """
-
-    makespan: float
-    energy_j: float
-    mapping: Candidate
-    evaluations: int = 1
-    truncated: bool = False
-    runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)
+    makespan: float  # seconds
+    energy_j: float  # joules; nan = unknown
+    mapping: Candidate  # the run as a candidate, which the planner runs again for prediction intervals
+    evaluations: int = 1  # simulated runs
+    truncated: bool = False  # whether `should_stop` ended the policy early
+    runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
 
 
 MappingPolicy = Callable[[Simulation, Request], Mapped]
@@ -153,9 +135,10 @@ def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     search = Search(
         simulation, request.objective, request.seed, budget, request.should_stop, optimal=request.lower_bound
     )
-    found = search.run()
-    runner_ups = _searched_runner_ups(simulation, search, found.makespan, request) if request.explain else {}
-    return Mapped(found.makespan, found.energy_j, search.best, found.evaluations, found.truncated, runner_ups)
+    search.run()
+    used, (makespan, energy) = search.used, search.best_end
+    runner_ups = _searched_runner_ups(simulation, search, makespan, request) if request.explain else {}
+    return Mapped(makespan, energy, search.best, used, search.truncated, runner_ups)
 
 
 def _recorded_runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
@@ -173,12 +156,9 @@ def _searched_runner_ups(
 ) -> dict[int, RunnerUp]:
     """Return what moving one job to its next best node would cost a searched plan, in seconds of makespan."""
     nodes, rounding = simulation.cluster.nodes, (1.0 - LESS) * makespan
-    costs = {
-        job: (node, span - makespan) for job, (node, span) in search.alternatives(request.explanation_runs).items()
-    }
     return {
-        job: RunnerUp((nodes[node].name,), 0.0 if abs(cost) <= rounding else cost)
-        for job, (node, cost) in costs.items()
+        job: RunnerUp((nodes[node].name,), 0.0 if abs(span - makespan) <= rounding else span - makespan)
+        for job, (node, span) in search.alternatives(request.explanation_runs).items()
     }
 
 

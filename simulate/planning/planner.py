@@ -1,7 +1,6 @@
 """The planner: from a workflow and a cluster to a plan, under any mapping policy.
 
-Rule: pure; the same input and seed give the same plan. The caller measures `Plan.simulated_in`, as this package reads
-no clock.
+Rule: the same input and seed give the same plan. The caller measures `Plan.simulated_in`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from ..model.job import Workflow
 from ..model.objective import Objective
 from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from .bounds import lower_bound
+from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
 from .simulation import Simulation
 from .uncertainty import within
@@ -81,9 +81,7 @@ def plan(
     if engine not in ENGINES:
         raise ConfigError("engine", "", f"unknown engine {engine!r}", ", ".join(ENGINES))
     if engine == "interval":
-        from . import deside_interval
-
-        deside_interval.refuse_unmodelled(workflow, cluster)
+        refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation)
     request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs)
@@ -92,8 +90,8 @@ def plan(
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
     notes = tuple[str, ...]()
     if engine == "interval":
-        outcome = deside_interval.rerun(simulation, seed)
-        makespan, energy, notes = outcome.makespan, outcome.energy_j, (deside_interval.NOTE,)
+        outcome = rerun(simulation, seed)
+        makespan, energy, notes = outcome.makespan, outcome.energy_j, (NOTE,)
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -114,40 +112,23 @@ def plan(
 def _planned(
     simulation: Simulation, runner_ups: Mapping[int, RunnerUp], intervals: dict[int, PredictionInterval], done: set[str]
 ) -> tuple[PlannedJob, ...]:
-    world, isolated = simulation.world, simulation.isolated
-    powered = bool(world.count[layout.POWERED])
-    start, finish = world.jobs["start"].tolist(), world.jobs["finish"].tolist()
-    energy, cls = world.jobs["energy"].tolist(), world.jobs["cls"].tolist()
-    progress = world.jobs["progress"].tolist()
-    planned = []
-    for i, job in enumerate(simulation.workflow.jobs):
+    world, isolated, planned = simulation.world, simulation.isolated, []
+    rows = world.jobs[["start", "finish", "energy", "cls", "progress"]].tolist()
+    for i, (job, (start, finish, energy, cls, progress)) in enumerate(zip(simulation.workflow.jobs, rows, strict=True)):
         if job.id in done:
             continue
-        nodes = simulation.nodes_of(i)
-        kinds = [int(world.nodes[simulation.cluster.index[name]]["type"]) for name in nodes]
-        alone = max(float(isolated[cls[i], kind]) for kind in kinds)
-        left = alone * (1.0 - progress[i])
-        slowdown = (finish[i] - start[i]) / left if left > 0.0 else 1.0
-        planned.append(
-            PlannedJob(
-                job.id,
-                nodes,
-                start[i],
-                finish[i],
-                alone,
-                max(1.0, slowdown),
-                energy[i] if powered else None,
-                runner_ups.get(i),
-                intervals.get(i),
-            )  # fmt: skip
-        )
+        alone = float(isolated[cls, world.nodes["type"][world.placed[simulation.slots(i)]]].max())
+        left = alone * (1.0 - progress)
+        forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
+        joules = energy if world.count[layout.POWERED] else None
+        why, interval = runner_ups.get(i), intervals.get(i)
+        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval))
     return tuple(planned)
 
 
 def _warnings(workflow: Workflow, cluster: Cluster, simulation: Simulation) -> tuple[str, ...]:
-    notes = list(workflow.warnings)
     profiles = list({id(job.profile): job.profile for job in workflow.jobs}.values())
-    notes += scaling_notes(profiles, cluster)
+    notes = [*workflow.warnings, *scaling_notes(profiles, cluster)]
     run_time = simulation.world.jobs["finish"] - simulation.world.jobs["start"]
     late = [j.id for j, t in zip(workflow.jobs, run_time, strict=True) if j.walltime is not None and t > j.walltime]
     if late:

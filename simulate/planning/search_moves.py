@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.mapping import layout
 from .admission import fitting
 from .simulation import Simulation
 
-Array = npt.NDArray[Any]
 THROTTLES = (1.0, 0.5, 0.7, 1.25, 0.35, 1.6, 2.0)
 #: Other nodes to try when looking for the next best node of a job.
 MOST_OTHERS = 8
@@ -37,17 +35,18 @@ class Candidate:
     def of(cls, simulation: Simulation, caps: Array | None = None) -> Candidate:
         """Return the run in the tables of a simulation as a candidate: its mapping, ordered by start times."""
         world = simulation.world
-        keys = world.jobs["start"].copy()
-        return cls(
-            world.placed.copy(),
-            keys,
-            np.full(len(keys), -1),
-            np.full(len(world.nodes), math.inf) if caps is None else caps.copy(),
-        )
+        caps = np.full(len(world.nodes), math.inf) if caps is None else caps.copy()
+        return cls(world.placed.copy(), world.jobs["start"].copy(), np.full(len(world.jobs), -1), caps)
 
     def copy(self) -> Candidate:
         """An independent copy."""
         return Candidate(self.places.copy(), self.keys.copy(), self.wait_for.copy(), self.caps.copy())
+
+    def follow(
+        self, simulation: Simulation, cutoff: float = math.inf, scale: Array | None = None
+    ) -> tuple[float, float]:
+        """Run the solution from the beginning; see `Simulation.follow`."""
+        return simulation.follow(self.places, self.keys, self.wait_for, self.caps, cutoff, scale)
 
 
 class Moves:
@@ -55,9 +54,19 @@ class Moves:
 
     def __init__(self, simulation: Simulation, random: random.Random) -> None:
         self.simulation, self.random = simulation, random
-        self.movable = np.flatnonzero(simulation.world.jobs["state"] == layout.WAITING)
-        self.fitting = self._fitting_nodes()
-        self.relocatable = self._relocatable()
+        world = simulation.world
+        self.movable = np.flatnonzero(world.jobs["state"] == layout.WAITING)
+        per_class, movable = (
+            [np.flatnonzero(fitting(world, shape)) for shape in world.classes],
+            {*self.movable.tolist()},
+        )
+        #: The nodes on which each job may ever run; None for jobs that cannot be moved.
+        self.fitting = [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
+        single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
+        #: The one-node jobs that may run on several nodes, with these nodes.
+        self.relocatable = {
+            i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1
+        }
 
     def chain(self) -> list[int]:
         """Return the critical path of the last run: back from the last end through what each job waited for."""
@@ -80,28 +89,22 @@ class Moves:
         if chain and pick.random() < 0.25:
             self._relieve(trial, pick.choice(chain))
             return trial
-        job = (
-            pick.choice(chain)
-            if chain and pick.random() < 0.5
-            else int(self.movable[pick.randrange(len(self.movable))])
-        )
+        job = pick.choice(chain) if chain and pick.random() < 0.5 else self._any_of(self.movable)
         kind = pick.random()
-        if kind < 0.35:
-            self._move_node(trial, job)
-        elif kind < 0.5:
-            self._swap(trial, job)
-        elif kind < 0.75:
-            self._reorder(trial, job)
-        elif kind < 0.92:
-            self._wait(trial, job)
-        else:
-            self._throttle(trial, job)
+        moves = (
+            (0.35, self._move_node),
+            (0.5, self._swap),
+            (0.75, self._reorder),
+            (0.92, self._wait),
+            (1, self._throttle),
+        )
+        next(move for below, move in moves if kind < below)(trial, job)
         return trial
 
     def others(self, candidate: Candidate, job: int) -> list[int]:
         """Return the nodes among the next MOST_OTHERS on which a relocatable job may run."""
         fitting = self.relocatable[job]
-        here, count = int(candidate.places[self._slots(job)[0]]), len(self.simulation.world.nodes)
+        here, count = int(candidate.places[self.simulation.slots(job).start]), len(self.simulation.world.nodes)
         behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
         at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
@@ -109,52 +112,36 @@ class Moves:
     def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
         """Return a copy in which a relocatable job runs on `node`."""
         trial = candidate.copy()
-        trial.places[self._slots(job)[0]] = node
+        trial.places[self.simulation.slots(job).start] = node
         return trial
 
-    def _fitting_nodes(self) -> list[Array | None]:
-        """Return for each job the nodes that it may ever run on; None for jobs that cannot be moved."""
-        world = self.simulation.world
-        per_class = [np.flatnonzero(fitting(world, shape)) for shape in world.classes]
-        movable = set(self.movable.tolist())
-        return [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
-
-    def _relocatable(self) -> dict[int, Array]:
-        """Return the one-node jobs that may run on several nodes, with these nodes."""
-        world = self.simulation.world
-        single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
-        return {i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1}
-
-    def _slots(self, job: int) -> tuple[int, int]:
-        row = self.simulation.world.jobs[job]
-        first = int(row["place0"])
-        return first, first + int(self.simulation.world.classes[row["cls"]]["nodes"])
+    def _any_of(self, items: Array) -> int:
+        return int(items[self.random.randrange(len(items))])
 
     def _move_node(self, trial: Candidate, job: int) -> None:
-        first, last = self._slots(job)
-        fitting = self.fitting[job]
-        if fitting is None or len(fitting) <= last - first:
+        slots, fitting = self.simulation.slots(job), self.fitting[job]
+        if fitting is None or len(fitting) <= slots.stop - slots.start:
             return
-        slot = self.random.randrange(first, last)
-        other = int(fitting[self.random.randrange(len(fitting))])
-        if other not in trial.places[first:last]:
+        slot = self.random.randrange(slots.start, slots.stop)
+        other = self._any_of(fitting)
+        if other not in trial.places[slots]:
             trial.places[slot] = other
 
     def _swap(self, trial: Candidate, job: int) -> None:
         """Exchange the nodes of two jobs that may each take the other's, and half the time their order too."""
-        other = int(self.movable[self.random.randrange(len(self.movable))])
-        (a, a_end), (b, b_end) = self._slots(job), self._slots(other)
+        other = self._any_of(self.movable)
+        a, b = self.simulation.slots(job), self.simulation.slots(other)
         mine, theirs = self.fitting[job], self.fitting[other]
-        if mine is None or theirs is None or a_end - a != b_end - b:
+        one, two = trial.places[a].copy(), trial.places[b].copy()
+        if mine is None or theirs is None or len(one) != len(two):
             return
-        one, two = trial.places[a:a_end].copy(), trial.places[b:b_end].copy()
         if np.isin(two, mine).all() and np.isin(one, theirs).all():
-            trial.places[a:a_end], trial.places[b:b_end] = two, one
+            trial.places[a], trial.places[b] = two, one
             if self.random.random() < 0.5:
                 trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]
 
     def _reorder(self, trial: Candidate, job: int) -> None:
-        other = int(self.movable[self.random.randrange(len(self.movable))])
+        other = self._any_of(self.movable)
         nudge = 1e-6 * (1.0 + abs(trial.keys[other]))
         trial.keys[job] = trial.keys[other] + (nudge if self.random.random() < 0.4 else -nudge)
 
@@ -169,22 +156,22 @@ class Moves:
             return
         jobs = self.simulation.world.jobs
         start = jobs["start"]
-        other = int(self.movable[self.random.randrange(len(self.movable))])
+        other = self._any_of(self.movable)
         if self.random.random() < 0.7:
-            here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+            here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
             together = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
-            other = int(together[self.random.randrange(len(together))]) if len(together) else other
+            other = self._any_of(together) if len(together) else other
         if other != job and start[other] <= start[job]:
             trial.wait_for[job] = other
 
     def _relieve(self, trial: Candidate, job: int) -> None:
         """Send away a job that runs together with a critical one: let it wait for that one's end, or move it."""
         jobs = self.simulation.world.jobs
-        here = trial.places[jobs["place0"]] == trial.places[self._slots(job)[0]]
+        here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
         together = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
         if len(together) == 0:
             return
-        other = int(together[self.random.randrange(len(together))])
+        other = self._any_of(together)
         if other == job or self.fitting[other] is None:
             return
         if self.random.random() < 0.6:
@@ -193,7 +180,7 @@ class Moves:
             self._move_node(trial, other)
 
     def _throttle(self, trial: Candidate, job: int) -> None:
-        node = int(trial.places[self._slots(job)[0]])
+        node = int(trial.places[self.simulation.slots(job).start])
         cores = float(self.simulation.world.types["cores"][self.simulation.world.nodes["type"][node]])
         factor = self.random.choice((math.inf, *THROTTLES))
         trial.caps[node] = max(1.0, cores * factor)

@@ -1,8 +1,7 @@
 """A simulation of a workflow on a cluster: its state as tables that copy in microseconds, and what-if questions.
 
 Rule: this module turns value types into tables and results back; everything that takes time is in `kernels`. A what-if
-is: copy, place, run on. Costs for J jobs, G thread groups, N nodes, E edges: build O(J + E + N), copy O(size of the
-tables), run: see `kernels.run`.
+is: copy, place, run on. Costs for J jobs, N nodes, E edges: build O(J + E + N), copy O(size of the tables).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidJobError, InvariantError
 from ..kernels import load
 from ..kernels.mapping import layout
@@ -21,7 +21,7 @@ from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.plan import RunningJob
 from .admission import check_fit
-from .workflow_tables import Array, Shapes, edges_of, scratch_for, template_of
+from .workflow_tables import Shapes, edges_of, scratch_for, template_of
 
 POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 
@@ -79,7 +79,7 @@ class Simulation:
         parts = rows * slots
         n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
         gone = [self._position(name, "done") for name in done]
-        successors, edges = edges_of(workflow, gone)
+        successors, after, before = edges_of(workflow, gone)
         self.world = World(
             {
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
@@ -100,8 +100,7 @@ class Simulation:
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
         world.placed[:], world.bounds[:] = -1, -math.inf
         if available is not None:
-            out = [node.name not in available for node in cluster.nodes]
-            world.nodes["limit"][out] = -1.0
+            world.nodes["limit"][[node.name not in available for node in cluster.nodes]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = _NEW_JOB
@@ -109,48 +108,38 @@ class Simulation:
         jobs["queue"] = np.array(shapes.queue_of, np.int64)[class_of] if n_jobs else 0
         jobs["strand0"], jobs["part0"] = np.cumsum(rows) - rows, np.cumsum(parts) - parts
         jobs["place0"] = np.cumsum(slots) - slots
-        if edges is not None:
-            jobs["succ_count"], jobs["blockers"] = edges
-            jobs["succ_start"] = np.cumsum(edges[0]) - edges[0]
+        jobs["succ_count"], jobs["blockers"], jobs["succ_start"] = after, before, np.cumsum(after) - after
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
         jobs["state"][gone] = layout.DONE
         self._note_underway(underway)
         count = world.count
         count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
-        alike = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
-        count[layout.SIMPLE] = alike
+        count[layout.SIMPLE] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
         self._isolated = False
 
     def _note_underway(self, underway: Sequence[RunningJob]) -> None:
         for u in underway:
-            row = self.world.jobs[self._position(u.id, "running")]
+            job = self._position(u.id, "running")
+            row = self.world.jobs[job]
             if row["state"] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
-            first, places = int(row["place0"]), self._places_of(u)
+            wanted, nodes = self.workflow.jobs[job].nodes, ", ".join(map(repr, u.nodes)) or "no node"
+            places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
+            if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
+                raise InvalidJobError(
+                    f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
+                    f"{u.progress:g}: it needs {wanted} distinct nodes; progress is from 0 to 1"
+                )
+            self.world.placed[self.slots(job)] = places
             row["state"], row["progress"] = layout.RUNNING, u.progress
-            self.world.placed[first : first + len(places)] = places
-
-    def _places_of(self, u: RunningJob) -> list[int]:
-        wanted = self.workflow.jobs[self.workflow.index[u.id]].nodes
-        places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
-        if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
-            raise InvalidJobError(
-                f"{self._where}: job {u.id!r} cannot be running on {', '.join(map(repr, u.nodes)) or 'no node'} of "
-                f"{self.cluster.name!r} with progress {u.progress:g}: it needs {wanted} distinct nodes; "
-                "progress is from 0 to 1"
-            )
-        return places
 
     def _position(self, job_id: str, what: str) -> int:
-        try:
-            return self.workflow.index[job_id]
-        except KeyError:
-            raise InvalidJobError(
-                f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow"
-            ) from None
+        if (job := self.workflow.index.get(job_id)) is None:
+            raise InvalidJobError(f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow")
+        return job
 
     @property
     def _where(self) -> str:
@@ -207,17 +196,8 @@ class Simulation:
         if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
-        return self._outcome(energy)
-
-    def _outcome(self, energy: float) -> Outcome:
-        jobs = self.world.jobs
-        return Outcome(
-            float(self.world.clock[0]),
-            energy,
-            jobs["start"].copy(),
-            jobs["finish"].copy(),
-            int(self.world.count[layout.EVALUATIONS]),
-        )
+        makespan, evaluations = float(self.world.clock[0]), int(self.world.count[layout.EVALUATIONS])
+        return Outcome(makespan, energy, self.world.jobs["start"].copy(), self.world.jobs["finish"].copy(), evaluations)
 
     def reset(self) -> None:
         """Go back to the beginning: one memory copy."""
@@ -281,10 +261,9 @@ class Simulation:
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
         """Start a job now on `nodes` and re-rate the jobs that it affects."""
         job = self._unstarted(job_id)
-        row = self.world.jobs[job]
         if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
             raise InvariantError(f"job {job_id!r} cannot start on {len(nodes)} nodes")
-        self.world.placed[row["place0"] : row["place0"] + len(nodes)] = [self.cluster.index[n] for n in nodes]
+        self.world.placed[self.slots(job)] = [self.cluster.index[n] for n in nodes]
         self._ask(layout.PLACE, which=job)
 
     def _unstarted(self, job_id: str) -> int:
@@ -308,8 +287,7 @@ class Simulation:
 
     def adopt(self, other: Simulation) -> None:
         """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""
-        now = float(other.world.clock[0])
-        self.world.clock[0] = now
+        self.world.clock[0] = now = float(other.world.clock[0])
         self.settle()
         for job_id, i in self.workflow.index.items():
             k = other.workflow.index.get(job_id)
@@ -328,10 +306,7 @@ class Simulation:
         self.advance(now)  # ends the thread groups that had ended there
 
     def progress(self, job_id: str) -> float:
-        """Return the share of a running job's work that is done, [0, 1].
-
-        It is the share of the job's slowest thread group. O(its groups).
-        """
+        """Return the share of a running job's work that is done, [0, 1], in its slowest thread group. O(its groups)."""
         row, world = self.world.jobs[self.workflow.index[job_id]], self.world
         now, split = float(world.clock[0]), int(world.count[layout.SPLIT])
         first, rows = int(row["strand0"]), int(world.classes[row["cls"]]["group_count"]) * split
@@ -339,8 +314,7 @@ class Simulation:
         for strand in world.strands[first : first + rows]:
             if strand["parts"] == 0 or math.isinf(strand["finish"]):
                 continue
-            group = world.groups[strand["group"]]
-            kinds = len(world.types)
+            group, kinds = world.groups[strand["group"]], len(world.types)
             start = int(group["phase_start"]) * kinds + int(strand["type"])
             works = world.phases["work"][start : start + int(group["phase_count"]) * kinds : kinds]
             left = max(0.0, float(strand["rem"] - strand["rate"] * (now - strand["last"])))
@@ -350,7 +324,10 @@ class Simulation:
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
         """Return the names of the nodes of a placed job, given its position."""
+        return tuple(self.cluster.nodes[i].name for i in self.world.placed[self.slots(job)])
+
+    def slots(self, job: int) -> slice:
+        """Return where the table `placed` has the nodes of a job, given its position."""
         row = self.world.jobs[job]
-        count = int(self.world.classes[row["cls"]]["nodes"])
-        places = self.world.placed[row["place0"] : row["place0"] + count]
-        return tuple(self.cluster.nodes[i].name for i in places)
+        first = int(row["place0"])
+        return slice(first, first + int(self.world.classes[row["cls"]]["nodes"]))

@@ -32,28 +32,17 @@ Assignment = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Replicated:
-    """The results of planning replicates.
+    """The results of planning replicates."""
 
-    Args:
-        plan: the replicate with the kept mapping whose makespan is nearest to the mean of such replicates.
-        share: share of the replicates that have the kept mapping, (0, 1].
-        distinct: number of distinct complete mappings.
-        dominant: whether a mapping came out more than once; if not, the most central one is kept.
-        makespans: seconds, one a replicate in order.
-        mean: of the makespans.
-        std: sample standard deviation of the makespans (0 for one replicate).
-        quantiles: of the makespans, at QUANTILES.
-        agreement: job id -> (its most frequent nodes, the share of replicates that put it there).
-    """
-
-    plan: Plan
-    share: float
-    distinct: int
-    dominant: bool
-    makespans: tuple[float, ...]
-    mean: float
-    std: float
-    quantiles: Mapping[float, float]
+    plan: Plan  # the replicate with the kept mapping whose makespan is nearest to the mean of such replicates
+    share: float  # share of the replicates that have the kept mapping, (0, 1]
+    distinct: int  # number of distinct complete mappings
+    dominant: bool  # whether a mapping came out more than once; if not, the most central one is kept
+    makespans: tuple[float, ...]  # seconds, one a replicate in order
+    mean: float  # of the makespans
+    std: float  # sample standard deviation of the makespans (0 for one replicate)
+    quantiles: Mapping[float, float]  # of the makespans, at QUANTILES
+    #: Job id -> (its most frequent nodes, the share of replicates that put it there).
     agreement: Mapping[str, tuple[tuple[str, ...], float]]
 
 
@@ -126,8 +115,8 @@ def _summary(workflow: Workflow, plans: list[Plan], seed: int) -> Replicated:
     dominant = total == 1 or len(runs) < total
 
     def rank(mapping: Assignment) -> tuple[int, float]:
-        often = len(runs[mapping]) if dominant else _centrality(mapping, places)
-        return -often, float(makespans[runs[mapping]].mean())
+        central = (place[nodes] for place, nodes in zip(places, mapping, strict=True))
+        return -(len(runs[mapping]) if dominant else sum(central)), float(makespans[runs[mapping]].mean())
 
     kept = min(runs, key=rank)
     mean, share = rank(kept)[1], len(runs[kept]) / total
@@ -151,11 +140,6 @@ def _summary(workflow: Workflow, plans: list[Plan], seed: int) -> Replicated:
         quantiles=dict(zip(QUANTILES, np.quantile(makespans, QUANTILES).tolist(), strict=True)),
         agreement={job.id: (nodes, n / total) for job, (nodes, n) in zip(nearest.jobs, best, strict=True)},
     )
-
-
-def _centrality(mapping: Assignment, places: list[Counter[tuple[str, ...]]]) -> int:
-    """Return how often, over jobs and draws, a job is where this mapping has it."""
-    return sum(place[nodes] for place, nodes in zip(places, mapping, strict=True))
 
 
 def _notes(workflow: Workflow, replicates: int, distinct: int, dominant: bool, share: float) -> list[str]:

@@ -14,12 +14,12 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ..arrays import Array
 from ..kernels.mapping import layout
 from ..model.job import Distribution, Profile
 from ..model.plan import LEVEL, PredictionInterval
 from .search_moves import Candidate
 from .simulation import Simulation
-from .workflow_tables import Array
 
 #: All jobs get an interval up to this many jobs, or if a search made at least this many runs.
 ALL_JOBS, SEARCHED = 64, 80
@@ -68,7 +68,7 @@ def within(
     start, finish = start[selected].copy(), finish[selected].copy()
     twin, spans, starts, ends = simulation.copy(), [], [], []
     for scale in _scales(simulation, known, drawn, shares, seed):
-        spans.append(twin.follow(mapping.places, mapping.keys, mapping.wait_for, mapping.caps, until, scale)[0])
+        spans.append(mapping.follow(twin, until, scale)[0])
         ran = twin.world.jobs[selected]
         starts.append(ran["start"])
         ends.append(np.where(ran["state"] == layout.DONE, ran["finish"], math.nan))

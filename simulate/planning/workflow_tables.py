@@ -8,12 +8,12 @@ with speed up to the node's bandwidth (models, section 1); on the type it was me
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import InvariantError
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
@@ -48,20 +48,14 @@ def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
     """Return one sentence for each profile that is used on another type than it was measured on."""
     notes = []
     for profile in profiles:
-        origin = measured_type(profile, cluster)
-        name = profile.name or "(inline)"
+        origin, where = measured_type(profile, cluster), f"profile {profile.name or '(inline)'}: measured on"
         if origin is None:
-            notes.append(
-                f"profile {name}: measured on {profile.measured_on!r}, which this cluster does not have: not scaled"
-            )
-        else:
-            others = [kind.name for kind in cluster.types if kind.relative_speed != origin.relative_speed]
-            if others:
-                notes.append(f"profile {name}: measured on {origin.name}, scaled to {', '.join(others)} by speed")
+            notes.append(f"{where} {profile.measured_on!r}, which this cluster does not have: not scaled")
+        elif others := [kind.name for kind in cluster.types if kind.relative_speed != origin.relative_speed]:
+            notes.append(f"{where} {origin.name}, scaled to {', '.join(others)} by speed")
     return notes
 
 
-Array = npt.NDArray[Any]
 _NO_INFLATION = np.ones((0, 0))
 _CONTENTION = {
     Contention.NONE: layout.NONE,
@@ -71,20 +65,23 @@ _CONTENTION = {
 }
 
 
+def fill_contention(kind: NodeType, row: Any) -> None:
+    """Write the contention model of a node type and its constants into a row of a table."""
+    row["contention"], row["remote"] = _CONTENTION[kind.contention], 0.75 + 0.25 * kind.remote_access_penalty
+    if kind.piecewise is not None:
+        for constant in fields(kind.piecewise):
+            row[constant.name] = getattr(kind.piecewise, constant.name)
+
+
 def _type_row(kind: NodeType, row: Any) -> None:
     row["cores"], row["bandwidth"], row["sockets"] = kind.cores, kind.memory_bandwidth, kind.sockets
-    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
-    row["contention"] = _CONTENTION[kind.contention]
+    fill_contention(kind, row)
     row["all_threads"] = kind.contending_threads is ContendingThreads.ALL
     row["per_job"] = kind.cpu_sharing is CpuSharing.PER_JOB
     row["queueing"], row["inflating"] = kind.queueing, len(kind.co_run_inflation) > 0
-    if kind.contention is Contention.PIECEWISE_LINEAR:
-        if kind.piecewise is None:
-            raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
-        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
-            row[name] = getattr(kind.piecewise, name)
-    power = kind.power
-    if power is not None:
+    if kind.contention is Contention.PIECEWISE_LINEAR and kind.piecewise is None:
+        raise InvariantError(f"node type {kind.name}: piecewise-linear contention without constants")
+    if (power := kind.power) is not None:
         socket = power.per_socket * kind.sockets
         row["watts_idle"] = power.idle + socket * power.idle_uncore
         row["watts_base"] = power.idle + socket
@@ -94,19 +91,15 @@ def _type_row(kind: NodeType, row: Any) -> None:
 
 def _is_simple(kind: NodeType) -> bool:
     """Return whether a node type allows the short forecast: nothing couples, and no arrival speeds up another job."""
-    if kind.co_run_inflation:
+    if kind.co_run_inflation or kind.cpu_sharing is CpuSharing.PER_JOB:
         return False
-    if kind.cpu_sharing is CpuSharing.PER_JOB or kind.contention not in (Contention.NONE, Contention.EQUAL_SHARE):
-        return False
-    return kind.contention is Contention.NONE or kind.contending_threads is ContendingThreads.ALL
+    equal = kind.contention is Contention.EQUAL_SHARE and kind.contending_threads is ContendingThreads.ALL
+    return kind.contention is Contention.NONE or equal
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Tables that depend on the cluster alone, built once for a cluster.
-
-    `names` is the row of a profile in `inflation`; row 0 is for profiles that no measured pair names.
-    """
+    """Tables that depend on the cluster alone; `names`: profile -> row in `inflation`, 0 for all that no pair names."""
 
     types: Array
     names: dict[str, int]
@@ -129,14 +122,11 @@ def template_of(cluster: Cluster) -> Template:
         _type_row(kind, row)
     nodes = np.zeros(len(cluster.nodes), layout.NODE)
     type_index = {kind: i for i, kind in enumerate(cluster.types)}
-    kinds = [type_index[node.type] for node in cluster.nodes]
-    nodes["type"] = kinds
+    nodes["type"] = [type_index[node.type] for node in cluster.nodes]
     nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
-    nodes["cap"] = math.inf
     nodes["memory"] = [node.type.memory for node in cluster.nodes]
-    for name in ("head", "tail"):
-        nodes[name] = -1
-    nodes["next"] = math.inf
+    nodes["cap"] = nodes["next"] = math.inf
+    nodes["head"] = nodes["tail"] = -1
     nodes["heap_pos"] = np.arange(len(nodes))
     members: dict[object, list[int]] = {}
     for i, node in enumerate(cluster.nodes):
@@ -161,38 +151,27 @@ def template_of(cluster: Cluster) -> Template:
     return template
 
 
-def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, tuple[Array, Array] | None]:
-    """Return the successors of each job, and (number of successors, number of predecessors) or None without edges.
+def edges_of(workflow: Workflow, done: list[int]) -> tuple[Array, Array, Array]:
+    """Return the successors of each job, and the numbers of successors and of predecessors of each.
 
     Edges from the jobs at the positions `done` are dropped. Raises InvalidJobError for an unknown dependency.
     """
-    index = workflow.index
-    before: list[int] = []
-    after: list[int] = []
+    index, size = workflow.index, len(workflow.jobs)
     try:
-        for i, job in enumerate(workflow.jobs):
-            for name in job.after:
-                before.append(index[name])
-                after.append(i)
+        sources = np.array([index[name] for job in workflow.jobs for name in job.after], np.int64)
     except KeyError:
         _ = workflow.dag  # names the unknown job
         raise
-    if not before:
-        return np.zeros(0, np.int64), None
-    sources, targets = np.array(before), np.array(after)
+    targets = np.repeat(np.arange(size), np.array([len(job.after) for job in workflow.jobs], np.int64))
     if done:
         keep = ~np.isin(sources, done)
         sources, targets = sources[keep], targets[keep]
-    size = len(workflow.jobs)
     successors = targets[np.argsort(sources, kind="stable")]
-    return successors, (np.bincount(sources, minlength=size), np.bincount(targets, minlength=size))
+    return successors, np.bincount(sources, minlength=size), np.bincount(targets, minlength=size)
 
 
 def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
-    """Return the profiles of measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1].
-
-    Both are empty if no pair was measured.
-    """
+    """Return the profiles of measured pairs, numbered from 1, and the factors [types * (names + 1), names + 1]."""
     pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
     if not pairs:
         return {}, _NO_INFLATION
@@ -226,8 +205,7 @@ class Shapes:
     def class_of(self, job: Job) -> int:
         """Return the index of the job's class. O(1) for a shape seen before."""
         key = (id(job.profile), job.nodes, job.memory, job.wait, job.allowed)
-        found = self.seen.get(key)
-        if found is None:
+        if (found := self.seen.get(key)) is None:
             found = self.seen[key] = self._add(job)
         return found
 
@@ -241,9 +219,7 @@ class Shapes:
             self.groups.append((group.count, len(self.phases) // len(kinds), count))
             self.phased = self.phased or count > 1
             threads += group.count
-            for phase in range(count):
-                for rows in per_type:
-                    self.phases.append(rows[phase])
+            self.phases += [rows[phase] for phase in range(count) for rows in per_type]
         memory = max(job.memory, profile.memory)
         name = self.names.get(profile.name, 0) if self.names else 0
         places = -1 if job.allowed is None else self.places.setdefault(job.allowed, len(self.places))

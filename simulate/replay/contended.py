@@ -16,79 +16,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels import load
-from ..kernels.mapping import layout
 from ..kernels.queue.contention import tables
 from ..kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
 from ..kernels.queue.contention.tables import Contended as World
-from ..kernels.queue.tables import PIECE
-from ..model.cluster import Cluster, Contention, NodeType
+from ..model.cluster import Cluster, NodeType
 from ..model.workload import Workload
+from ..planning.workflow_tables import fill_contention
 from . import slices
 from .energy import STATES, Track, span
 from .network_tables import network_for
-from .policies import Contending, Nodes, Pairs, ranked_by
-from .power_tables import CHANGE
+from .policies import RESOURCES, Contending, Nodes, Pairs, ranked_by
 from .queue_tables import dependency_tables, stranded
-from .replay import Replayed
+from .replay_result import Replayed, merge_pieces, without_switches
 
-Array = npt.NDArray[Any]
 #: The compiled kernel.
 KERNEL = "queue.contention.pairs_loop"
-_CONTENTION = {
-    Contention.NONE: layout.NONE,
-    Contention.EQUAL_SHARE: layout.EQUAL_SHARE,
-    Contention.MAX_MIN: layout.MAX_MIN,
-    Contention.PIECEWISE_LINEAR: layout.PIECEWISE,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """The tables of a machine, see `kernels.queue.contention.tables`.
+    """The tables of a machine, see `kernels.queue.contention.tables`."""
 
-    Args:
-        nodes, processors, core_table: one row per node, processor and core.
-        speeds: [nodes], relative speed of the cores of each node.
-        powered: the power of all nodes is known.
-    """
-
+    #: One row per node, processor and core.
     nodes: Array
     processors: Array
     core_table: Array
-    speeds: Array
-    powered: bool
-
-    @property
-    def cores(self) -> int:
-        """Number of cores."""
-        return len(self.core_table)
-
-    def joules(self, busy: Array, awake: Array, span: float) -> float:
-        """Return the energy in joules that the machine consumes.
-
-        Args:
-            busy: [processors], core seconds with a task.
-            awake: [processors], seconds with at least one task.
-            span: seconds in all.
-        """
-        own = self.processors
-        idle = own["idle_share"] * (span - awake)
-        return float((own["per_core"] * busy + own["common"] * (awake + idle)).sum() + self.nodes["watts"].sum() * span)
+    speeds: Array  # [nodes], relative speed of the cores of each node
+    powered: bool  # the power of all nodes is known
 
 
 def processors_of(cluster: Cluster) -> Processors:
     """Return the processors of a cluster's nodes. Raises ConfigError if nodes share a memory domain."""
-    shared = [node.memory_domain for node in cluster.nodes if node.memory_domain is not None]
-    twice = next((domain for domain in shared if shared.count(domain) > 1), None)
-    if twice is not None:
-        why = f"nodes share the memory {twice!r}: with these policies, only tasks on one processor contend"
+    if cluster.shared_memory is not None:
+        shared = f"nodes share the memory {cluster.shared_memory!r}"
+        why = f"{shared}: with these policies, only tasks on one processor contend"
         raise ConfigError(cluster.source, "nodes", why, "nodes with separate memories")
     kinds = [node.type for node in cluster.nodes]
     slowest = min(kind.relative_speed for kind in kinds)
@@ -116,11 +83,8 @@ def processors_of(cluster: Cluster) -> Processors:
 def _processor(kind: NodeType, slowest: float) -> Array:
     row = np.zeros(1, PROCESSOR)
     row["speed"] = row["flops"] = kind.relative_speed / slowest
-    row["bandwidth"], row["contention"] = kind.memory_bandwidth / kind.sockets, _CONTENTION[kind.contention]
-    row["remote"] = 0.75 + 0.25 * kind.remote_access_penalty
-    if kind.piecewise is not None:
-        for name in ("b", "c", "da", "db", "dc", "dd", "n_max", "d_weight"):
-            row[name] = getattr(kind.piecewise, name)
+    row["bandwidth"] = kind.memory_bandwidth / kind.sockets
+    fill_contention(kind, row)
     if (power := kind.power) is not None:
         by_state = power.computing is not None
         row["per_core"] = (power.computing - power.idle) / kind.cores if power.computing is not None else power.per_core
@@ -130,28 +94,13 @@ def _processor(kind: NodeType, slowest: float) -> Array:
 
 #: Upper bound of bytes and bytes/s: more than any machine has, and finite, so that every task ends.
 MOST = 2e18
-_RULES = {
-    "random": tables.RANDOM,
-    "high_gflops": tables.GFLOPS,
-    "high_core": tables.CORES,
-    "high_mem": tables.MEMORY,
-    "high_mem_bw": tables.BANDWIDTH,
-    "low_power": tables.POWER,
-}
+#: The kernel's code of each rule of RESOURCES, in their order.
+_CODES = tables.RANDOM, tables.GFLOPS, tables.CORES, tables.MEMORY, tables.BANDWIDTH, tables.POWER
+_RULES = dict(zip(RESOURCES, _CODES, strict=True))
 
 
-def contention_tables(workload: Workload, machine: Processors, policy: Contending, seed: int) -> World:
-    """Return the initial tables of the kernel.
-
-    Args:
-        workload: the jobs.
-        machine: the processors.
-        policy: the policy.
-        seed: seed of random choices.
-
-    Raises:
-        ConfigError: see `check_power_known`.
-    """
+def _contention_tables(workload: Workload, machine: Processors, policy: Contending, seed: int) -> World:
+    """Return the initial tables of the kernel. Raises ConfigError, see `check_power_known`."""
     check_power_known(policy, machine)
     size, many = len(workload), len(machine.processors)
     order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
@@ -159,8 +108,8 @@ def contention_tables(workload: Workload, machine: Processors, policy: Contendin
     jobs["state"] = np.where(_fits(jobs, machine, whole=whole), tables.WAITS, tables.REJECTED)
     if isinstance(policy, Nodes):
         by = machine.nodes["cores"] if policy.rule == "biggest" else machine.speeds
-        order, rule = np.argsort(-by, kind="stable"), tables.ORDERED_NODE
-        rule = tables.RANDOM_NODE if policy.rule == "random" else rule
+        order = np.argsort(-by, kind="stable")
+        rule = tables.RANDOM_NODE if policy.rule == "random" else tables.ORDERED_NODE
     else:
         rule = _RULES[policy.resource]
     processors = machine.processors.copy()
@@ -179,18 +128,16 @@ def contention_tables(workload: Workload, machine: Processors, policy: Contendin
             **dependency_tables(workload, np.ones(size, bool)),
         },
         {
+            **dict.fromkeys(("ends", "scores"), (many,)),
+            **dict.fromkeys(("next_end", "best"), (2 * many,)),
             "queue": (size,),
-            "ends": (many,),
-            "next_end": (2 * many,),
-            "scores": (many,),
-            "best": (2 * many,),
             "count": (tables.CELLS,),
             "clock": (tables.CLOCKS,),
         },
     )
     world.ends[:] = math.inf
     world.scores[:] = _scores(processors, machine, rule)
-    world.count[tables.FREE], world.count[tables.RULE] = machine.cores, rule
+    world.count[tables.FREE], world.count[tables.RULE] = len(machine.core_table), rule
     world.count[tables.DRAWS] = int(policy.job == "random")
     return world
 
@@ -247,44 +194,20 @@ def _fits(jobs: Array, machine: Processors, *, whole: bool) -> Array:
     return fits
 
 
-def pieces_of(owner: Array, core: Array, jobs: int) -> tuple[Array, Array, Array]:
-    """Return the cores of each job as intervals, and the first interval and the number of intervals of each job.
-
-    Args:
-        owner: job of each task.
-        core: core of each task.
-        jobs: number of jobs.
-    """
-    placed = np.lexsort((core, owner))
-    core, owner = core[placed], owner[placed]
-    begins = np.ones(len(core), bool)
-    begins[1:] = (core[1:] != core[:-1] + 1) | (owner[1:] != owner[:-1])
-    at = np.flatnonzero(begins)
-    pieces = np.zeros(len(at), PIECE)
-    pieces["first"] = core[at]
-    pieces["last"] = core[np.append(at[1:], len(core))[: len(at)] - 1]
-    count = np.bincount(owner[at], minlength=jobs).astype(np.int64)
-    return pieces, np.cumsum(count) - count, count
-
-
 @dataclass(frozen=True, slots=True)
 class Contended(Replayed):
-    """The result of a replay with contention, with its tasks.
+    """The result of a replay with contention, with its tasks."""
 
-    Args:
-        joules: energy of the machine from the first submission to the last end; None if its power is not known.
-        jobs_joules: [jobs], energy of each job: of its cores, and its share of the base power of its processors and
-            nodes; nan if not known.
-        task_job, task_core, task_end: one row per task, in the order of their starts.
-        processors: the machine.
-    """
-
+    #: Energy of the machine from the first submission to the last end; None if its power is not known.
     joules: float | None
+    #: [jobs], energy of each job: of its cores, and its share of the base power of its processors and nodes; nan if
+    #: not known.
     jobs_joules: Array
+    #: One row per task, in the order of their starts.
     task_job: Array
     task_core: Array
     task_end: Array
-    processors: Processors
+    processors: Processors  # the machine
 
 
 def replay_contended(
@@ -314,8 +237,8 @@ def replay_contended(
         ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
     """
     machine = processors_of(cluster)
-    network_for(workload, machine.cores, policy, None)
-    kernel, world = load(KERNEL), contention_tables(workload, machine, policy, seed)
+    network_for(workload, len(machine.core_table), policy, None)
+    kernel, world = load(KERNEL), _contention_tables(workload, machine, policy, seed)
     began = slice_began = clock()
     size = slices.FIRST
     while kernel(world.address, size) != tables.DONE:
@@ -337,14 +260,20 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
     known = machine.powered
     return Contended(
-        workload, machine.cores, jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
-        *pieces_of(owner, core, len(jobs)),
-        taken_time=start, booted=np.zeros(len(jobs), np.int64), changes=np.empty(0, CHANGE),
-        simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
-        joules=machine.joules(world.processors["busy"], world.processors["awake"], span) if known else None,
+        workload, len(machine.core_table), jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
+        *merge_pieces(owner, core, core, len(jobs)),
+        **without_switches(start), simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
+        joules=_joules(machine, world, span) if known else None,
         jobs_joules=np.where(rejected, math.nan, jobs["joules"]) if known else np.full(len(jobs), math.nan),
         task_job=owner, task_core=core, task_end=end, processors=machine,
     )  # fmt: skip
+
+
+def _joules(machine: Processors, world: World, span: float) -> float:
+    """Return the energy in joules that the machine consumes in `span` seconds."""
+    own, busy, awake = machine.processors, world.processors["busy"], world.processors["awake"]
+    idle = own["idle_share"] * (span - awake)
+    return float((own["per_core"] * busy + own["common"] * (awake + idle)).sum() + machine.nodes["watts"].sum() * span)
 
 
 def contended_track(done: Contended) -> Track | None:

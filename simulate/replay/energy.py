@@ -10,46 +10,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..kernels.queue.power.tables import TO_IDLE
 from .machine import MixedPowers, Powers
 from .policies import Saving
 from .power_policies import EnergyBudget
-from .replay import Replayed
-
-Array = npt.NDArray[Any]
+from .replay_result import Replayed, pieces_by_job
 
 
-@dataclass(frozen=True, slots=True)
-class PowerDraw:
-    """Power in watts, by kind of resource.
+def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[float, Array, Array, Array]:
+    """Return the power of the machine and its jobs, watts. O(jobs x kinds + pieces x kinds + resources).
 
-    Args:
-        idle: power of the whole idle machine.
-        extra: [kinds], additional power of a resource while it computes.
-        counts: [jobs, kinds], resources that draw computing power; 0 for jobs that do not compute.
-        jobs_idle: [jobs], idle power of each job's resources.
-    """
-
-    idle: float
-    extra: Array
-    counts: Array
-    jobs_idle: Array
-
-
-def power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> PowerDraw:
-    """Return the power of the machine and its jobs. O(jobs x kinds + pieces x kinds + resources).
-
-    Args:
-        replayed: the replay.
-        powers: power of the resources.
+    Returns:
+        The power of the whole idle machine; the additional power of a computing resource [kinds]; the resources that
+        draw computing power, 0 for jobs that do not compute [jobs, kinds]; the idle power of each job's resources.
     """
     kinds, each, counts = _counts(replayed, powers)
     idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
     jobs = replayed.workload
     computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
-    return PowerDraw(float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle)
+    return float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle
 
 
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
@@ -61,11 +42,7 @@ def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powe
     which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [many for many, _ in powers.runs])
     np.cumsum(which[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
     counts = np.zeros((len(replayed.workload), len(kinds)), np.int64)
-    owner = np.repeat(np.arange(len(counts)), replayed.piece_count)
-    place = np.arange(len(owner)) + np.repeat(
-        replayed.piece0 - np.cumsum(replayed.piece_count) + replayed.piece_count, replayed.piece_count
-    )
-    mine = replayed.pieces[place]
+    owner, mine = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
     np.add.at(counts, owner, upto[mine["last"].astype(np.int64) + 1] - upto[mine["first"]])
     return kinds, upto[-1], counts
 
@@ -75,21 +52,13 @@ STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The machine over time; each row holds from its time to the next.
+    """The machine over time; each row holds from its time to the next."""
 
-    Args:
-        time: seconds, strictly ascending; the last is the end.
-        counts: [rows, STATES], number of resources.
-        watts: power of all resources.
-        least_watts: their power if no job computed.
-        joules: energy consumed from the beginning to this time.
-    """
-
-    time: Array
-    counts: Array
-    watts: Array
-    least_watts: Array
-    joules: Array
+    time: Array  # seconds, strictly ascending; the last is the end
+    counts: Array  # [rows, STATES], number of resources
+    watts: Array  # power of all resources
+    least_watts: Array  # their power if no job computed
+    joules: Array  # energy consumed from the beginning to this time
 
     def between(self, begin: float, end: float) -> float:
         """Return the joules consumed between two times, seconds."""
@@ -106,17 +75,17 @@ def track(replayed: Replayed, powers: Powers | MixedPowers) -> Track:
         replayed: the replay.
         powers: power of the resources.
     """
-    drawn = power_draw(replayed, powers)
-    times, deltas = _changes(replayed, drawn.counts)
+    idle, extra, drawing, _ = _power_draw(replayed, powers)
+    times, deltas = _changes(replayed, drawing)
     moments, where = np.unique(np.clip(times, *span(replayed)), return_inverse=True)
     sums = np.stack([np.bincount(where, column, len(moments)) for column in deltas.T], axis=1)
     counts = np.rint(np.cumsum(sums, axis=0)).astype(np.int64)
     counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
-    least = np.full(len(moments), drawn.idle)
+    least = np.full(len(moments), idle)
     if isinstance(powers, Powers):
         least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
-    watts = least + busy @ drawn.extra
+    watts = least + busy @ extra
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
     return Track(moments, counts, watts, least, joules)
 
@@ -129,10 +98,10 @@ def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
         powers: power of the resources.
     """
     begin, end = span(replayed)
-    drawn, ran = power_draw(replayed, powers), ~replayed.rejected
+    (idle, extra, drawing, _), ran = _power_draw(replayed, powers), ~replayed.rejected
     lasted = (replayed.finish_time - replayed.start_time)[ran]
     switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
-    return drawn.idle * (end - begin) + float(((drawn.counts @ drawn.extra)[ran] * lasted).sum()) + switched
+    return idle * (end - begin) + float(((drawing @ extra)[ran] * lasted).sum()) + switched
 
 
 def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
@@ -156,9 +125,8 @@ def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
         replayed: the replay.
         powers: power of the resources.
     """
-    drawn = power_draw(replayed, powers)
-    found: Array = (replayed.finish_time - replayed.start_time) * (drawn.jobs_idle + drawn.counts @ drawn.extra)
-    return found
+    _, extra, drawing, idle = _power_draw(replayed, powers)
+    return np.asarray((replayed.finish_time - replayed.start_time) * (idle + drawing @ extra))
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
@@ -175,12 +143,7 @@ def switches(replayed: Replayed) -> int:
 
 
 def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
-    """Return times, and the change of the number of resources in each state and, last, of computing ones of each kind.
-
-    Args:
-        replayed: the replay.
-        draw: [jobs, kinds], resources that draw computing power.
-    """
+    """Return times, and the change in the number of resources in each state and of each kind of `draw`."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
     size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw[ran].T
@@ -205,19 +168,15 @@ def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class LimitOutcome:
-    """The outcome of a power or energy limit.
+    """The outcome of a power or energy limit."""
 
-    Args:
-        begin, end: window of the limit, seconds.
-        allowed, consumed: joules in the window.
-        hopeless: idle machines alone exceed the limit and are never switched off, so no job could start.
-    """
-
+    #: Window of the limit, seconds.
     begin: float
     end: float
+    #: Joules in the window.
     allowed: float
     consumed: float
-    hopeless: bool
+    hopeless: bool  # idle machines alone exceed the limit and are never switched off, so no job could start
 
 
 def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, found: Track) -> LimitOutcome | None:

@@ -7,27 +7,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 #: First and last resource.
 Interval = tuple[int, int]
 
 
 class FreeResources:
-    """The free resources of a machine.
-
-    Args:
-        machine: number of resources, all free at first.
-    """
+    """The free resources of a machine of `machine` resources, all free at first."""
 
     def __init__(self, machine: int) -> None:
         self.intervals: list[Interval] = [(0, machine - 1)]
         self.count = machine
 
     def allocate(self, size: int) -> tuple[Interval, ...]:
-        """Allocate the `size` lowest free resources; the caller checks that enough are free.
-
-        O(intervals allocated), and a shift of the remaining ones.
-        """
+        """Allocate the `size` lowest free resources, if enough are free. O(intervals allocated), and a shift."""
         free, left = self.intervals, size
         self.count -= size
         for place, (first, last) in enumerate(free):
@@ -47,7 +41,7 @@ class FreeResources:
         """Allocate these intervals. Return the first resource that is not free, or None if all were free."""
         free = self.intervals
         for first, last in wanted:
-            place = bisect_right(free, first, key=_first) - 1
+            place = bisect_right(free, first, key=itemgetter(0)) - 1
             low, high = free[place] if place >= 0 else (0, -1)
             if high < first:
                 return first
@@ -83,7 +77,3 @@ def merge_intervals(intervals: Iterable[Interval]) -> list[Interval] | int:
         else:
             found.append((first, last))
     return found
-
-
-def _first(interval: Interval) -> int:
-    return interval[0]

@@ -7,11 +7,12 @@ A machine given as a number of processors has the power of Grid'5000 Taurus node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
-from typing import overload
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster, NodeType
@@ -21,20 +22,16 @@ from .intervals import Interval
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """The power of one resource.
+    """The power of one resource."""
 
-    Args:
-        idle, computing: watts while idle, and while a job computes on it.
-        budget_idle, budget_computing: conservative estimates of the same, used by policies with a limit.
-        off: watts while switched off; None if it cannot be switched off.
-        on_w, on_s, off_w, off_s: watts and seconds of switching it on and off.
-    """
-
+    #: Watts while idle, and while a job computes on it.
     idle: float
     computing: float
+    #: Conservative estimates of the same, used by policies with a limit.
     budget_idle: float
     budget_computing: float
-    off: float | None = None
+    off: float | None = None  # watts while switched off; None if it cannot be switched off
+    #: Watts and seconds of switching it on and off.
     on_w: float = 0.0
     on_s: float = 0.0
     off_w: float = 0.0
@@ -43,27 +40,21 @@ class Powers:
 
 @dataclass(frozen=True, slots=True)
 class MixedPowers:
-    """The power of resources that differ.
+    """The power of resources that differ."""
 
-    Args:
-        runs: (number of adjacent resources, power of each), in the order of the resources.
-    """
-
-    runs: tuple[tuple[int, Powers], ...]
+    runs: tuple[tuple[int, Powers], ...]  # (number of adjacent resources, power of each), in the order of the resources
 
 
 TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)
 
 
-def merge_powers(each: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
+def _merged(each: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
     """Merge (number of resources, power) pairs in the order of the resources; None if some power is not known."""
-    runs: list[tuple[int, Powers]] = []
-    for many, powers in each:
-        if powers is None:
-            return None
-        before = runs.pop()[0] if runs and runs[-1][1] == powers else 0
-        runs.append((before + many, powers))
-    return runs[0][1] if len(runs) == 1 else MixedPowers(tuple(runs))
+    runs = [(sum(many for many, _ in same), powers) for powers, same in groupby(each, key=itemgetter(1))]
+    known = tuple((many, powers) for many, powers in runs if powers is not None)
+    if len(known) < len(runs):
+        return None
+    return known[0][1] if len(known) == 1 else MixedPowers(known)
 
 
 def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
@@ -93,38 +84,18 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(Sequence[Interval]):
-    """First and last resource of each cluster of a machine, ascending.
-
-    Access raises ConfigError if the nodes of a cluster are not adjacent.
-
-    Args:
-        source: the cluster file.
-        known: first and last resource of each cluster, ascending.
-        split: the name of a cluster whose nodes are not adjacent; "" if all are.
-    """
+class SplitGroups(Sequence[Interval]):
+    """The clusters of a machine of which one, `split`, has nodes that are not adjacent: access raises ConfigError."""
 
     source: str
-    known: tuple[Interval, ...]
-    split: str = ""
+    split: str
+    clusters: int
 
     def __len__(self) -> int:
-        return len(self.known)
+        return self.clusters
 
-    def __iter__(self) -> Iterator[Interval]:
-        return iter(self._whole())
-
-    @overload
-    def __getitem__(self, place: int) -> Interval: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Interval, ...]: ...
-    def __getitem__(self, place: int | slice) -> Interval | tuple[Interval, ...]:
-        return self._whole()[place]
-
-    def _whole(self) -> tuple[Interval, ...]:
-        if self.split:
-            raise ConfigError(self.source, f"clusters.{self.split}", "its nodes are not adjacent", "adjacent nodes")
-        return self.known
+    def __getitem__(self, place: Any) -> Any:
+        raise ConfigError(self.source, f"clusters.{self.split}", "its nodes are not adjacent", "adjacent nodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,23 +125,12 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
         if places[-1] - places[0] != len(places) - 1:
             split = split or name
         found.append((first[places[0]], first[places[-1] + 1] - 1))
-    groups = Groups(cluster.source, tuple(sorted(found)), split)
-    return Machine(first[-1], groups, merge_powers(powers), _network_of(cluster, each))
-
-
-def _network_of(cluster: Cluster, each: Sequence[int]) -> Callable[[], Network] | None:
-    """Return the network of a cluster; without wiring, one of unlimited bandwidth if speeds differ.
-
-    Args:
-        cluster: the cluster.
-        each: resources of each node.
-    """
-    if cluster.wiring is not None:
-        return cluster.wiring.network
-    if len(set(speeds_of(cluster))) < 2:
-        return None
-    speeds = [node.type.speed or 0.0 for node, many in zip(cluster.nodes, each, strict=True) for _ in range(many)]
-    return partial(unlimited, speeds)
+    groups = SplitGroups(cluster.source, split, len(found)) if split else tuple(sorted(found))
+    network: Callable[[], Network] | None = None if cluster.wiring is None else cluster.wiring.network
+    if network is None and len(set(speeds_of(cluster))) > 1:  # then only the speeds of the hosts matter
+        speeds = [node.type.speed or 0.0 for node, many in zip(cluster.nodes, each, strict=True) for _ in range(many)]
+        network = partial(unlimited, speeds)
+    return Machine(first[-1], groups, _merged(powers), network)
 
 
 def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:

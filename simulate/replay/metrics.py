@@ -8,17 +8,15 @@ Definitions: waiting = start - submit, turnaround = finish - submit, slowdown = 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .contended import Contended
 from .energy import consumed, switches
 from .machine import MixedPowers, Powers
-from .replay import Replayed
+from .replay_result import Replayed
 
-Array = npt.NDArray[Any]
 #: Bound of the bounded slowdown, seconds.
 TAU_S = 10.0
 
@@ -83,6 +81,9 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     bounded = np.maximum(1.0, turnaround / np.maximum(run, TAU_S))
     count = len(submit)
     span = float(finish.max() - submit.min()) if count else 0.0
+    joules = consumed(replayed, powers) if powers else None
+    if isinstance(replayed, Contended):
+        joules = replayed.joules
     return Summary(
         nb_jobs=len(jobs),
         nb_jobs_finished=count,
@@ -100,17 +101,11 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
         mean_bounded_slowdown=_mean(bounded),
         **_percentiles("bounded_slowdown", bounded),
         utilisation=float((run * size).sum()) / (span * replayed.machine) if span > 0 else None,
-        consumed_joules=_joules(replayed, powers),
+        consumed_joules=joules,
         nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
     )
-
-
-def _joules(replayed: Replayed, powers: Powers | MixedPowers | None) -> float | None:
-    if isinstance(replayed, Contended):
-        return replayed.joules
-    return consumed(replayed, powers) if powers else None
 
 
 def _percentiles(name: str, values: Array) -> dict[str, float | None]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.network import tables
 from ..model.network import Link, Network
+from ..model.programs import renumber_storages
 from ..model.workload import Workload
 from .policies import Policy
 
-Array = npt.NDArray[Any]
 #: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6
 
@@ -44,7 +43,7 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
     return {
         "courses": courses,
         "programs": programs.programs,
-        "phases": _phases(workload, network),
+        "phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
         "amounts": programs.amounts,
         "speeds": network.speeds,
         "place_of": network.place_of,
@@ -72,36 +71,14 @@ def _links(network: Network) -> Array:
     return found
 
 
-def _phases(workload: Workload, network: Network) -> Array:
-    """Return the phases of all programs, with storages replaced by their places in the network."""
-    assert workload.programs is not None
-    found = workload.programs.phases.copy()
-    places = np.array([network.storage(name) for name in workload.programs.storages] or [0], np.int64)
-    for key, kinds in (("at", (tables.STORE, tables.STAGE)), ("to", (tables.STAGE,))):
-        of = np.isin(found["kind"], kinds)
-        found[key][of] = places[found[key][of]]
-    return found
-
-
 def _most_uses(jobs: int, hosts: int, links: int, reach: int) -> int:
     """Return an upper bound on the links that all jobs use at once.
 
-    A job of q hosts has at most q + 2 places, with at most `reach` links between two of them. Links per host are
-    highest for q = 1, or for the q at which the job uses all links.
-
-    Args:
-        jobs: number of jobs.
-        hosts: number of hosts.
-        links: number of links.
-        reach: links of the longest route.
+    A job of q hosts has at most q + 2 places, with at most `reach` links, those of the longest route, between two of
+    them. Links per host are highest for q = 1, or for the q at which the job uses all links.
     """
     each = min(links, max(9 * reach, math.ceil(3 * math.sqrt(links * reach))))
     return min(hosts * each, jobs * links) + 1
-
-
-def takes_networks(policy: object) -> bool:
-    """Return whether a policy supports jobs whose run times depend on where they run."""
-    return isinstance(policy, Policy)
 
 
 def network_for(
@@ -120,7 +97,7 @@ def network_for(
     """
     if workload.programs is None:
         return None
-    if not takes_networks(policy):
+    if not isinstance(policy, Policy):
         what = "this policy needs known run times, and here they depend on where jobs run"
         raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts")
     if network is None:

@@ -15,21 +15,18 @@ policies: IRMaSim (Herrera et al., CCGrid 2021), table II, and Fomperosa's thesi
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import ConfigError
+from ..arrays import Array
+from ..errors import ConfigError, did_you_mean
 from ..model.workload import Workload
 from .policy_options import choice, format_options, parse_options
 from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-
-Array = npt.NDArray[Any]
 
 #: Orders of the queue.
 ORDERS = {
@@ -232,19 +229,12 @@ class Conservative:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A policy with energy-saving parts.
+    """A policy with energy-saving parts."""
 
-    Args:
-        base: the queue policy.
-        shutdown: switches idle machines off.
-        limit: limits power or energy.
-        keeper: keeps a number of machines off.
-    """
-
-    base: Easy | Strict
-    shutdown: Opportunistic | None = None
-    limit: PowerCap | EnergyBudget | None = None
-    keeper: Proportional | Inertial | None = None
+    base: Easy | Strict  # the queue policy
+    shutdown: Opportunistic | None = None  # switches idle machines off
+    limit: PowerCap | EnergyBudget | None = None  # limits power or energy
+    keeper: Proportional | Inertial | None = None  # keeps a number of machines off
 
 
 Policy = Strict | Easy | Conservative | Saving
@@ -291,19 +281,14 @@ def parse(text: str) -> Policy | Contending:
 
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
-    kind = kinds.get(name)
-    if kind is None:
-        near = difflib.get_close_matches(name, kinds, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError("policy", "", f"{name!r} is unknown{hint}", ", ".join(kinds))
-    return parse_options(kind, name, rest)
+    if name not in kinds:
+        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds)}", ", ".join(kinds))
+    return parse_options(kinds[name], name, rest)
 
 
 def text_of(policy: Policy | Contending | Own) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
     if isinstance(policy, Own):
         return str(policy)
-    parts: list[Any] = [policy]
-    if isinstance(policy, Saving):
-        parts = [part for part in (policy.base, policy.shutdown, policy.limit, policy.keeper) if part is not None]
-    return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts)
+    parts = [getattr(policy, each.name) for each in fields(policy)] if isinstance(policy, Saving) else [policy]
+    return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts if part)

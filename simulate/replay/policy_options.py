@@ -5,13 +5,12 @@ Rule: an option is a field of a frozen dataclass; its metadata is all that parsi
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,10 @@ def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
         allowed: word -> description.
         help: description of the option.
     """
-    metadata = {"words": allowed, "allowed": ", ".join(allowed), "help": help, "read": _one_of(allowed)}
-    return field(default=default, metadata=metadata)
+    read = {word: word for word in allowed}.get
+    return field(
+        default=default, metadata={"words": allowed, "allowed": ", ".join(allowed), "help": help, "read": read}
+    )
 
 
 def number(default: float, least: float, most: float, help: str) -> Any:
@@ -78,7 +79,7 @@ def parse_options(kind: type[Any], name: str, text: str) -> Any:
         key, equals, value = word.partition("=")
         if key not in known or not equals:
             allowed = ", ".join(f"{key}=..." for key in known) or "no options"
-            raise ConfigError("policy", name, f"{word!r}{_nearest(key, known, '=...')}", allowed)
+            raise ConfigError("policy", name, f"{word!r}{did_you_mean(key, known, '{}=...'.format)}", allowed)
         if key in chosen:
             raise ConfigError("policy", f"{name}:{key}", "given twice", "once")
         chosen[key] = _value(f"{name}:{key}", value, known[key])
@@ -88,28 +89,19 @@ def parse_options(kind: type[Any], name: str, text: str) -> Any:
 def format_options(part: Any) -> str:
     """Return the text of all options that differ from their defaults."""
     values = [(each.name, getattr(part, each.name), each.default) for each in fields(part)]
-    return ",".join(f"{name}={_text(value)}" for name, value, default in values if value != default)
+    return ",".join(
+        f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value, default in values
+        if value != default
+    )
 
 
 def _value(where: str, text: str, wanted: Field[Any]) -> Any:
     found = wanted.metadata["read"](text)
     if found is None:
-        near = _nearest(text, wanted.metadata.get("words", ()))
-        raise ConfigError("policy", where, f"{text!r}{near}", wanted.metadata["allowed"])
+        hint = did_you_mean(text, wanted.metadata.get("words", ()))
+        raise ConfigError("policy", where, f"{text!r}{hint}", wanted.metadata["allowed"])
     return found
-
-
-def _nearest(word: str, known: Iterable[str], tail: str = "") -> str:
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}{tail}?" if near and near[0] != word else ""
-
-
-def _text(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _one_of(allowed: Mapping[str, str]) -> Callable[[str], str | None]:
-    return lambda text: text if text in allowed else None
 
 
 def _between(least: float, most: float) -> Callable[[str], float | None]:

@@ -36,8 +36,7 @@ class Limit:
     def window(self, workload: Workload) -> tuple[float, float] | None:
         """Return begin and end of the limit for a workload, within its first and last submission; None if empty.
 
-        Raises:
-            ConfigError: `end` is missing although jobs have dependencies, so the last submission is not known.
+        Raises ConfigError if `end` is missing and jobs have dependencies, so that the last submission is not known.
         """
         if not len(workload):
             return None
@@ -74,10 +73,7 @@ class ReducePC(EnergyBudget):
     source: ClassVar = "Poquet 2017, 6.4.4"
 
 
-SWITCHES = {
-    "later": "switch the remaining machines as soon as possible",
-    "now": "do not switch the remaining machines",
-}
+SWITCHES = {"later": "switch the remaining machines as soon as possible", "now": "do not switch the remaining machines"}
 GROWTHS = {"plus-one": "one machine more than last time", "double": "twice as many machines as last time"}
 PASSES = {"event": "at submissions and job ends", "period": "also at each period"}
 

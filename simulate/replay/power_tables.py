@@ -6,99 +6,65 @@ Rule: in the table of jobs, the rows after the jobs record every switch of machi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NetworkedPowered
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Clock, Count, Powered
-from ..model.network import Network
 from ..model.workload import Workload
 from .machine import MixedPowers, Powers
-from .network_tables import network_tables
-from .policies import Saving, dynamic_order, ranks
+from .policies import Saving, dynamic_order
 from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
-from .queue_tables import all_free, check_walltimes, dependency_tables
+from .queue_tables import Setting, check_walltimes, dependency_tables, fill_queue
+from .replay_result import CHANGE
 
-Array = npt.NDArray[Any]
 PowerTables = Powered | NetworkedPowered
 #: Initial rows for changes of machines, in addition to one per job.
 FEW = 64
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
-#: A change of machines: the new state, when it began and ended, and the number of machines.
-CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
 
 
-def power_tables_for(
-    workload: Workload, machine: int, policy: Saving, powers: Powers | MixedPowers | None, seed: int,
-    network: Network | None = None,
-) -> PowerTables:  # fmt: skip
-    """Return the initial tables of a policy with energy-saving parts.
-
-    Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy.
-        powers: power of the resources; None if not known.
-        seed: seed of a random order.
-        network: the network between the resources; None if run times do not depend on it.
-
-    Raises:
-        ConfigError: the machine's power does not support the policy, or the policy needs a walltime that a job lacks.
-    """
+def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
+    """Return the initial tables of a policy with energy-saving parts. Raises ConfigError, see the checks."""
+    workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     check_decision_count(workload, policy)
-    powers = require_powers(policy, powers)
+    powers = require_powers(policy, setting.powers)
     size, words = len(workload), -(-machine // 64)
     levels, most = tables.tree_levels(max(size, 1)), machine + 4
-    sorts = dynamic_order(workload, policy.base.order)
-    rows = 2 * size + FEW
-    kind: type[PowerTables] = Powered if network is None else NetworkedPowered
+    sorts, rows = dynamic_order(workload, policy.base.order), 2 * size + FEW
+    kind: type[PowerTables] = NetworkedPowered if setting.network else Powered
     world = kind(
         {
-            **({} if network is None else network_tables(workload, network, rows)),
+            **setting.network_tables(rows),
             "jobs": np.zeros(rows, powered.ROW),
             "pieces": np.zeros(4 * size + 6 * machine, tables.PIECE),
             "levels": np.array(levels, np.int64),
             **dependency_tables(workload),
         },
         {
+            **dict.fromkeys(("free", "off", "kept", "tired"), (words,)),
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
+            **dict.fromkeys(("least", "areas"), (levels[-1],)),
+            **dict.fromkeys(("queue", "scores"), (size if sorts else 1,)),
             "ranked": (size,),
-            "free": (words,),
-            "off": (words,),
-            "kept": (words,),
-            "tired": (words,),
             "since": (machine,),
-            "heap_time": (most,),
-            "heap_job": (most,),
             "ends": (2 * most + 2,),
-            "least": (levels[-1],),
-            "areas": (levels[-1],),
-            "queue": (size if sorts else 1,),
-            "scores": (size if sorts else 1,),
             "count": (Count.CELLS,),
             "clock": (Clock.CELLS,),
         },
     )
-    jobs = world.jobs[:size]
-    jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
-    jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = ranks(workload, policy.base.order, seed)
-    world.ranked[jobs["rank"]] = np.arange(size)
-    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
+    fill_queue(world, setting, policy.base)
     world.areas[:] = math.inf
-    world.free[:] = all_free(machine)
-    world.clock[[tables.BEGAN, Clock.FIRST, Clock.SEEN]] = workload.submit_time[0] if size else 0.0
+    world.clock[[Clock.FIRST, Clock.SEEN]] = world.clock[tables.BEGAN]
     count = world.count
-    count[tables.FREE] = count[tables.MACHINE] = count[Count.IDLE] = machine
-    count[tables.IN_TURN], count[tables.FILLS] = int(policy.base.order == "fcfs"), int(policy.base.backfills)
-    count[tables.ORDER] = sorts
-    count[Count.TOTAL] = count[Count.ROWS] = size
+    count[Count.IDLE] = machine
+    count[[Count.TOTAL, Count.ROWS]] = size
     count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
     count[[Count.FIRST_IDLE, Count.FIRST_BOOT, Count.AHEAD]] = -1
     world.clock[[tables.NOW, Clock.CREDITED, Clock.MEASURED, Clock.REACHED]] = -math.inf
@@ -109,14 +75,8 @@ def power_tables_for(
 
 
 def check_decision_count(workload: Workload, policy: Saving) -> None:
-    """Check that the periods and stages of a policy are not too many to simulate. O(jobs).
-
-    Raises:
-        ConfigError: there would be more than MOST_OFTEN.
-    """
-    if not len(workload):
-        return
-    if policy.keeper:
+    """Check that there are at most MOST_OFTEN periods and stages of a policy. Raises ConfigError. O(jobs)."""
+    if policy.keeper and len(workload):
         longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
         lasts = float(workload.submit_time[-1] - workload.submit_time[0] + longest)
         _check_interval(workload, "period", policy.keeper.period, lasts)
@@ -146,10 +106,9 @@ def require_powers(policy: Saving, powers: Powers | MixedPowers | None) -> Power
 
 def _set_powers(world: PowerTables, policy: Saving, powers: Powers) -> None:
     clock = world.clock
-    clock[Clock.WATTS_IDLE], clock[Clock.WATTS_COMPUTING] = powers.idle, powers.computing
-    clock[Clock.WATTS_ON], clock[Clock.WATTS_ENDING] = powers.on_w, powers.off_w
-    clock[Clock.WATTS_OFF] = powers.off or 0.0
-    clock[Clock.ON_S], clock[Clock.OFF_S] = powers.on_s, powers.off_s
+    clock[[Clock.WATTS_IDLE, Clock.WATTS_COMPUTING, Clock.WATTS_OFF]] = powers.idle, powers.computing, powers.off or 0.0
+    clock[[Clock.WATTS_ON, Clock.ON_S]] = powers.on_w, powers.on_s
+    clock[[Clock.WATTS_ENDING, Clock.OFF_S]] = powers.off_w, powers.off_s
     if isinstance(policy.shutdown, Opportunistic) and policy.shutdown.t_idle < math.inf:
         world.count[Count.SHUTS], clock[Clock.IDLE_FOR] = 1, policy.shutdown.t_idle
     clock[Clock.BASE] = int(world.count[tables.MACHINE]) * powers.budget_idle
@@ -205,24 +164,3 @@ def boots(world: PowerTables) -> Array:
     sums = np.concatenate([[0], np.cumsum(pieces["last"].astype(np.int64) - pieces["first"] + 1)])
     ran = jobs["state"] == tables.ENDED
     return np.where(ran, sums[jobs["piece0"] + jobs["pieces"]] - sums[np.where(ran, jobs["booted"], 0)], 0)
-
-
-def in_order(pieces: Array, piece0: Array, counts: Array) -> tuple[Array, Array, Array]:
-    """Return the jobs' pieces, sorted and merged for each job. O(pieces log pieces).
-
-    Args:
-        pieces: first and last resource of all intervals.
-        piece0: first interval of each job.
-        counts: number of intervals of each job.
-    """
-    owner = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    mine = pieces[np.repeat(piece0, counts) + within]
-    mine = mine[np.lexsort((mine["first"], owner))]
-    joined = np.zeros(len(mine), bool)
-    joined[1:] = (owner[1:] == owner[:-1]) & (mine["first"][1:] == mine["last"][:-1] + 1)
-    first = np.flatnonzero(~joined)
-    found = mine[first]
-    found["last"] = mine["last"][np.append(first[1:], len(mine)) - 1] if len(mine) else found["last"]
-    number = np.bincount(owner[first], minlength=len(counts))
-    return found, np.cumsum(number) - number, number

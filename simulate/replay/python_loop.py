@@ -14,49 +14,32 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
 from numbers import Real
 from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import PolicyError
+from ..arrays import Array
+from ..errors import ConfigError, PolicyError
 from ..kernels.queue.tables import PIECE
-from ..model.workload import Workload
+from ..model.workload import LONGEST, Workload
 from . import slices
 from .intervals import FreeResources, Interval, merge_intervals
 from .machine import Machine
 from .queue_tables import DependencyTracker, stranded
-from .user_policy import Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake, queue_columns
+from .replay_result import Replayed, without_switches
+from .user_policy import Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
 
-Array = npt.NDArray[Any]
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
-
-
-@dataclass(frozen=True, slots=True)
-class LoopResult:
-    """The result of the loop; columns as in `Replayed`."""
-
-    submit_time: Array
-    start_time: Array
-    finish_time: Array
-    rejected: Array
-    stranded: Array
-    pieces: Array
-    piece0: Array
-    piece_count: Array
-    instants: int
 
 
 def replay_with_python_policy(
     workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
     clock: Callable[[], float], progress: Callable[[float], None],
-) -> LoopResult:  # fmt: skip
+) -> Replayed:  # fmt: skip
     """Replay a workload under a Python policy. O(jobs x log running), plus the time of the policy.
 
     Args:
@@ -68,8 +51,12 @@ def replay_with_python_policy(
         progress: called now and then with the simulated time.
 
     Raises:
+        ConfigError: `decision_time` is out of range.
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
+    if decision_time is not None and not 0.0 <= decision_time <= LONGEST:
+        raise ConfigError("decision_time", "", f"{decision_time:g}", f"seconds from 0 to {LONGEST:g}")
+    replay_began = clock()
     loop, instants, apply_at, decisions = _Loop(workload, machine, policy), 0, math.inf, list[Any]()
     size = slice_end = slices.FIRST
     slice_began = clock()
@@ -94,15 +81,16 @@ def replay_with_python_policy(
             apply_at = now + spent
         else:
             loop.apply(decisions, now)
-    return loop.result(instants)
+    return loop.result(instants, clock() - replay_began)
 
 
 class _Loop:
     """The state of the replay; its snapshot shows the policy what a scheduler can know."""
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
-        count = len(workload)
-        self.name, self.decide, self.processors = policy_name(policy), policy.decide, machine.processors
+        count, self.workload = len(workload), workload
+        self.name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+        self.decide, self.processors = policy.decide, machine.processors
         self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         ids = workload.more.get("name", workload.id).tolist()
@@ -122,10 +110,14 @@ class _Loop:
         self.running: list[Running] = []
         self.wakes: list[float] = []
         self.woken = False
-        table = partial(queue_columns, self.waiting, workload.size, workload.walltime, self.submitted)
         self.snapshot = Snapshot(
-            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, table
+            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, self._columns
         )
+
+    def _columns(self) -> dict[str, Array]:
+        number, jobs = np.fromiter(self.waiting, np.int64, len(self.waiting)), self.workload
+        chosen = {"size": jobs.size[number], "walltime": jobs.walltime[number], "submit_time": self.submitted[number]}
+        return {"number": number, **chosen}
 
     def next_time(self) -> float:
         """Return the time of the next event; inf if none is left. Wake-ups without remaining jobs are ignored."""
@@ -135,10 +127,6 @@ class _Loop:
         if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
             time = self.wakes[0]
         return time
-
-    def jobs_remain(self) -> bool:
-        """Return whether a job waits, runs, or is still to be submitted."""
-        return bool(self.waiting or self.ending or self.next < self.count)
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
@@ -176,7 +164,8 @@ class _Loop:
 
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
+        jobs_remain = self.waiting or self.ending or self.next < self.count
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
 
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""
@@ -281,7 +270,7 @@ class _Loop:
         subject = f"job {job.id}, " if isinstance(job, Job) else ""
         return PolicyError(self.name, f"{subject}at {self.now} s", problem, allowed)
 
-    def result(self, instants: int) -> LoopResult:
+    def result(self, instants: int, seconds: float) -> Replayed:
         """Return the result. Raises PolicyError if jobs still wait."""
         if self.waiting:
             first = next(iter(self.waiting.values()))
@@ -293,10 +282,10 @@ class _Loop:
         pieces = [interval for number in self.order for interval in self.given[number]]
         left = stranded(np.array(self.dependencies.unmet, np.int64), self.count)
         rejected = np.array(self.rejected, bool) | left
-        columns = self.submitted, np.array(self.start), np.array(self.finish), rejected, left
-        return LoopResult(*columns, np.array(pieces, PIECE), begins, counts, instants)
-
-
-def policy_name(policy: QueuePolicy) -> str:
-    """Return the name of a Python policy: its module and its class."""
-    return f"{type(policy).__module__}:{type(policy).__qualname__}"
+        start, finish = np.array(self.start), np.array(self.finish)
+        overran = (self.workload.run_time > self.workload.walltime) & ~rejected
+        return Replayed(
+            self.workload, self.processors, self.submitted, start, finish, rejected, left, overran,
+            np.array(pieces, PIECE), begins, counts,
+            simulation_time=seconds, instants=instants, **without_switches(start),
+        )  # fmt: skip

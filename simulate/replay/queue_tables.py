@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.block import Block
 from ..kernels.queue import tables
@@ -23,10 +24,9 @@ from ..kernels.queue.power.tables import Powered
 from ..kernels.queue.tables import HELD, Replay, Reserving, RichReplay
 from ..model.network import Network
 from ..model.workload import Workload
+from .machine import MixedPowers, Powers
 from .network_tables import network_tables
 from .policies import Conservative, Easy, Saving, Strict, dynamic_order, ranks
-
-Array = npt.NDArray[Any]
 
 QueueTables = Replay | RichReplay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
@@ -34,112 +34,102 @@ ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": 
 FEW = 64
 
 
-def easy(
-    workload: Workload, machine: int, policy: Easy | Strict, seed: int, network: Network | None = None,
-    decision_time: float = 0.0,
-) -> QueueTables:  # fmt: skip
-    """Return the tables of EASY backfilling or strict order.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a replay starts from, in addition to the policy."""
 
-    Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy and its order.
-        seed: seed of a random order.
-        network: the network between the resources; None if run times do not depend on it.
-        decision_time: simulated seconds that each decision takes, 0 or more.
-    """
+    workload: Workload
+    machine: int  # number of resources
+    seed: int = 0  # of a random order
+    network: Network | None = None  # between the resources; None if run times do not depend on it
+    groups: Sequence[tuple[int, int]] = ()  # first and last resource of each cluster of the machine
+    powers: Powers | MixedPowers | None = None  # of the resources; None if not known
+    decision_time: float = 0.0  # simulated seconds that each decision takes, 0 or more
+
+    def network_tables(self, rows: int | None = None) -> dict[str, Array]:
+        """Return the tables of the network, if any; `rows` as in the function of this name."""
+        return {} if self.network is None else network_tables(self.workload, self.network, rows)
+
+
+def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
+    """Return the tables of EASY backfilling or strict order."""
+    workload, machine, decision_time = setting.workload, setting.machine, setting.decision_time
     size, order = len(workload), dynamic_order(workload, policy.order)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
     rich = decision_time > 0.0 or workload.dependencies is not None
-    kind: type[QueueTables] = RichReplay if rich else Replay
-    network_part = {}
-    if network is not None:
-        kind, network_part = Networked, network_tables(workload, network)
+    kind: type[QueueTables] = Networked if setting.network else RichReplay if rich else Replay
     world = kind(
         {
-            "pieces": _pieces(size, machine),
+            "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "levels": np.array(levels, np.int64),
             **dependency_tables(workload),
-            **network_part,
+            **setting.network_tables(),
         },
         {
-            "jobs": (size,),
-            "ranked": (size,),
+            **dict.fromkeys(("jobs", "ranked"), (size,)),
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
+            **dict.fromkeys(("queue", "scores"), (size if order else 1,)),
             "free": (-(-machine // 64),),
-            "heap_time": (most,),
-            "heap_job": (most,),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
             "decided": (most if decision_time > 0.0 else 1,),
-            "queue": (size if order else 1,),
-            "scores": (size if order else 1,),
             "count": (tables.CELLS,),
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, ranks(workload, policy.order, seed))
-    world.ranked[world.jobs["rank"]] = np.arange(size)
-    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
-    world.free[:] = all_free(machine)
-    world.count[tables.FREE] = world.count[tables.MACHINE] = machine
-    world.count[tables.IN_TURN] = int(policy.order == "fcfs")
-    world.count[tables.ORDER] = order
-    world.count[tables.FILLS] = int(policy.backfills)
+    fill_queue(world, setting, policy)
     world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
     return world
 
 
-def conservative(
-    workload: Workload, machine: int, policy: Conservative, seed: int, groups: Sequence[tuple[int, int]],
-    network: Network | None = None,
-) -> QueueTables:  # fmt: skip
-    """Return the tables of conservative backfilling.
+def fill_queue(world: Any, setting: Setting, policy: Easy | Strict) -> None:
+    """Fill what the tables of all kernels for EASY and strict order have in common.
 
     Args:
-        workload: the jobs.
-        machine: number of resources.
-        policy: the policy with its order and allocation.
-        seed: seed of a random order.
-        groups: first and last resource of each cluster of the machine.
-        network: the network between the resources; None if run times do not depend on it.
-
-    Raises:
-        ConfigError: a job has no walltime, so no job behind it could have a reservation; see also `Groups`.
+        world: the tables.
+        setting: what the replay starts from.
+        policy: the policy and its order.
     """
+    workload = setting.workload
+    _fill_jobs(world, setting, policy)
+    world.ranked[world.jobs["rank"][: len(workload)]] = np.arange(len(workload))
+    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
+    world.count[tables.FREE] = setting.machine
+    world.count[tables.IN_TURN], world.count[tables.FILLS] = policy.order == "fcfs", policy.backfills
+
+
+def conservative(setting: Setting, policy: Conservative) -> QueueTables:
+    """Return the tables of conservative backfilling. Raises ConfigError, see `check_walltimes` and `SplitGroups`."""
+    workload, machine = setting.workload, setting.machine
     check_walltimes(workload, policy)
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
-    within = list(groups) if policy.local else []
-    kind, network_part = (Reserving, {}) if network is None else (NetworkedReserving, network_tables(workload, network))
-    world = kind(
+    within = list(setting.groups) if policy.local else []
+    world = (NetworkedReserving if setting.network else Reserving)(
         {
-            "pieces": _pieces(size, machine),
+            "pieces": np.zeros(2 * (size + machine), tables.PIECE),
             "slices": np.zeros(2 * FEW, tables.SLICE),
             "blocks": np.zeros(2 * FEW // tables.SPAN, tables.EXTENT),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
             **dependency_tables(workload),
-            **network_part,
+            **setting.network_tables(),
         },
         {
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
             "jobs": (size,),
-            "heap_time": (most,),
-            "heap_job": (most,),
             "queue": (size + 1,),
             "free": (words,),
             "count": (tables.ALL_CELLS,),
             "clock": (tables.CLOCKS,),
         },
     )
-    _jobs(world, workload, ranks(workload, policy.order, seed))
+    _fill_jobs(world, setting, policy)
     count = world.count
     world.slices[0] = (-math.inf, machine, 1)
-    world.free[:] = all_free(machine)
-    count[tables.SLICES], count[tables.FREE_SETS] = 1, FEW
-    count[tables.MACHINE], count[tables.ALLOCATION] = machine, ALLOCATIONS[variant]
-    count[tables.ORDER] = dynamic_order(workload, policy.order)
+    count[tables.SLICES], count[tables.FREE_SETS], count[tables.ALLOCATION] = 1, FEW, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
     world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
     return world
@@ -172,24 +162,17 @@ def _twice(table: Array) -> Array:
     return found
 
 
-def _jobs(world: Block, workload: Workload, rank: Array) -> None:
-    jobs = world.jobs
+def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:
+    workload, machine = setting.workload, setting.machine
+    jobs = world.jobs[: len(workload)]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = rank
+    jobs["rank"] = ranks(workload, policy.order, setting.seed)
     world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
-
-
-def _pieces(size: int, machine: int) -> Array:
-    return np.zeros(2 * size + 2 * machine, tables.PIECE)
-
-
-def all_free(machine: int) -> Array:
-    """Return a bitset in which every resource is free."""
-    words = np.full(-(-machine // 64), np.iinfo(np.uint64).max, np.uint64)
+    world.count[tables.MACHINE], world.count[tables.ORDER] = machine, dynamic_order(workload, policy.order)
+    world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
     if machine % 64:
-        words[-1] = (1 << machine % 64) - 1
-    return words
+        world.free[-1] = (1 << machine % 64) - 1
 
 
 def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dict[str, Array]:
@@ -202,7 +185,8 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
     given, size = workload.dependencies, len(workload)
     if given is None:
         return {name: np.zeros(0, np.int64) for name in HELD}
-    well = _ends_well(workload) if ends_well is None else ends_well
+    returns = workload.more.get("returns", np.zeros(size, np.int64))
+    well = ~(workload.run_time > workload.walltime) & (returns == 0) if ends_well is None else ends_well
     before, after = given.before[well[given.before]], given.after[well[given.before]]
     return {
         "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
@@ -211,12 +195,6 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
         "released": np.zeros(size + 1, np.int64),
         "given": np.zeros(size, np.int64),
     }
-
-
-def _ends_well(workload: Workload) -> Array:
-    """Return which jobs end within their walltime and return success, once they run."""
-    returns = workload.more.get("returns", np.zeros(len(workload), np.int64))
-    return np.asarray(~(workload.run_time > workload.walltime) & (returns == 0))
 
 
 def stranded(unmet: Array, jobs: int) -> Array:
@@ -240,15 +218,8 @@ class DependencyTracker:
         self._released: list[int] = []
 
     def job_ended(self, number: int, upcoming: int) -> None:
-        """Record the end of a job.
-
-        Args:
-            number: the job that ended.
-            upcoming: the first job whose submit time has not come yet.
-        """
-        if not self.unmet:
-            return
-        for follower in self._followers[self._first[number] : self._first[number + 1]]:
+        """Record the end of job `number`; the submit times from job `upcoming` on have not come yet."""
+        for follower in self._followers[self._first[number] : self._first[number + 1]] if self.unmet else ():
             self.unmet[follower] -= 1
             if not self.unmet[follower] and follower < upcoming:
                 heappush(self._released, follower)
@@ -272,11 +243,7 @@ def kind_needing_walltimes(policy: object) -> str:
 
 
 def check_walltimes(workload: Workload, policy: object) -> None:
-    """Check that all jobs have finite walltimes if the policy needs them. O(jobs).
-
-    Raises:
-        ConfigError: a job has no walltime, and the policy needs one.
-    """
+    """Check that all jobs have finite walltimes if the policy needs them, for reservations. Raises ConfigError."""
     kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
     if kind and len(endless):
         which = workload.more.get("name", workload.id)[endless[0]]

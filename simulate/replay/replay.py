@@ -11,68 +11,31 @@ last of them has succeeded, or at its own submit time if that is later.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
+from ..model.cluster import Cluster
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from . import power_tables, queue_tables, slices
+from .contended import check_power_known, processors_of
 from .machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from .network_tables import network_for
-from .policies import Conservative, Easy, Policy, Saving, Strict
+from .policies import Conservative, Contending, Easy, Policy, Saving, Strict
 from .python_loop import replay_with_python_policy
-from .queue_tables import stranded
+from .queue_tables import Setting, stranded
+from .replay_result import Replayed as Replayed
+from .replay_result import merge_pieces, pieces_by_job, without_switches
 from .user_policy import QueuePolicy
 
-Array = npt.NDArray[Any]
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64
 ALLOWED = f"0; for easy and strict also seconds above 0, at most {LONGEST:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The result of a replay. Arrays have one row per job of the workload.
-
-    Args:
-        machine: number of resources.
-        submit_time: seconds; for a job with dependencies, the time at which it became eligible.
-        start_time, finish_time: seconds; nan for rejected jobs.
-        rejected: the job requests more than the machine has, or the policy rejected it, or it is stranded.
-        stranded: the job was never submitted because a job it depends on was rejected or failed.
-        overran: the job was killed at its walltime.
-        pieces: first and last resource of each interval, for all jobs; job i has
-            `pieces[piece0[i]:][:piece_count[i]]`.
-        taken_time: seconds at which the job got its resources; earlier than its start if `booted` of them had to boot.
-        changes: machines switched on and off, rows of `power_tables.CHANGE`.
-        simulation_time: seconds spent in the engine.
-        instants: number of distinct times at which something happened.
-    """
-
-    workload: Workload
-    machine: int
-    submit_time: Array
-    start_time: Array
-    finish_time: Array
-    rejected: Array
-    stranded: Array
-    overran: Array
-    pieces: Array
-    piece0: Array
-    piece_count: Array
-    taken_time: Array
-    booted: Array
-    changes: Array
-    simulation_time: float
-    instants: int
 
 
 def replay(
@@ -115,11 +78,16 @@ def replay(
     net = network_for(workload, machine, policy, network)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
-        return _replay_python(workload, whole, policy, decision_time, progress, clock)
-    decision_s = _decision_seconds(policy, decision_time)
+        return replay_with_python_policy(
+            workload, whole, policy, decision_time=decision_time, clock=clock, progress=progress
+        )
+    if not takes_time(policy, decision_time):
+        what = "as measured" if decision_time is None else f"{decision_time:g}"
+        raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
+    decision_s = decision_time or 0.0
     rich = decision_s > 0.0 or workload.dependencies is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
-    world = _tables(workload, machine, policy, seed, groups, powers, net, decision_s)
+    world = _tables(Setting(workload, machine, seed, net, groups, powers, decision_s), policy)
     began = slice_began = clock()
     size = slices.FIRST
     while (answer := kernel(world.address, size)) != tables.DONE:
@@ -134,38 +102,19 @@ def replay(
     rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
-    taken, booted, changed = start, np.zeros(len(jobs), np.int64), np.empty(0, power_tables.CHANGE)
+    switches = without_switches(start)
     if isinstance(world, power_tables.PowerTables):
-        pieces = power_tables.in_order(*pieces)
-        taken, booted = np.where(rejected, math.nan, jobs["taken"]), power_tables.boots(world)
-        changed = power_tables.changes(world)
-    instants = int(count[tables.INSTANTS])
+        owner, rows = pieces_by_job(*pieces)
+        pieces = merge_pieces(owner, rows["first"], rows["last"], len(jobs))
+        taken = np.where(rejected, math.nan, jobs["taken"])
+        switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world)}
     overran = (workload.run_time > workload.walltime) & ~rejected
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
         overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        taken, booted, changed, spent, instants,
+        simulation_time=spent, instants=int(count[tables.INSTANTS]), **switches,
     )  # fmt: skip
-
-
-def _replay_python(
-    workload: Workload, machine: Machine, policy: QueuePolicy, decision_time: float | None,
-    progress: Callable[[float], None], clock: Callable[[], float],
-) -> Replayed:  # fmt: skip
-    if decision_time is not None and not 0.0 <= decision_time <= LONGEST:
-        raise ConfigError("decision_time", "", f"{decision_time:g}", f"seconds from 0 to {LONGEST:g}")
-    began = clock()
-    done = replay_with_python_policy(
-        workload, machine, policy, decision_time=decision_time, clock=clock, progress=progress
-    )
-    overran = (workload.run_time > workload.walltime) & ~done.rejected
-    columns = (done.submit_time, done.start_time, done.finish_time, done.rejected, done.stranded, overran,
-               done.pieces, done.piece0, done.piece_count)  # fmt: skip
-    unswitched = np.zeros(len(workload), np.int64), np.empty(0, power_tables.CHANGE)
-    return Replayed(
-        workload, machine.processors, *columns, done.start_time, *unswitched, clock() - began, done.instants
-    )
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:
@@ -175,17 +124,8 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
         policy: a built-in policy.
         decision_time: seconds; None means measured.
     """
-    if decision_time == 0.0:
-        return True
-    return isinstance(policy, Easy | Strict) and decision_time is not None and 0.0 <= decision_time <= LONGEST
-
-
-def _decision_seconds(policy: Policy, decision_time: float | None) -> float:
-    """Return the seconds that each decision takes. Raises ConfigError if the policy does not support them."""
-    if takes_time(policy, decision_time):
-        return decision_time or 0.0
-    what = "as measured" if decision_time is None else f"{decision_time:g}"
-    raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
+    known = decision_time is not None and 0.0 <= decision_time <= LONGEST
+    return decision_time == 0.0 or (known and isinstance(policy, Easy | Strict))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:
@@ -206,12 +146,44 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     return "queue.easy_rich" if rich and kind == "easy" else f"queue.{kind}"
 
 
-def _tables(
-    workload: Workload, machine: int, policy: Policy, seed: int, groups: Sequence[tuple[int, int]],
-    powers: Powers | MixedPowers | None, network: Network | None, decision_s: float,
-) -> queue_tables.QueueTables | power_tables.PowerTables:  # fmt: skip
+def _tables(setting: Setting, policy: Policy) -> queue_tables.QueueTables | power_tables.PowerTables:
     if isinstance(policy, Saving):
-        return power_tables.power_tables_for(workload, machine, policy, powers, seed, network)
+        return power_tables.power_tables_for(setting, policy)
     if isinstance(policy, Conservative):
-        return queue_tables.conservative(workload, machine, policy, seed, groups, network)
-    return queue_tables.easy(workload, machine, policy, seed, network, decision_s)
+        return queue_tables.conservative(setting, policy)
+    return queue_tables.easy(setting, policy)
+
+
+def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) -> None:
+    """Check that a policy can be replayed on a machine, before anything is; with the messages of a replay.
+
+    Args:
+        policy: the queue policy.
+        machine: the machine.
+        cluster: the cluster that the machine was made from; required for policies whose tasks contend.
+
+    Raises:
+        ConfigError: the policy cannot be replayed on this machine.
+    """
+    if isinstance(policy, Contending) and cluster is not None:
+        check_power_known(policy, processors_of(cluster))
+    elif isinstance(policy, Saving):
+        power_tables.require_powers(policy, machine.powers)
+    elif isinstance(policy, Conservative) and policy.local:
+        tuple(machine.groups)
+
+
+def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
+    """Check that a policy can schedule these jobs on this machine. Raises ConfigError if it cannot."""
+    queue_tables.check_walltimes(jobs, policy)
+    network_for(jobs, machine.processors, policy, machine.network)
+    if isinstance(policy, Saving):
+        power_tables.check_decision_count(jobs, policy)
+        if policy.limit:
+            policy.limit.window(jobs)
+
+
+def demanded(policy: object) -> Hashable:
+    """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
+    added = (policy.limit, policy.keeper) if isinstance(policy, Saving) else ()
+    return queue_tables.kind_needing_walltimes(policy), isinstance(policy, Policy), added

@@ -16,21 +16,16 @@ from ..model.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Criteria of the jobs to keep; None or empty means no restriction.
+    """Criteria of the jobs to keep; None or empty means no restriction."""
 
-    Args:
-        begin, end: keep jobs submitted in [begin, end), seconds on the trace's clock.
-        users: user ids to keep.
-        least, most: range of requested resources, inclusive.
-        load: factor of the arrival rate: times between submissions are divided by it.
-    """
-
+    #: Keep jobs submitted in [begin, end), seconds on the trace's clock.
     begin: float | None = None
     end: float | None = None
-    users: Collection[int] = ()
+    users: Collection[int] = ()  # user ids to keep
+    #: Range of requested resources, inclusive.
     least: int | None = None
     most: int | None = None
-    load: float = 1.0
+    load: float = 1.0  # factor of the arrival rate: times between submissions are divided by it
 
     def of(self, workload: Workload) -> Workload:
         """Return the selected jobs. Raises ConfigError if users are selected and the workload has no user column."""

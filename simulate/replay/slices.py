@@ -1,7 +1,6 @@
 """Sizes of the slices of a replay, between which the caller can show progress or stop.
 
-Rule: each slice is sized from the duration of the last one; the first is one instant. The size does not affect the
-schedule.
+Rule: a slice is sized from the duration of the last; the first is one instant. The size does not affect the schedule.
 """
 
 from __future__ import annotations

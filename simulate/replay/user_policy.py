@@ -10,13 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-import numpy as np
-import numpy.typing as npt
-
+from ..arrays import Array
 from .intervals import Interval
 from .machine import Machine
 
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 
@@ -149,17 +146,3 @@ class QueuePolicy(Protocol):
         it starts, and another call follows.
         """
         ...
-
-
-def queue_columns(waiting: dict[int, Job], size: Array, walltime: Array, submit_time: Array) -> dict[str, Array]:
-    """Return the columns of the waiting jobs, see `Snapshot.columns`.
-
-    Args:
-        waiting: number -> waiting job.
-        size: resources of each job of the workload.
-        walltime: of each job of the workload, seconds.
-        submit_time: of each job of the workload, seconds.
-    """
-    number = np.fromiter(waiting, np.int64, len(waiting))
-    chosen = {"size": size[number], "walltime": walltime[number], "submit_time": submit_time[number]}
-    return {"number": number, **chosen}

@@ -9,29 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..replay.metrics import TAU_S
 from .recorded_run import Run
 from .timeseries import busy, joules_at
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """Metrics of one run; None if not known.
+    """Metrics of one run; None if not known."""
 
-    Args:
-        mean_waiting, makespan: seconds; the makespan on the trace's clock.
-        utilisation: share of resource time used in the time window, [0, 1].
-        joules: energy consumed in the time window.
-    """
-
+    #: Seconds; the makespan on the trace's clock.
     mean_waiting: float | None
     mean_bounded_slowdown: float | None
-    utilisation: float | None
-    joules: float | None
+    utilisation: float | None  # share of resource time used in the time window, [0, 1]
+    joules: float | None  # energy consumed in the time window
     makespan: float | None
 
 

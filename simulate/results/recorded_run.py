@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
+
 #: How jobs ended: normally, at their walltime, killed otherwise; or rejected, so they never started.
 DONE, WALLTIME, KILLED, REJECTED = range(4)
 #: States of a machine, as the columns of `MachineStates.counts`.
@@ -21,25 +20,17 @@ STATES = ("sleeping", "switching_on", "switching_off", "idle", "computing")
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Jobs, one row each, in any order.
+    """Jobs, one row each, in any order."""
 
-    Args:
-        id: ids as text.
-        submit, start, finish: seconds; start and finish are nan for jobs that never started.
-        size: requested resources.
-        ending: DONE, WALLTIME, KILLED or REJECTED.
-        pieces: [pieces, 2], first and last resource of each interval, for all jobs.
-        owner: [pieces], row of the job of each interval.
-    """
-
-    id: Array
+    id: Array  # ids as text
+    #: Seconds; start and finish are nan for jobs that never started.
     submit: Array
     start: Array
     finish: Array
-    size: Array
-    ending: Array
-    pieces: Array
-    owner: Array
+    size: Array  # requested resources
+    ending: Array  # DONE, WALLTIME, KILLED or REJECTED
+    pieces: Array  # [pieces, 2], first and last resource of each interval, for all jobs
+    owner: Array  # [pieces], row of the job of each interval
 
     def __len__(self) -> int:
         return len(self.id)
@@ -47,15 +38,13 @@ class Jobs:
     @property
     def ran(self) -> Array:
         """Mask of the jobs that started."""
-        began: Array = self.ending != REJECTED
-        return began
+        return np.asarray(self.ending != REJECTED)
 
     @property
     def held(self) -> Array:
         """Number of resources that each job had."""
         wide = self.pieces[:, 1] - self.pieces[:, 0] + 1
-        held: Array = np.bincount(self.owner, wide, len(self)).astype(np.int64)
-        return held
+        return np.asarray(np.bincount(self.owner, wide, len(self)), np.int64)
 
     def take(self, chosen: Array) -> Jobs:
         """Return only the jobs in a mask."""
@@ -83,28 +72,18 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run of a workload.
+    """A finished run of a workload."""
 
-    Args:
-        workload, policy: names; "" if not known.
-        machine: number of resources, at least those used.
-        sure: the size of the machine is known, not derived from the resources used.
-        jobs: the jobs.
-        states: states of the machine over time; None if not known.
-        energy: energy over time; None if not known.
-        joules: energy of the whole run; None if not known.
-        epoch: Unix time of second 0 of the trace; None if not known.
-    """
-
+    #: Names; "" if not known.
     workload: str
     policy: str
-    machine: int
-    sure: bool
-    jobs: Jobs
-    states: MachineStates | None = None
-    energy: Energy | None = None
-    joules: float | None = None
-    epoch: float | None = None
+    machine: int  # number of resources, at least those used
+    sure: bool  # the size of the machine is known, not derived from the resources used
+    jobs: Jobs  # the jobs
+    states: MachineStates | None = None  # states of the machine over time; None if not known
+    energy: Energy | None = None  # energy over time; None if not known
+    joules: float | None = None  # energy of the whole run; None if not known
+    epoch: float | None = None  # Unix time of second 0 of the trace; None if not known
 
     def within(self, begin: float, end: float) -> Run:
         """Return the run with only the jobs submitted in [begin, end), seconds."""

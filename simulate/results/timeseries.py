@@ -11,26 +11,18 @@ for all rectangles at once (summed-area table, Crow 1984).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .recorded_run import Energy, Jobs, MachineStates
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A step function: `values[i]` from `times[i]` to `times[i + 1]`, 0 before the first time, constant after the last.
+    """A step function: `values[i]` from `times[i]` on; 0 before the first time, constant after the last."""
 
-    Args:
-        times: seconds, strictly ascending.
-        values: one per time.
-    """
-
-    times: Array
+    times: Array  # seconds, strictly ascending
     values: Array
 
     def mean_over(self, edges: Array) -> Array:
@@ -65,24 +57,21 @@ def changes(times: Array, by: Array) -> Steps:
 
 def busy(jobs: Jobs) -> Steps:
     """Return the number of resources in use."""
-    ran, held = jobs.ran, jobs.held
-    return _between(jobs.start[ran], jobs.finish[ran], held[ran])
+    return _between(jobs.ran, jobs.start, jobs.finish, jobs.held)
 
 
 def waiting(jobs: Jobs) -> Steps:
     """Return the number of waiting jobs; jobs that never started are ignored."""
-    ran = jobs.ran
-    return _between(jobs.submit[ran], jobs.start[ran], np.ones(np.count_nonzero(ran)))
+    return _between(jobs.ran, jobs.submit, jobs.start, np.ones(len(jobs)))
 
 
 def wanted(jobs: Jobs) -> Steps:
     """Return the number of resources that waiting jobs request."""
-    ran = jobs.ran
-    return _between(jobs.submit[ran], jobs.start[ran], jobs.size[ran])
+    return _between(jobs.ran, jobs.submit, jobs.start, jobs.size)
 
 
-def _between(begin: Array, end: Array, by: Array) -> Steps:
-    return changes(np.concatenate([begin, end]), np.concatenate([by, -by]))
+def _between(rows: Array, begin: Array, end: Array, by: Array) -> Steps:
+    return changes(np.concatenate([begin[rows], end[rows]]), np.concatenate([by[rows], -by[rows]]))
 
 
 def states(found: MachineStates) -> list[Steps]:
@@ -105,11 +94,8 @@ def watts_over(energy: Energy, edges: Array) -> Array:
     if not len(energy.time):
         return np.full(len(edges) - 1, np.nan)
     inside = np.clip(edges, energy.time[0], energy.time[-1])
-    long = np.diff(inside)
-    grown = np.diff(np.interp(inside, energy.time, energy.joules))
-    watts = np.full(len(long), np.nan)
-    np.divide(grown, long, out=watts, where=long > 0)
-    return watts
+    long, grown = np.diff(inside), np.diff(np.interp(inside, energy.time, energy.joules))
+    return np.asarray(np.divide(grown, long, out=np.full(len(long), np.nan), where=long > 0))
 
 
 def shares(left: Array, right: Array, low: Array, high: Array, columns: int, rows: int) -> Array:
@@ -127,16 +113,7 @@ def shares(left: Array, right: Array, low: Array, high: Array, columns: int, row
 
 
 def touches(left: Array, right: Array, low: Array, high: Array, columns: int, rows: int) -> Array:
-    """Return the number of rectangles with a part, or a point, in each cell, [row, column]. O(n + cells).
-
-    Args:
-        left: left edges of the rectangles in columns, 0 to `columns`.
-        right: right edges in columns, 0 to `columns`.
-        low: lower edges in rows, 0 to `rows`.
-        high: upper edges in rows, 0 to `rows`.
-        columns: width of the grid.
-        rows: height of the grid.
-    """
+    """Return the number of rectangles with a part, or a point, in each cell, [row, column]; `Args` as in `shares`."""
     return _summed(_cells(left, right, columns), _cells(low, high, rows), columns, rows).round().astype(np.int64)
 
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import types
 
-from ..compile import BlockType, WorldType, register
+from ..compile import WorldType, register
 from ..jit import inner
 from ..mapping.choose import fits
 from ..mapping.layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAITING
@@ -25,11 +25,7 @@ from .tables import Intervals
 BUSY, IDLE = 0, 1
 
 
-class IntervalsType(BlockType):
-    """Numba's type of Intervals."""
-
-
-register(Intervals, IntervalsType)
+IntervalsType = register(Intervals, __name__)
 
 
 # --- heaps of (key, thread), each a slice of the tables ---
@@ -398,4 +394,4 @@ def call(world, own, interval):
     return stuck
 
 
-SIGNATURE = (WorldType(), IntervalsType(), types.float64)
+SIGNATURES = {"deside.interval": (WorldType(), IntervalsType(), types.float64)}

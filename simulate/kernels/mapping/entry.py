@@ -54,4 +54,6 @@ def call(question, world, scratch, policy, which, number, cutoff):
     return 0
 
 
-SIGNATURE = (types.int64, WorldType(), ScratchType(), types.int64, types.int64, types.int64, types.float64)
+SIGNATURES = {
+    "mapping.entry": (types.int64, WorldType(), ScratchType(), types.int64, types.int64, types.int64, types.float64)
+}

@@ -21,36 +21,36 @@ WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 FLOAT, INT = np.dtype("f8"), np.dtype("i8")
 
 
-def _dtype(floats: str, ints: str) -> np.dtype:
-    # Aligned, so that compiled code loads whole words.
+def row_dtype(floats: str, ints: str) -> np.dtype:
+    """Return the type of a row with these fields, aligned so that compiled code loads whole words."""
     return np.dtype([(name, FLOAT) for name in floats.split()] + [(name, INT) for name in ints.split()], align=True)
 
 
-TYPE = _dtype(
+TYPE = row_dtype(
     "cores bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
     "sockets contention all_threads per_job inflating",
 )
-NODE = _dtype(
+NODE = row_dtype(
     "limit cap memory alloc used live load load_time busy next energy energy_time",
     "type domain head tail heap_pos ties touched end_exact",
 )
-DOMAIN = _dtype("", "start count mark")
-CLASS = _dtype("threads memory", "nodes group_start group_count spin name places")
-GROUP = _dtype("count", "phase_start phase_count")
-PHASE = _dtype("work utilisation bandwidth", "")
-JOB = _dtype(
+DOMAIN = row_dtype("", "start count mark")
+CLASS = row_dtype("threads memory", "nodes group_start group_count spin name places")
+GROUP = row_dtype("count", "phase_start phase_count")
+PHASE = row_dtype("work utilisation bandwidth", "")
+JOB = row_dtype(
     "key start finish energy alt_cost progress score scale",
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt",
 )
-STRAND = _dtype("rem rate last finish", "job group phase part0 parts type local mark")
-PART = _dtype("threads core", "node strand next prev socket")
-QUEUE = _dtype("", "start length blocked")
+STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type local mark")
+PART = row_dtype("threads core", "node strand next prev socket")
+QUEUE = row_dtype("", "start length blocked")
 
 # Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
-LOCAL_DOMAIN = _dtype("bandwidth remote", "first last type")
-LOCAL_NODE = _dtype("cores queueing", "id type per_job first last")
-LOCAL_STRAND = _dtype("rem rate low second", "id group phase candidate type low_part dead")
-LOCAL_PART = _dtype("k u b m wake cap offer core scale inflation", "strand job node socket spin id name lead")
+LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
+LOCAL_NODE = row_dtype("cores queueing", "id type per_job first last")
+LOCAL_STRAND = row_dtype("rem rate low second", "id group phase candidate type low_part dead")
+LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand job node socket spin id name lead")
 
 
 class World(Block):

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import types
 
-from ..compile import BlockType, register, trailing_zeros
+from ..compile import register, trailing_zeros
 from ..jit import inner
 from .availability_profile import (
     drop_before,
@@ -26,6 +26,7 @@ from .availability_profile import (
     survey,
 )
 from .dependencies import next_submitted, release_followers
+from .network.tables import NetworkedReserving
 from .resources import give_back, take
 from .running import begin, end_first, has_dependencies, next_end
 from .tables import (
@@ -56,11 +57,8 @@ from .waiting import F1, f1
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
-class ReservingType(BlockType):
-    """Numba's type of Reserving."""
-
-
-register(Reserving, ReservingType)
+ReservingType = register(Reserving, __name__)
+NetworkedReservingType = register(NetworkedReserving, __name__)
 
 
 @inner
@@ -260,4 +258,7 @@ def call(world, instants):
         clock[DUE] = _start_due(world, now)
 
 
-SIGNATURE = (ReservingType(), types.int64)
+SIGNATURES = {
+    "queue.conservative": (ReservingType(), types.int64),
+    "queue.conservative_networked": (NetworkedReservingType(), types.int64),
+}

@@ -13,9 +13,10 @@ import math
 
 from numba import types
 
-from ..compile import BlockType, register
+from ..compile import register
 from ..jit import inner
 from .dependencies import assign_rank, next_submitted, release_followers
+from .network.tables import Networked
 from .resources import give_back, take
 from .running import (
     add_latest_end,
@@ -55,6 +56,7 @@ from .tables import (
     TAKES,
     WAITING,
     Replay,
+    RichReplay,
 )
 from .waiting import append_to_queue, insert, never_refused, remove, search, sort_queue
 
@@ -102,11 +104,9 @@ def submit(world, job, now, direct, start, delay):
     return not direct
 
 
-class ReplayType(BlockType):
-    """Numba's type of Replay."""
-
-
-register(Replay, ReplayType)
+ReplayType = register(Replay, __name__)
+RichReplayType = register(RichReplay, __name__)
+NetworkedType = register(Networked, __name__)
 
 
 @inner
@@ -300,4 +300,8 @@ def call(replay, instants):
             _start_decided(replay, now)
 
 
-SIGNATURE = (ReplayType(), types.int64)
+SIGNATURES = {
+    "queue.easy": (ReplayType(), types.int64),
+    "queue.easy_rich": (RichReplayType(), types.int64),
+    "queue.easy_networked": (NetworkedType(), types.int64),
+}

@@ -13,20 +13,16 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..mapping.layout import FLOAT, INT
+from ..mapping.layout import FLOAT, INT, row_dtype
 
 #: One row per job; `piece0`, `pieces`: first row and number of its resources in the table `pieces`.
-JOB = np.dtype(
-    [(name, FLOAT) for name in ("submit", "run", "wall", "start", "finish")]
-    + [(name, INT) for name in ("size", "rank", "piece0", "pieces", "state")],
-    align=True,
-)
+JOB = row_dtype("submit run wall start finish", "size rank piece0 pieces state")
 #: First and last resource.
 PIECE = np.dtype([("first", np.int32), ("last", np.int32)])
 #: A running job: its latest end (by walltime), its number of resources, its row.
-END = np.dtype([("time", FLOAT), ("size", INT), ("job", INT)], align=True)
+END = row_dtype("time", "size job")
 #: Smallest size and shortest walltime of the waiting jobs below a node of the tree.
-LEAST = np.dtype([("wall", FLOAT), ("size", INT)], align=True)
+LEAST = row_dtype("wall", "size")
 
 #: Tables of dependencies; empty if no job has any.
 HELD = {
@@ -48,26 +44,8 @@ NO_JOB = np.iinfo(np.int64).max
 # Cells of `count`. IN_TURN: 1 if ranks are in the order of submission; ORDER: 0, or the order by which the queue is
 # sorted in each pass; FILLS: 1 if the policy backfills; DECIDED: jobs that start when the pending decision is applied;
 # NEWS: 1 if something has happened since the last decision.
-(
-    NEXT,
-    RUNNING,
-    FIRST_END,
-    FREE,
-    HEAD,
-    SPARE,
-    RESERVED,
-    PIECES,
-    LOWEST,
-    WAITING,
-    MACHINE,
-    INSTANTS,
-    IN_TURN,
-    ORDER,
-    FILLS,
-    DECIDED,
-    NEWS,
-    CELLS,
-) = range(18)
+NEXT, RUNNING, FIRST_END, FREE, HEAD, SPARE, RESERVED, PIECES, LOWEST, WAITING = range(10)
+MACHINE, INSTANTS, IN_TURN, ORDER, FILLS, DECIDED, NEWS, CELLS = range(10, 18)
 # Cells of conservative backfilling: slices of the profile; free rows of `sets`; the allocation variant; slices already
 # summarised in their blocks.
 SLICES, FREE_SETS, ALLOCATION, STRICT, SURVEYED, ALL_CELLS = range(CELLS, CELLS + 6)
@@ -85,10 +63,10 @@ PLACED = np.dtype(
     align=True,
 )
 #: Fewest and most free resources in a block of slices; SPAN: slices per block.
-EXTENT = np.dtype([("least", INT), ("most", INT)], align=True)
+EXTENT = row_dtype("", "least most")
 SPAN = 16
 #: A slice of the profile: number of free resources from `time` on; `users`: jobs that begin or end at `time`.
-SLICE = np.dtype([("time", FLOAT), ("free", INT), ("users", INT)], align=True)
+SLICE = row_dtype("time", "free users")
 
 
 class Replay(Block):

@@ -7,7 +7,7 @@ read once.
 
 from __future__ import annotations
 
-from ..compile import BlockType, register
+from ..compile import register
 from ..jit import inner
 from .tables import AT, DECIMALS, DIGITS, FIELDS, FIRST_INVALID, FOUND, INVALID, LINE, ROWS, Text
 
@@ -15,11 +15,7 @@ _NEWLINE, _SPACE, _TAB, _RETURN, _COMMENT = 10, 32, 9, 13, 59
 _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _e = 43, 45, 46, 48, 57, 69, 101
 
 
-class TextType(BlockType):
-    """Numba's type of Text."""
-
-
-register(Text, TextType)
+TextType = register(Text, __name__)
 
 
 @inner
@@ -90,4 +86,4 @@ def call(block):  # noqa: C901
     return row
 
 
-SIGNATURE = (TextType(),)
+SIGNATURES = {"swf.parser": (TextType(),)}

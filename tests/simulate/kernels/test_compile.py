@@ -72,7 +72,7 @@ def state():
     return [getattr(owner, name, None) for owner in owners for name in names], gc.get_threshold()
 
 before = state()
-native.object_code(swf.call, swf.SIGNATURE)
+native.object_code(swf.call, swf.SIGNATURES["swf.parser"])
 assert state() == before
 
 @njit
@@ -93,13 +93,12 @@ except ValueError as error:
 
 def test_every_kernel_module_is_listed() -> None:
     folder = ROOT / "simulate" / "kernels"
-    with_call = {
-        ".".join(path.relative_to(folder).with_suffix("").parts)
-        for path in folder.rglob("*.py")
-        if "\nSIGNATURE = " in path.read_text()
-    }
-    assert with_call == set(KERNELS)
-    for name, kernel in KERNELS.items():
-        tree = ast.parse((folder / f"{name.replace('.', '/')}.py").read_text())
-        (takes,) = (len(f.args.args) for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "call")
-        assert kernel.integers + kernel.reals == takes
+    signed = {}
+    for path in folder.rglob("*.py"):
+        tree, module = ast.parse(path.read_text()), ".".join(path.relative_to(folder).with_suffix("").parts)
+        for line in tree.body:
+            if isinstance(line, ast.Assign) and ast.unparse(line.targets) == "SIGNATURES":
+                (takes,) = (len(f.args.args) for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "call")
+                signed |= {ast.literal_eval(name): (module, takes) for name in line.value.keys}
+    listed = {name: (one.module or name, one.integers + one.reals) for name, one in KERNELS.items()}
+    assert signed == listed

@@ -11,7 +11,7 @@ import math
 
 from numba import types
 
-from ...compile import BlockType, register
+from ...compile import register
 from ...jit import inner
 from ..dependencies import assign_rank, next_submitted, release_followers
 from ..running import has_dependencies
@@ -20,12 +20,7 @@ from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTE
 from .task_rates import account, rate
 from .winner_tree import first, play_all
 
-
-class ContendedType(BlockType):
-    """Numba's type of Contended."""
-
-
-register(Contended, ContendedType)
+ContendedType = register(Contended, __name__)
 
 
 @inner
@@ -95,4 +90,4 @@ def call(world, instants):
             remove(world, at)
 
 
-SIGNATURE = (ContendedType(), types.int64)
+SIGNATURES = {"queue.contention.pairs_loop": (ContendedType(), types.int64)}

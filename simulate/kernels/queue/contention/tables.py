@@ -13,41 +13,23 @@ from typing import ClassVar
 import numpy as np
 
 from ...block import Block
-from ...mapping.layout import FLOAT, INT
+from ...mapping.layout import FLOAT, INT, row_dtype
 from ..tables import HELD
 
-JOB = np.dtype(
-    [(name, FLOAT) for name in ("submit", "work", "wall", "demand", "start", "finish", "joules")]
-    + [(name, INT) for name in ("size", "memory", "rank", "task0", "left", "state", "overran")],
-    align=True,
-)
-NODE = np.dtype(
-    [(name, FLOAT) for name in ("watts", "since", "share")]
-    + [(name, INT) for name in ("first", "last", "cores", "free", "memory", "running")],
-    align=True,
-)
+JOB = row_dtype("submit work wall demand start finish joules", "size memory rank task0 left state overran")
+NODE = row_dtype("watts since share", "first last cores free memory running")
 #: `flops`: present mean speed of a core; `busy`: core seconds with a task; `awake`: seconds with at least one task;
 #: `share`: joules of the common power that one task has accrued since the beginning.
-PROCESSOR = np.dtype(
-    [
-        (name, FLOAT)
-        for name in (
-            "speed", "bandwidth", "remote", "b", "c", "da", "db", "dc", "dd", "n_max", "d_weight", "per_core", "common",
-            "idle_share", "demand", "flops", "since", "busy", "awake", "share",
-        )
-    ]
-    + [(name, INT) for name in ("node", "first", "last", "free", "running", "contention")],
-    align=True,
-)  # fmt: skip
+PROCESSOR = row_dtype(
+    "speed bandwidth remote b c da db dc dd n_max d_weight per_core common idle_share demand flops since busy awake "
+    "share",
+    "node first last free running contention",
+)
 #: The task of a core: work left at `since`, its rate and its end; `until`: end of its job's walltime; `common`: shares
 #: of its processor and node when it began.
-CORE = np.dtype(
-    [(name, FLOAT) for name in ("left", "rate", "since", "end", "until", "demand", "common")]
-    + [(name, INT) for name in ("job", "task", "processor")],
-    align=True,
-)
+CORE = row_dtype("left rate since end until demand common", "job task processor")
 #: A task: its end and its core.
-TASK = np.dtype([("end", FLOAT), ("core", INT)], align=True)
+TASK = row_dtype("end", "core")
 
 WAITS, RUNS, ENDED, REJECTED = range(4)
 DONE, PAUSED = range(2)

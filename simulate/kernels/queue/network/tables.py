@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from ...block import Block
-from ...mapping.layout import FLOAT, INT
+from ...mapping.layout import FLOAT, INT, row_dtype
 from .. import tables
 from ..power.tables import Powered
 
@@ -24,34 +22,19 @@ from ..power.tables import Powered
 #: bytes by rows. STORE: each host reads `amount` bytes from the storage at place `at` and writes `bytes`. STAGE:
 #: storage `at` sends `bytes` to storage `to`.
 WAIT, EVEN, MATRIX, STORE, STAGE = range(5)
-PHASE = np.dtype([("amount", FLOAT), ("bytes", FLOAT), ("kind", INT), ("at", INT), ("to", INT)], align=True)
+PHASE = row_dtype("amount bytes", "kind at to")
 #: Phases [first, last), repeated `rounds` times.
-PROGRAM = np.dtype([("first", INT), ("last", INT), ("rounds", INT)], align=True)
+PROGRAM = row_dtype("", "first last rounds")
 #: `port`: bytes/s of a port, infinite if there is no limit; `duplex`: 1 if ports send and receive at the same time.
-PLACE = np.dtype([("port", FLOAT), ("duplex", INT), ("hosts", INT)], align=True)
+PLACE = row_dtype("port", "duplex hosts")
 #: `alone`: 1 if jobs do not share the bandwidth; `bytes`: bytes of the phase being laid out; `first`: its first user;
 #: `seen`: number of the last solution that examined it.
-LINK = np.dtype(
-    [(name, FLOAT) for name in ("bandwidth", "level", "bytes")]
-    + [(name, INT) for name in ("alone", "first", "tight", "changed", "seen")],
-    align=True,
-)
+LINK = row_dtype("bandwidth level bytes", "alone first tight changed seen")
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
-USE = np.dtype(
-    [(name, FLOAT) for name in ("demand", "wants")]
-    + [(name, INT) for name in ("job", "link", "after", "before", "next")],
-    align=True,
-)
+USE = row_dtype("demand wants", "job link after before next")
 #: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
 #: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done.
-COURSE = np.dtype(
-    [(name, FLOAT) for name in ("left", "speed", "since", "end", "until")]
-    + [
-        (name, INT)
-        for name in ("program", "phase", "rounds", "state", "place", "first", "over", "killed", "met")
-    ],
-    align=True,
-)  # fmt: skip
+COURSE = row_dtype("left speed since end until", "program phase rounds state place first over killed met")
 NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)

@@ -11,10 +11,11 @@ import math
 
 from numba import types
 
-from ...compile import BlockType, register
+from ...compile import register
 from ...jit import inner
 from ..dependencies import assign_rank, next_submitted, release_followers
 from ..easy import submit
+from ..network.tables import NetworkedPowered
 from ..running import has_dependencies, next_end, pop_running
 from ..tables import (
     DONE,
@@ -58,11 +59,8 @@ from .tables import BUDGET, CAP, NO_KEEPER, Clock, Count, Powered
 ROOM = 6
 
 
-class PoweredType(BlockType):
-    """Numba's type of Powered."""
-
-
-register(Powered, PoweredType)
+PoweredType = register(Powered, __name__)
+NetworkedPoweredType = register(NetworkedPowered, __name__)
 
 
 @inner
@@ -269,4 +267,7 @@ def call(world, instants):
         _instant(world, now, some)
 
 
-SIGNATURE = (PoweredType(), types.int64)
+SIGNATURES = {
+    "queue.power.easy_power": (PoweredType(), types.int64),
+    "queue.power_networked": (NetworkedPoweredType(), types.int64),
+}

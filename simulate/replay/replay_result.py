@@ -1,0 +1,94 @@
+"""The result of a replay, whatever policy it ran under, and the resources of its jobs as intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.queue.tables import PIECE
+from ..model.workload import Workload
+
+#: A change of machines: the new state, when it began and ended, and the number of machines.
+CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The result of a replay. Arrays have one row per job of the workload.
+
+    Args:
+        machine: number of resources.
+        submit_time: seconds; for a job with dependencies, the time at which it became eligible.
+        start_time, finish_time: seconds; nan for rejected jobs.
+        rejected: the job requests more than the machine has, or the policy rejected it, or it is stranded.
+        stranded: the job was never submitted because a job it depends on was rejected or failed.
+        overran: the job was killed at its walltime.
+        pieces: first and last resource of each interval, for all jobs; job i has
+            `pieces[piece0[i]:][:piece_count[i]]`.
+        taken_time: seconds at which the job got its resources; earlier than its start if `booted` of them had to boot.
+        changes: machines switched on and off, rows of CHANGE.
+        simulation_time: seconds spent in the engine.
+        instants: number of distinct times at which something happened.
+    """
+
+    workload: Workload
+    machine: int
+    submit_time: Array
+    start_time: Array
+    finish_time: Array
+    rejected: Array
+    stranded: Array
+    overran: Array
+    pieces: Array
+    piece0: Array
+    piece_count: Array
+    taken_time: Array
+    booted: Array
+    changes: Array
+    simulation_time: float
+    instants: int
+
+
+def without_switches(start_time: Array) -> dict[str, Any]:
+    """Return the columns `taken_time`, `booted` and `changes` of a replay in which no machine is switched."""
+    return {
+        "taken_time": start_time,
+        "booted": np.zeros(len(start_time), np.int64),
+        "changes": np.empty(0, CHANGE),
+    }
+
+
+def pieces_by_job(pieces: Array, piece0: Array, piece_count: Array) -> tuple[Array, Array]:
+    """Return the job of each interval, and the intervals, job by job. O(pieces).
+
+    Args:
+        pieces: first and last resource of all intervals.
+        piece0: first interval of each job.
+        piece_count: number of intervals of each job.
+    """
+    owner = np.repeat(np.arange(len(piece_count)), piece_count)
+    place = np.arange(len(owner)) + np.repeat(piece0 - np.cumsum(piece_count) + piece_count, piece_count)
+    return owner, pieces[place]
+
+
+def merge_pieces(owner: Array, first: Array, last: Array, jobs: int) -> tuple[Array, Array, Array]:
+    """Return sorted and merged intervals, and the first one and the number of them of each job. O(pieces log pieces).
+
+    Args:
+        owner: job of each interval.
+        first: its first resource.
+        last: its last resource.
+        jobs: number of jobs.
+    """
+    order = np.lexsort((first, owner))
+    owner, first, last = owner[order], first[order], last[order]
+    begins = np.ones(len(owner), bool)
+    begins[1:] = (first[1:] != last[:-1] + 1) | (owner[1:] != owner[:-1])
+    at = np.flatnonzero(begins)
+    pieces = np.zeros(len(at), PIECE)
+    pieces["first"], pieces["last"] = first[at], last[np.append(at[1:], len(last))[: len(at)] - 1]
+    count = np.bincount(owner[at], minlength=jobs).astype(np.int64)
+    return pieces, np.cumsum(count) - count, count
