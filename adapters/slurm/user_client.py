@@ -15,6 +15,7 @@ from .submission import LONGEST_COMMENT, key_in
 from .transport.command_transport import CommandTransport
 from .transport.parsing import draw_mark
 from .transport.runner import CommandRunner, Runner
+from .transport.sacct import of_ids
 from .transport.squeue import command_of, parse
 
 #: Job ids per command.
@@ -43,7 +44,7 @@ class OwnJobs:
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""
         try:
-            found = self._commands.ended(ids)
+            found = self._commands.ended(of_ids(ids))
         except AdapterError:
             return []
         return [job for job in found if job.uid == self.uid and job.state.ended]

@@ -13,7 +13,7 @@ import os
 import pwd
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ....simulate.errors import ConfigError
@@ -109,16 +109,15 @@ class RestTransport:
             log.info("slurmrestd at %s: %s%s", self._client.url, self._version, limits)
         return self._version
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs (the same list while nothing has changed), or those of `ids`, one by one.
 
-        `shows_all` then says whether they have all fields; `squeue.HiddenFields` is what may be missing.
+        `shows_all` then says whether they have all fields; `squeue.parse_hidden` is what may be missing.
         """
-        some = tuple(ids)
-        if 0 < len(some) <= SINGLY:
-            return [job for number in some for job in self._job(number)]
+        if 0 < len(ids) <= SINGLY:
+            return [job for number in ids for job in self._job(number)]
         everything = self._all()
-        return [job for job in everything if job.id in set(some)] if some else everything
+        return [job for job in everything if job.id in set(ids)] if ids else everything
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return excluded nodes, without a request: the queue contains them."""

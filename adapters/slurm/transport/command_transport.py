@@ -7,7 +7,7 @@ jobs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 from time import time as machine_time
 from typing import Protocol
@@ -18,10 +18,10 @@ from ..placement import limits, partitions
 from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
-from . import sacct, sacct_usage, scontrol, sinfo, squeue
+from . import sacct, scontrol, sinfo, squeue
 from .parsing import draw_mark
 from .runner import Runner
-from .sacct_usage import Entry
+from .sacct import Entry
 from .scontrol import Settings
 
 #: Seconds by which this machine's clock may be ahead: the controller reports whole seconds.
@@ -37,31 +37,24 @@ class CoreTransport(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """Sentences for a person, logged once at start."""
-        ...
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs of the queue, or those of `ids` that are there."""
-        ...
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return the nodes that waiting jobs must not run on, by job id."""
-        ...
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes."""
-        ...
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds."""
-        ...
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once. Raises `NotDone` if Slurm was surely not asked to."""
-        ...
 
     def close(self) -> None:
         """Close connections."""
-        ...
 
 
 class Transport(CoreTransport, Protocol):
@@ -69,75 +62,30 @@ class Transport(CoreTransport, Protocol):
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions, by name."""
-        ...
 
     def reservations(self) -> list[Reservation]:
         """Return all reservations that keep nodes."""
-        ...
 
     def limits(self) -> Limits:
         """Return the limits of QOS and associations."""
-        ...
 
     def settings(self) -> Settings:
         """Return the controller's settings."""
-        ...
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """Return ended jobs from accounting; kind `unrecorded` if there is no accounting."""
-        ...
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """Return ended jobs of one user by their names that existed at `since` (epoch seconds) or later."""
-        ...
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+        """Return ended jobs from accounting, by options of `sacct`; kind `unrecorded` if there is no accounting."""
 
     def books(self, which: Sequence[str]) -> list[Entry]:
-        """Return what ended jobs used, from accounting; `which` are options of `sacct`. `unrecorded` as above."""
-        ...
+        """Return what ended jobs used, from accounting, as `ended` does."""
 
     def submit(self, argv: Sequence[str]) -> int:
         """Submit a job by the argv of an `sbatch`; return its id."""
-        ...
 
     def cancel(self, job: int) -> None:
         """Cancel a job."""
-        ...
 
     def power_off(self, nodes: Sequence[str]) -> None:
         """Let Slurm's power saving power nodes down, each once it is idle."""
-        ...
-
-
-class DryRunTransport:
-    """A transport that reads through another one and records writes instead of sending them: `argvs`."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner, self.notes = inner, inner.notes
-        self.argvs: list[list[str]] = []
-        self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
-        self.partitions, self.reservations = inner.partitions, inner.reservations
-        self.limits, self.settings = inner.limits, inner.settings
-        self.ended, self.ended_by_name, self.books = inner.ended, inner.ended_by_name, inner.books
-
-    def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """Record the `scontrol`."""
-        self.argvs.append(job_update.command(job, fields))
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """Record the `sbatch`."""
-        self.argvs.append(list(argv))
-        return 0
-
-    def cancel(self, job: int) -> None:
-        """Record the `scancel`."""
-        self.argvs.append(["scancel", str(job)])
-
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Record the `scontrol`."""
-        self.argvs.append(job_update.power_off_command(nodes))
-
-    def close(self) -> None:
-        """Do nothing: no connection is open."""
 
 
 class CommandTransport:
@@ -158,16 +106,16 @@ class CommandTransport:
         *,
         run_usage: Runner | None = None,
     ) -> None:
-        self._run, self._run_usage, self._clock, self._wall = run, run_usage, clock, wall
+        self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
         self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
         self.notes: Sequence[str] = ()
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs; one `squeue`."""
-        mark, some = draw_mark(), list(ids)
+        mark = draw_mark()
         try:
-            return self._read_jobs(self._run(squeue.command(mark, some)), mark, whole=not some)
+            return self._read_jobs(self._run(squeue.command(mark, ids)), mark, whole=not ids)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # requested by id, and gone
@@ -178,8 +126,8 @@ class CommandTransport:
         mark = draw_mark()
         return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
 
-    def hidden_fields(self) -> dict[int, squeue.HiddenFields]:
-        """Return the fields of waiting jobs that REST does not show; one `squeue`."""
+    def hidden_fields(self) -> dict[int, SlurmJob]:
+        """Return by job id what REST does not show of waiting jobs; one `squeue`."""
         mark = draw_mark()
         return squeue.parse_hidden(self._run(squeue.hidden_command(mark)), mark)
 
@@ -213,24 +161,19 @@ class CommandTransport:
         self._offset = float(found[1]) - self._clock()
         return float(found[1])
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """Return ended jobs by id; one `sacct`."""
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+        """Return ended jobs; one `sacct`."""
         mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_ids(ids))), mark)
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """Return ended jobs by name; one `sacct`."""
-        mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_names(names, uid, since))), mark)
+        return sacct.parse(self._recorded(self._run, sacct.command(mark, which)), mark)
 
     def books(self, which: Sequence[str]) -> list[Entry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
         mark = draw_mark()
-        return sacct_usage.parse(self._recorded(sacct_usage.command(mark, which), self._run_usage), mark)
+        return sacct.parse_usage(self._recorded(self._run_usage, sacct.usage_command(mark, which)), mark)
 
-    def _recorded(self, argv: Sequence[str], run: Runner | None = None) -> str:
+    def _recorded(self, run: Runner, argv: Sequence[str]) -> str:
         try:
-            return (run or self._run)(argv)
+            return run(argv)
         except AdapterError as error:
             if sacct.DISABLED in error.stderr_tail:
                 raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None
@@ -265,3 +208,22 @@ class CommandTransport:
 
     def close(self) -> None:
         """Do nothing: no connection is open."""
+
+
+class DryRunTransport:
+    """A transport that reads through another one and records the argv of each change instead of running it."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.argvs: list[list[str]] = []
+        recorder = CommandTransport(self._record)
+        self.notes, self.close = inner.notes, recorder.close
+        self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
+        self.partitions, self.reservations = inner.partitions, inner.reservations
+        self.limits, self.settings = inner.limits, inner.settings
+        self.ended, self.books = inner.ended, inner.books
+        self.update, self.submit = recorder.update, recorder.submit
+        self.cancel, self.power_off = recorder.cancel, recorder.power_off
+
+    def _record(self, argv: Sequence[str]) -> str:
+        self.argvs.append(list(argv))
+        return "0"  # as a job id

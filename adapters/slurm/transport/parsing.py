@@ -183,13 +183,16 @@ class Reader(Generic[Record]):
     """Reads one table again and again; the record of an unchanged row is reused.
 
     Args:
-        fields: Names of the fields, in order.
-        read: Converts one row to a record. Raises ParseError.
-        argv: The command, for errors.
+        fields: Names of the fields, in order; the first identifies a row in errors.
+        read: Converts one row to a record. Raises ValueError.
+        program: The program that prints the table, for errors.
+        what: What a row describes, for errors.
     """
 
-    def __init__(self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], argv: Sequence[str]) -> None:
-        self._fields, self._read, self._argv = fields, read, argv
+    def __init__(
+        self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], program: str, what: str
+    ) -> None:
+        self._fields, self._read, self._program, self._what = fields, read, program, what
         self._last: dict[tuple[str, ...], Record] = {}
 
     def __call__(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
@@ -201,9 +204,13 @@ class Reader(Generic[Record]):
             whole: Forget the records of rows that are not in this table.
         """
         found, kept = [], dict[tuple[str, ...], Record]()
-        for values in _cells(text, len(self._fields), mark, self._argv):
+        for values in _cells(text, len(self._fields), mark, (self._program,)):
             record = self._last.get(values)
-            kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+            try:
+                kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+            except ValueError as problem:
+                why = f"{self._program}: {self._what} {values[0].strip()}: {problem}"
+                raise ParseError(why, argv=(self._program,)) from None
             found.append(record)
         if whole:
             self._last = kept

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...base import ParseError
 from ..records import SlurmNode
 from .parsing import Reader, count, format_of, node_state, size, word
 
@@ -22,14 +21,9 @@ def command(mark: str) -> list[str]:
     return ["sinfo", "--noheader", "--all", "--Node", f"--Format={format_of(FIELDS, mark)}"]
 
 
-def parse(text: str, mark: str) -> list[SlurmNode]:
-    """Return the nodes in Slurm's order. O(length). Raises ParseError."""
-    return merged(reader()(text, mark))
-
-
 def reader() -> Reader[SlurmNode]:
     """Return a parser of one table after another; its records are to be `merged`."""
-    return Reader(FIELDS, _node, ("sinfo",))
+    return Reader(FIELDS, _node, "sinfo", "node")
 
 
 def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
@@ -42,19 +36,16 @@ def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
 
 
 def _node(row: dict[str, str]) -> SlurmNode:
-    try:
-        memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
-        cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
-        return SlurmNode(
-            name=row["NodeList"],
-            state=node_state(row["StateComplete"]),
-            cpus=count(row["CPUs"]) or 0,
-            memory=memory,
-            idle=count(cpus[1]) if len(cpus) == 4 else None,
-            free=None if taken is None else max(0.0, memory - taken),
-            features=frozenset(filter(None, word(row["Features_act"]).split(","))),
-            partitions=frozenset({row["PartitionName"]} - {""}),
-            reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
-        )
-    except ValueError as problem:
-        raise ParseError(f"sinfo: node {row['NodeList']}: {problem}", argv=("sinfo",)) from None
+    memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+    cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
+    return SlurmNode(
+        name=row["NodeList"],
+        state=node_state(row["StateComplete"]),
+        cpus=count(row["CPUs"]) or 0,
+        memory=memory,
+        idle=count(cpus[1]) if len(cpus) == 4 else None,
+        free=None if taken is None else max(0.0, memory - taken),
+        features=frozenset(filter(None, word(row["Features_act"]).split(","))),
+        partitions=frozenset({row["PartitionName"]} - {""}),
+        reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
+    )

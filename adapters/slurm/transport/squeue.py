@@ -9,24 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
-from ...base import ParseError
 from ..records import SlurmJob
-from .parsing import Reader, count, format_of, job_state, moment, rows, size, span, tres, word
+from .parsing import Reader, count, format_of, job_state, moment, size, span, tres, word
 
-FIELDS = (
-    "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
-    "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
-    "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
-    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
-    "MinCpus", "Licenses", "tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task", "Contiguous",
-    "CoreSpec", "reqswitch", "MinTmpDisk", "NTPerNode", "ntpersocket", "NTPerCore", "Sockets", "Cores", "Threads",
-    "prefer", "ClusterFeature",
-)  # fmt: skip
 #: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
     "Licenses": "licenses", "tres-per-node": "generic resources", "tres-per-job": "generic resources",
@@ -36,6 +26,24 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster",
 }  # fmt: skip
+FIELDS = (
+    "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
+    "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
+    "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
+    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
+    "NTPerNode", "MinCpus", *SPECIAL,
+)  # fmt: skip
+#: Fields of a SlurmJob that are texts, times and lists of nodes -> fields of squeue.
+_TEXTS = {
+    "reason": "Reason", "name": "Name", "account": "Account", "qos": "QOS", "partition": "Partition",
+    "dependency": "Dependency", "features": "Feature", "reservation": "Reservation", "shares": "OverSubscribe",
+    "comment": "Comment", "admin_comment": "admin_comment",
+}  # fmt: skip
+_TIMES = {
+    "submit": "SubmitTime", "begin": "EligibleTime", "start": "StartTime", "end": "EndTime", "deadline": "DeadLine",
+}  # fmt: skip
+_NODES = {"placed": "NodeList", "wanted": "ReqNodes", "planned": "SchedNodes"}
+#: What REST does not show of a waiting job before Slurm 23.02.
 _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
@@ -59,7 +67,7 @@ def parse(text: str, mark: str) -> list[SlurmJob]:
 
 def reader() -> Reader[SlurmJob]:
     """Return a parser of one queue after another."""
-    return Reader(FIELDS, _job, ("squeue",))
+    return Reader(FIELDS, _job, "squeue", "job")
 
 
 def excluded_command(mark: str) -> list[str]:
@@ -69,16 +77,8 @@ def excluded_command(mark: str) -> list[str]:
 
 def parse_excluded(text: str, mark: str) -> dict[int, tuple[str, ...]]:
     """Return job id -> excluded nodes, if any. Raises ParseError."""
-    found = rows(text, ("job", "nodes"), mark, ("squeue",))
-    return {int(row["job"]): nodes(row["nodes"]) for row in found if word(row["nodes"])}
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenFields:
-    """What REST does not show of a waiting job before Slurm 23.02; fields as in SlurmJob."""
-
-    planned: tuple[str, ...]
-    special: str
+    read = Reader(("job", "nodes"), lambda row: (int(row["job"]), nodes(row["nodes"])), "squeue", "job")
+    return {job: names for job, names in read(text, mark) if names}
 
 
 def hidden_command(mark: str) -> list[str]:
@@ -86,13 +86,14 @@ def hidden_command(mark: str) -> list[str]:
     return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_HIDDEN, mark)}"]
 
 
-def parse_hidden(text: str, mark: str) -> dict[int, HiddenFields]:
-    """Return job id -> what REST does not show. Raises ParseError."""
-    found = rows(text, _HIDDEN, mark, ("squeue",))
-    try:
-        return {int(row["JobID"]): HiddenFields(nodes(row["SchedNodes"]), _special(row, _HIDDEN)) for row in found}
-    except ValueError as problem:
-        raise ParseError(f"squeue: {problem}", argv=("squeue",)) from None
+def parse_hidden(text: str, mark: str) -> dict[int, SlurmJob]:
+    """Return by job id what REST does not show, `planned` and `special`. Raises ParseError."""
+    return {job.id: job for job in Reader(_HIDDEN, _hidden, "squeue", "job")(text, mark)}
+
+
+def _hidden(row: Mapping[str, str]) -> SlurmJob:
+    planned, special = nodes(row["SchedNodes"]), _special(row, _HIDDEN)
+    return SlurmJob(int(row["JobID"]), JobState.PENDING, planned=planned, special=special)
 
 
 def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
@@ -108,15 +109,14 @@ def nodes(text: str) -> tuple[str, ...]:
 
 
 def _job(row: dict[str, str]) -> SlurmJob:
-    try:
-        return _read(row)
-    except ValueError as problem:
-        raise ParseError(f"squeue: job {row['JobID']}: {problem}", argv=("squeue",)) from None
-
-
-def _read(row: dict[str, str]) -> SlurmJob:
     asked, many = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
-    state, status, cpus = job_state(row["State"]), int(row["exit_code"] or 0), count(row["NumCPUs"]) or 1
+    state, cpus = job_state(row["State"]), count(row["NumCPUs"]) or 1
+    exit_code, signal = exit_of(int(row["exit_code"] or 0))
+    plain: dict[str, Any] = {
+        **{name: word(row[field]) for name, field in _TEXTS.items()},
+        **{name: moment(row[field]) for name, field in _TIMES.items()},
+        **{name: nodes(row[field]) for name, field in _NODES.items()},
+    }
     threads = max(1, -(-cpus // many))
     if state is JobState.PENDING:
         tasks, each, per_node = (_known(row[field]) for field in ("NumTasks", "cpus-per-task", "NTPerNode"))
@@ -124,38 +124,28 @@ def _read(row: dict[str, str]) -> SlurmJob:
     return SlurmJob(
         id=int(row["JobID"]),
         state=state,
-        reason=word(row["Reason"]),
         part="_" in row["JobArrayID"] or "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0"),
-        name=word(row["Name"]),
         uid=int(row["UserID"]),
-        account=word(row["Account"]),
-        qos=word(row["QOS"]),
-        partition=word(row["Partition"]),
         nodes=many,
         cpus=cpus,
         threads=threads,
         memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
-        submit=moment(row["SubmitTime"]),
-        begin=moment(row["EligibleTime"]),
-        start=moment(row["StartTime"]),
-        end=moment(row["EndTime"]),
-        deadline=moment(row["DeadLine"]),
-        placed=nodes(row["NodeList"]),
-        wanted=nodes(row["ReqNodes"]),
-        planned=nodes(row["SchedNodes"]),
         special=_special(row, SPECIAL),
-        dependency=word(row["Dependency"]),
-        features=word(row["Feature"]),
-        reservation=word(row["Reservation"]),
-        shares=word(row["OverSubscribe"]),
         priority=int(row["PriorityLong"] or 0),
         restarts=count(row["RestartCnt"]) or 0,
-        exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-        signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        comment=word(row["Comment"]),
-        admin_comment=word(row["admin_comment"]),
+        exit_code=exit_code,
+        signal=signal,
+        **plain,
+    )
+
+
+def exit_of(status: int) -> tuple[int | None, int | None]:
+    """Return exit code and signal of a wait status."""
+    return (
+        os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+        os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
     )
 
 

@@ -140,7 +140,7 @@ def test_jobs_by_id(fake: FakeRest) -> None:
         f"{V}/job/20": wrong(-1),
     }
     way = rest(fake)
-    assert [job.id for job in way.jobs(iter([17, 99]))] == [17]
+    assert [job.id for job in way.jobs([17, 99])] == [17]
     with pytest.raises(ParseError, match="neither a job nor a reason"):
         way.jobs([13])
     with pytest.raises(AdapterError) as caught:

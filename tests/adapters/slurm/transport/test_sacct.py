@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -200,7 +200,7 @@ def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
 class Foreign(CommandTransport):
     """An accounting that shows jobs that were not requested."""
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         return [SlurmJob(99, JobState.COMPLETED, submit=SUBMIT)]
 
 

@@ -35,9 +35,9 @@ PRINTED = {
     "EndTime": "2026-11-21T03:48:30", "DeadLine": "N/A", "NodeList": "", "ReqNodes": "n2", "Dependency": "(null)",
     "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "YES", "PriorityLong": "26187", "RestartCnt": "0",
     "exit_code": "0", "Name": "wrap", "Comment": "pilotfish", "admin_comment": "(null)",
-    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "MinCpus": "2", "Licenses": "(null)",
+    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "NTPerNode": "0", "MinCpus": "2", "Licenses": "(null)",
     "tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A", "Contiguous": "0",
-    "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "NTPerNode": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
+    "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
     "Sockets": "*", "Cores": "*", "Threads": "*", "prefer": "(null)", "ClusterFeature": "(null)",
 }  # fmt: skip
 
@@ -165,7 +165,7 @@ def test_excluded_nodes() -> None:
 def test_nodes_of_several_partitions_are_one() -> None:
     row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512")
     text = "".join("".join(v + MARK for v in (*row[:5], p, *row[6:])) + "\n" for p in ("main", "shared"))
-    (node,) = sinfo.parse(text, MARK)
+    (node,) = sinfo.merged(sinfo.reader()(text, MARK))
     assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
     assert (node.idle, node.free) == (3, 3.5 * 2.0**30)
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
