@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
@@ -80,9 +80,11 @@ def create(
     check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
         requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
-        max_defer_s=max_defer_s, wide_nodes=wide_nodes,
+        max_defer_s=max_defer_s, wide_nodes=wide_nodes, rest_url=rest_url, rest_user=rest_user,
+        rest_token_file=rest_token_file, rest_token_command=rest_token_command,
+        rest_token_lifespan_s=rest_token_lifespan_s,
     )  # fmt: skip
-    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
+    selection = Selection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
     commands = CommandTransport(CommandRunner(timeout_s), run_usage=CommandRunner(min(USAGE_TIMEOUT_S, timeout_s)))
     transport: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
@@ -112,14 +114,7 @@ def examine(
     service: Service,
     *,
     trial: bool = False,
-    partitions: Sequence[str] = (),
-    qos: Sequence[str] = (),
-    accounts: Sequence[str] = (),
-    features: Sequence[str] = (),
-    comment: bool = True,
-    timeout_s: float = 15.0,
-    submit_options: Sequence[str] = (),
-    **others: object,
+    **options: Any,
 ) -> list[Finding]:
     """Return the findings about this Slurm and the daemon's account.
 
@@ -128,46 +123,33 @@ def examine(
         user: Account of the daemon.
         service: State of the daemon.
         trial: Also try the rights of the current user, with a job of their own that never starts.
-        partitions: As in `create`.
-        qos: As in `create`.
-        accounts: As in `create`.
-        features: As in `create`.
-        comment: As in `create`.
-        timeout_s: Time limit of a command, seconds.
-        submit_options: Options added to the `sbatch` of the job of `trial`.
-        **others: Further options of `create`, such as `rest_url`.
+        **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
 
     Raises:
         ConfigError: An option is invalid.
     """
-    from .doctor import check_rest, run_checks
+    from .doctor import check_rest, findings_of
     from .doctor import trial as rights_trial
+    from .doctor.questions import ask
     from .options import check
     from .ownership import Selection
     from .transport.runner import CommandRunner
 
-    check(
-        partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
-        submit_options=submit_options,
-        **{name: value for name, value in others.items() if not name.startswith("rest_")},
-    )  # fmt: skip
-    run = CommandRunner(timeout_s)
-    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
-    found = [*run_checks(run, user, selection, cluster, service)]
-    found += check_rest.findings(others, user, timeout_s, run, time.time())
-    return [*found, *rights_trial.findings(run, submit_options)] if trial else found
+    check(**options)
+    run = CommandRunner(options.get("timeout_s", 15.0))
+    fields = ("partitions", "qos", "accounts", "features", "comment")
+    selection = Selection.of(**{name: options[name] for name in fields if name in options})
+    found = [*findings_of(ask(run, user), selection, cluster, service)]
+    found += check_rest.findings(options, user, run, time.time())
+    return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
 
 
-def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:
-    """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError.
-
-    Args:
-        timeout_s: Time limit of a command, seconds.
-    """
+def discover() -> tuple[Cluster, tuple[str, ...]]:
+    """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
     from .transport.command_transport import CommandTransport
     from .transport.runner import CommandRunner
 
-    return cluster_of(CommandTransport(CommandRunner(timeout_s)).nodes())
+    return cluster_of(CommandTransport(CommandRunner()).nodes())
 
 
 def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster, tuple[str, ...]]:

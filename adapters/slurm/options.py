@@ -1,6 +1,6 @@
 """Validation of the Slurm adapter's options.
 
-Rule: pure; an invalid option is one ConfigError that names it. Options of REST are validated where they are used.
+Rule: pure; an invalid option is one ConfigError that names it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def _whole(value: Any, least: int) -> bool:
 
 _LIST = (_words, "a list of texts, such as [name]")
 _TIME = (_seconds, "seconds, above 0")
+_TEXT = (lambda value: isinstance(value, str), "text")
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "partitions": _LIST,
     "qos": _LIST,
@@ -41,6 +42,11 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "max_defer_s": _TIME,
     "requests_per_minute": (lambda value: _whole(value, LEAST_REQUESTS), f"a whole number from {LEAST_REQUESTS}"),
     "wide_nodes": (lambda value: value is None or _whole(value, 1), "a whole number from 1"),
+    "rest_url": _TEXT,
+    "rest_user": _TEXT,
+    "rest_token_file": _TEXT,
+    "rest_token_command": _TEXT,
+    "rest_token_lifespan_s": (lambda value: _seconds(value) and value >= 1, "seconds, 1 or more"),
     "output_dir": (lambda value: value is None or isinstance(value, (str, PathLike)), "a folder"),
 }
 

@@ -19,29 +19,30 @@ from ....simulate.errors import ConfigError
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ..rest.token import parse
-from ..rest.transport import RestTransport, from_options
+from ..rest.transport import RestTransport, rest_transport
 from ..transport.command_transport import CommandTransport, CoreTransport
-from ..transport.runner import Runner
+from ..transport.runner import CommandRunner
 
 PATIENCE_S = 3.0
 #: A token that ends sooner will be missing soon, seconds.
 SOON_S = 60.0
 
 
-def findings(options: Mapping[str, Any], user: str, timeout_s: float, run: Runner, now: float) -> Iterator[Finding]:
+def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: float) -> Iterator[Finding]:
     """Yield nothing if no `rest_url` is configured.
 
     Args:
         options: Options of the adapter.
         user: Account of the daemon.
-        timeout_s: Time limit of a request, seconds.
-        run: Runs a command and returns what it printed.
+        run: Runs commands.
         now: Epoch seconds.
     """
     found = list(connection_findings(options, now))
     yield from found
     if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):
-        yield from request_findings(lambda: from_options(options, user, timeout_s), CommandTransport(run))
+        own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
+        own["user"] = own.get("user") or user
+        yield from request_findings(lambda: rest_transport(**own, timeout_s=run.timeout_s), CommandTransport(run))
 
 
 def connection_findings(options: Mapping[str, object], now: float) -> Iterator[Finding]:

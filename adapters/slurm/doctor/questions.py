@@ -23,10 +23,8 @@ from ..transport import scontrol
 from ..transport.command_transport import CommandTransport
 from ..transport.runner import Runner
 
-_LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
-_NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 #: Files next to slurm.conf with settings that Slurm does not show.
 FILES = ("cgroup.conf", "job_submit.lua")
 Answer = TypeVar("Answer")
@@ -73,12 +71,11 @@ class Answers:
 
     def setting(self, name: str) -> str:
         """Return a setting of the controller, "" if it is not set."""
-        value = self.config.get(name, "")
-        return "" if value.lower() in _NOTHING else value
+        return self.config.get(name, "")
 
     def words(self, name: str) -> list[str]:
         """Return a setting that is a list."""
-        return [word for word in self.setting(name).replace(" ", "").split(",") if word]
+        return scontrol.items(self.config, name)
 
     def seconds(self, name: str, otherwise: float) -> float:
         """Return a setting such as `300 sec` or `7-00:00:00` in seconds."""
@@ -92,15 +89,9 @@ class Answers:
             total = 60 * total + int(part)
         return total + 86400.0 * int(days) if days.isdigit() else total
 
-    def parameter(self, name: str) -> str | None:
-        """Return one of SchedulerParameters: its value, "" if it has none, None if it is not set."""
-        options = dict(word.partition("=")[::2] for word in self.words("SchedulerParameters"))
-        return options.get(name)
-
     def number(self, name: str, otherwise: int) -> int:
         """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
-        value = self.parameter(name)
-        return int(value) if value and value.isdigit() and int(value) else otherwise
+        return scontrol.scheduler_parameter(self.config, name, otherwise)
 
     @property
     def controller(self) -> tuple[int, int]:
@@ -154,29 +145,22 @@ def munge_command() -> list[str]:
     return ["munge", "--no-input", *([f"--socket={found[1]}"] if found else [])]
 
 
-def uid_of(user: str) -> int | None:
-    """Return the user id of a Unix user of this machine, or None."""
+def _uid_of(user: str) -> int | None:
     try:
         return pwd.getpwnam(user).pw_uid
     except KeyError:
         return None
 
 
-def ask(
-    run: Runner,
-    user: str,
-    clock: Callable[[], float] = time.time,
-    find_uid: Callable[[str], int | None] = uid_of,
-) -> Answers:
+def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answers:
     """Send all requests. Never raises AdapterError: see `Answers.errors`.
 
     Args:
         run: Runs a command and returns what it printed.
         user: Account of the daemon.
         clock: This machine's clock, epoch seconds.
-        find_uid: Returns the id of a Unix user, or None.
     """
-    answers, transport = Answers(user, find_uid(user)), CommandTransport(run)
+    answers, transport = Answers(user, _uid_of(user)), CommandTransport(run)
 
     def attempt(name: str, question: Callable[[], Answer], otherwise: Answer) -> Answer:
         try:
@@ -189,7 +173,7 @@ def ask(
     if "version" in answers.errors:
         return answers
     began = time.perf_counter()
-    answers.config = dict(_LINE.findall(attempt("config", lambda: run(["scontrol", "show", "config"]), "")))
+    answers.config = scontrol.configuration(attempt("config", lambda: run(["scontrol", "show", "config"]), ""))
     answers.answer_s = time.perf_counter() - began
     if "config" in answers.errors:
         attempt("munge", lambda: run(munge_command()), "")

@@ -19,16 +19,7 @@ from ..ownership import Ownership, OwnershipCache, Selection, is_held
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
-from .future_occupancy import (
-    START_S,
-    FutureOccupancy,
-    Occupation,
-    Order,
-    PlannedStart,
-    QueuedAhead,
-    ReservedWindow,
-    StartRequest,
-)  # fmt: skip
+from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, PlannedStart, QueuedAhead, StartRequest
 from .limits import Limits, Quota
 from .node_capacity import NodeCapacity
 from .node_constraints import NodeLists
@@ -336,9 +327,8 @@ class Eligibility:
                 planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole))
             else:
                 ahead.append(QueuedAhead(job.id, order, self._possible(job)))
-        windows = [ReservedWindow(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
-        canonical = self._node_lists.canonical
-        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, windows, canonical=canonical)
+        reserved, canonical = self._site.reservations, self._node_lists.canonical
+        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, reserved, canonical=canonical)
 
     def _end(self, job: SlurmJob) -> float:
         """Return the latest end of a job that runs or was placed, epoch seconds."""

@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from .partitions import Reservation
+
 #: Longest time from a decision to the start that it causes, seconds.
 START_S = 10.0
 
@@ -55,16 +57,6 @@ class QueuedAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class ReservedWindow:
-    """Nodes that are reserved from `start` to `end`, epoch seconds."""
-
-    name: str
-    nodes: frozenset[str]
-    start: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
 class StartRequest:
     """A job that is to start now.
 
@@ -103,12 +95,12 @@ class FutureOccupancy:
         holds: Iterable[Occupation] = (),
         planned: Iterable[PlannedStart] = (),
         first: Iterable[QueuedAhead] = (),
-        windows: Iterable[ReservedWindow] = (),
+        windows: Iterable[Reservation] = (),
         canonical: Callable[[frozenset[str]], frozenset[str]] = lambda names: names,
     ) -> None:
         self._now, self._sizes, self._canonical = now, sizes, canonical
         self._planned: dict[str, list[PlannedStart]] = defaultdict(list)
-        self._windows: dict[str, list[ReservedWindow]] = defaultdict(list)
+        self._windows: dict[str, list[Reservation]] = defaultdict(list)
         self._first_by_node: dict[str, QueuedAhead] = {}
         self._full_by_shape: dict[object, frozenset[str]] = {}
         self._answers: dict[object, tuple[frozenset[str], str]] = {}

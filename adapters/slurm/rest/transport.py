@@ -14,7 +14,6 @@ import pwd
 import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
@@ -43,7 +42,7 @@ def rest_transport(
     user: str = "",
     token_file: str = "",
     token_command: str = "",
-    lifespan_s: float = 600.0,
+    token_lifespan_s: float = 600.0,
     timeout_s: float = 15.0,
 ) -> RestTransport:
     """Return the transport to the slurmrestd at `url`; arguments as of the adapter's `create`, without `rest_`.
@@ -51,15 +50,8 @@ def rest_transport(
     Raises:
         ConfigError: An argument is invalid.
     """
-    where = "adapter slurm"
-    texts = {"rest_url": url, "rest_user": user, "rest_token_file": token_file, "rest_token_command": token_command}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise ConfigError(where, name, f"found {value!r}", "text")
     if token_file and token_command:
-        raise ConfigError(where, "rest_token_file", "rest_token_command is set, too", "one of them")
-    if isinstance(lifespan_s, bool) or not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
-        raise ConfigError(where, "rest_token_lifespan_s", f"found {lifespan_s!r}", "seconds, 1 or more")
+        raise ConfigError("adapter slurm", "rest_token_file", "rest_token_command is set, too", "one of them")
     me = pwd.getpwuid(os.geteuid()).pw_name
     source: TokenSource
     if token_file:
@@ -68,19 +60,12 @@ def rest_transport(
         try:
             argv = shlex.split(token_command)
         except ValueError as error:
-            raise ConfigError(where, "rest_token_command", str(error)) from None
-        argv = argv or ["scontrol", "token", f"lifespan={int(lifespan_s)}"]
+            raise ConfigError("adapter slurm", "rest_token_command", str(error)) from None
+        argv = argv or ["scontrol", "token", f"lifespan={int(token_lifespan_s)}"]
         if not token_command and user not in ("", me):
             argv.append(f"username={user}")
         source = TokenCommand(argv, CommandRunner(timeout_s))
     return RestTransport(Client(url, user or me, source, timeout_s))
-
-
-def from_options(options: Mapping[str, Any], user: str, timeout_s: float) -> RestTransport:
-    """Return the transport of the adapter's options, for the daemon's account `user`. Raises ConfigError."""
-    own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
-    lifespan_s = own.pop("token_lifespan_s", 600.0)
-    return rest_transport(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
 
 
 class RestTransport:

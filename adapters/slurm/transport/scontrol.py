@@ -8,7 +8,7 @@ Source: scontrol(1) of Slurm 22.05; slurm.conf(5).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...base import ParseError
@@ -54,7 +54,24 @@ def names(text: str) -> frozenset[str] | None:
     return None if text in ("", "ALL", "(null)", "N/A") else frozenset(text.split(","))
 
 
-_LINE = re.compile(r"^(\w+) *= ?(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
+_NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
+
+
+def configuration(text: str) -> dict[str, str]:
+    """Return what `scontrol show config` prints, key -> value; "" for a key that is not set."""
+    return {key: "" if value.lower() in _NOTHING else value for key, value in _LINE.findall(text)}
+
+
+def items(config: Mapping[str, str], name: str) -> list[str]:
+    """Return a setting that is a list."""
+    return [item for item in config.get(name, "").replace(" ", "").split(",") if item]
+
+
+def scheduler_parameter(config: Mapping[str, str], name: str, otherwise: int) -> int:
+    """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
+    value = dict(item.partition("=")[::2] for item in items(config, "SchedulerParameters")).get(name, "")
+    return int(value) if value.isdigit() and int(value) else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +89,9 @@ class Settings:
 
 def parse_settings(text: str) -> Settings:
     """Return the settings in `scontrol show config`. Raises ParseError."""
-    words = dict(_LINE.findall(text))
-    if "SchedulerType" not in words:
+    config = configuration(text)
+    if "SchedulerType" not in config:
         why = "scontrol: the configuration is cut off or garbled"
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
-    options = dict(option.partition("=")[::2] for option in words.get("SchedulerParameters", "").split(","))
-    every = options.get("bf_interval", "").strip()
-    enforced = words.get("AccountingStorageEnforce", "").replace(" ", "").split(",")
-    backfill_s = float(every) if every.isdigit() and int(every) else 30.0
-    return Settings(backfill_s, "limits" in enforced or "safe" in enforced)
+    enforced = items(config, "AccountingStorageEnforce")
+    return Settings(float(scheduler_parameter(config, "bf_interval", 30)), "limits" in enforced or "safe" in enforced)

@@ -352,7 +352,7 @@ def test_without_a_source_scontrol_creates_the_tokens(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for user in ("", "somebody"):
         with pytest.raises(NotDone):
-            rest_transport(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
+            rest_transport(f"unix:{tmp_path}/none", user, token_lifespan_s=90.0).time()
     assert (tmp_path / "runs").read_text() == "token lifespan=90\ntoken lifespan=90 username=somebody\n"
 
 
