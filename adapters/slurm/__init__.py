@@ -109,12 +109,7 @@ def create(
 
 
 def examine(
-    cluster: Cluster | None,
-    user: str,
-    service: Service,
-    *,
-    trial: bool = False,
-    **options: Any,
+    cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
     """Return the findings about this Slurm and the daemon's account.
 

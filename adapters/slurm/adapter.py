@@ -101,8 +101,7 @@ class SlurmAdapter(Adapter):
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
     ) -> None:
-        self.cluster, self.selection = cluster, selection
-        self.transport: Transport = transport
+        self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
@@ -115,7 +114,7 @@ class SlurmAdapter(Adapter):
         self._nodes_read_at = -math.inf
         self._cache = EligibilityCache(cluster, selection)
         self._views: dict[int, job_views.CachedView] = {}
-        self._views_partitions: Mapping[str, Partition] = {}  # partitions by which `Job.apart` of the views was set
+        self._views_partitions: Mapping[str, Partition] = {}  # by which `Job.apart` of the views was set
         self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
         self._jobs: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
@@ -125,7 +124,6 @@ class SlurmAdapter(Adapter):
         self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
-        self.notes = transport.notes
 
     @property
     def capabilities(self) -> Capabilities:
@@ -140,20 +138,19 @@ class SlurmAdapter(Adapter):
         """
         timing, now = self._clock.due, self._clock.now()
         self._store_jobs(self.transport.jobs(), whole=True)
-        spare = not timing
-        if not timing or self._time() - self._nodes_read_at > NODES_FRESH_S:
+        nodes_due = not timing or self._time() - self._nodes_read_at > NODES_FRESH_S
+        if nodes_due:
             self._store_nodes(self.transport.nodes())
-        else:
-            spare = True
         pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]
         ours = self._cache.update(pending, now)
-        if spare or self._site_reader.site.missing:
+        if not (timing and nodes_due) or self._site_reader.site.missing:
             self._site_reader.refresh(self.transport, ours, [job.id for job in pending])
         return self._build_snapshot(now)
 
     def _store_nodes(self, nodes: list[SlurmNode]) -> None:
         """Store nodes; node lists stay valid while the nodes have the same partitions and features."""
-        if _layout(nodes) != _layout(self._nodes):
+        old, new = ([(node.name, node.partitions, node.features) for node in each] for each in (self._nodes, nodes))
+        if old != new:
             self._cache.node_lists.clear()
         self._nodes, self._nodes_read_at = nodes, self._time()
 
@@ -194,8 +191,9 @@ class SlurmAdapter(Adapter):
         views = job_views.views(jobs, standings, now, self._uid, self._submitted, verdicts, judge.kind, self._views)
         views += job_views.unseen_views(judge.unseen())
         states = job_views.node_states(self.cluster, self._nodes)
-        self._last_snapshot = judge, Snapshot(now, self._version, self.cluster, states, views)
-        return self._last_snapshot[1]
+        snapshot = Snapshot(now, self._version, self.cluster, states, views)
+        self._last_snapshot = judge, snapshot
+        return snapshot
 
     def _current_eligibility(self, now: float) -> Eligibility:
         """Return the eligibility of all jobs as read and placed, at a recent moment."""
@@ -224,10 +222,7 @@ class SlurmAdapter(Adapter):
         """
         if isinstance(action, Start):
             number = job_views.id_in(action.key)
-            if number is None:
-                self._submit(action)
-            else:
-                self._place(number, action)
+            self._submit(action) if number is None else self._place(number, action)
         elif isinstance(action, Release):
             self._release(action.key)
         elif isinstance(action, PowerOff):
@@ -379,10 +374,6 @@ class SlurmAdapter(Adapter):
             self._store_jobs(self.transport.jobs(), whole=True)
         found = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
-
-
-def _layout(nodes: list[SlurmNode]) -> list[tuple[str, frozenset[str], frozenset[str]]]:
-    return [(node.name, node.partitions, node.features) for node in nodes]
 
 
 def _refused(start: Start, why: str) -> AdapterError:

@@ -16,7 +16,7 @@ from .transport.command_transport import CommandTransport
 from .transport.parsing import draw_mark
 from .transport.runner import CommandRunner, Runner
 from .transport.sacct import of_ids
-from .transport.squeue import command_of, parse
+from .transport.squeue import command, parse
 
 #: Job ids per command.
 _AT_ONCE = 500
@@ -38,7 +38,7 @@ class OwnJobs:
     def jobs(self) -> list[SlurmJob]:
         """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
         mark = draw_mark()
-        found = parse(self._run(command_of(mark, self.uid)), mark)
+        found = parse(self._run([*command(mark), f"--user={self.uid}"]), mark)
         return [job for job in found if job.uid == self.uid]
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:

@@ -23,7 +23,7 @@ from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, Plann
 from .limits import Limits, Quota
 from .node_capacity import NodeCapacity
 from .node_constraints import NodeLists
-from .partitions import Partition
+from .partitions import Partition, of_job
 
 #: Reasons with which Slurm leaves a job waiting that it would otherwise start.
 STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
@@ -263,12 +263,9 @@ class Eligibility:
         return node_capacity.alone(job, self._partitions(job))
 
     def _partitions(self, job: SlurmJob) -> JobPartitions:
-        found = self._partitions_by_name.get(job.partition)
-        if found is None:
-            known = self._site.partitions
-            found = JobPartitions(known[name] for name in job.partition.split(",") if name in known)
-            self._partitions_by_name[job.partition] = found
-        return found
+        if job.partition not in self._partitions_by_name:
+            self._partitions_by_name[job.partition] = JobPartitions(of_job(job, self._site.partitions))
+        return self._partitions_by_name[job.partition]
 
     def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
         if job.submit is None or not (what is Ownership.HELD or is_held(job, self.now)):
@@ -303,7 +300,8 @@ class Eligibility:
         """Return the quota with all running and placed jobs counted; kept up to date by `place`."""
         if self._counted_quota is None:
             site = self._site
-            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, _qos_of(site))
+            qos = {name: partition.qos for name, partition in site.partitions.items() if partition.qos}
+            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, qos)
             for job, _ in self._placed:
                 left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
                 self._counted_quota.count(job, max(0.0, left))
@@ -346,7 +344,3 @@ def holds(job: SlurmJob) -> tuple[str, ...]:
     if job.state is JobState.PENDING:
         return job.wanted if job.wanted and pin_of(job) else ()
     return () if job.state.ended else job.placed
-
-
-def _qos_of(site: Site) -> Mapping[str, str]:
-    return {name: partition.qos for name, partition in site.partitions.items() if partition.qos}

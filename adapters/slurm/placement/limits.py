@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 from ...base import ParseError
 from ..cache import TwoGenerationCache
@@ -28,8 +28,6 @@ _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins
           "GrpTRESRunMins": "{} minutes left"}  # fmt: skip
 _EACH = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
 _MEMBERS = {"MaxJobsPU": "jobs", "MaxTRESPU": "{}", "MaxJobsPA": "jobs", "MaxTRESPA": "{}"}
-
-Member = TypeVar("Member", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +110,13 @@ class Limits:
             above = self._by_id.get(above.above) if above.above is not None else None
 
 
-def _of(member: Member, caps: Mapping[Member, Caps]) -> Caps:
+def _of(member: int | str, caps: Mapping[Any, Caps]) -> Caps:
     """Return the caps on one member; they are equal for all, so another member's serve if this one's are missing."""
     return caps.get(member) or next(iter(caps.values()), {})
 
 
-def command() -> list[str]:
-    """Return the argv that shows the limits."""
-    return ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]
-
-
 def parse(text: str) -> Limits:
-    """Return the limits. Raises ParseError."""
+    """Return the limits that `scontrol --oneliner show assoc_mgr` prints. Raises ParseError."""
     if "Association Manager" not in text:
         raise ParseError("scontrol: the answer shows no limits", argv=("scontrol",), stderr_tail=text[:200])
     qos, associations = dict[str, Qos](), dict[tuple[str, int | None, str], Association]()

@@ -17,7 +17,7 @@ from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
-from .partitions import Partition, Sharing
+from .partitions import Partition, Sharing, of_job
 
 
 @dataclass(slots=True)
@@ -51,9 +51,7 @@ def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> 
         found.cores += job.cores
         found.memory += job.memory
         found.jobs[job.partition].append(job.cores)
-        found.kinds.add(
-            shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
-        )
+        found.kinds.add(shares_cores(job, of_job(job, partitions)))
         found.alone = found.alone or alone(job)
     return found
 
@@ -89,7 +87,7 @@ def obstacle(
         oversubscribed: The cluster's own limit on cores is above Slurm's, so a full node is reported here. Otherwise
             that limit reports it, now and in the forecast of free cores.
     """
-    chosen = [partitions[name] for name in job.partition.split(",") if name in partitions]
+    chosen = of_job(job, partitions)
     if node_load.alone or alone(job, chosen):
         busy = node_load.cores > 0 or (node.idle is not None and node.idle < node.cpus)
         return f"{node.name} is not empty" if busy else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -73,6 +74,11 @@ class Partition:
         if job.nodes < self.min_nodes or (self.max_nodes is not None and job.nodes > self.max_nodes):
             return f"partition {self.name} does not take jobs of {job.nodes} nodes"
         return ""
+
+
+def of_job(job: SlurmJob, partitions: Mapping[str, Partition]) -> list[Partition]:
+    """Return the partitions, of all by name, in which a job may start."""
+    return [partitions[name] for name in job.partition.split(",") if name in partitions]
 
 
 def parse(text: str) -> dict[str, Partition]:

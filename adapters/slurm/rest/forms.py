@@ -127,6 +127,7 @@ def _job(form: Form) -> SlurmJob:
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
+    shares, priority = _words(form["shared"]), number(form["priority"])
     asked, threads = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])), max(1, -(-cpus // many))
     if state is JobState.PENDING:
         tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
@@ -151,8 +152,8 @@ def _job(form: Form) -> SlurmJob:
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
         planned=names(_text(form.get("scheduled_nodes"))),
         special=_special(form),
-        shares=_shares(form["shared"]),
-        priority=_priority(form["priority"]),
+        shares=_SHARES.get(shares, shares.upper()),
+        priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not
         restarts=_count(form["restart_cnt"]),
         exit_code=exit_code,
         signal=signal,
@@ -197,12 +198,6 @@ def _moment(value: object) -> float | None:
     return float(found) if found else None
 
 
-def _priority(value: object) -> int:
-    """Return a priority; 0 means held, but a priority that is not set yet does not."""
-    found = number(value)
-    return 1 if found is None else int(found)
-
-
 def _text(value: object) -> str:
     """Return a text; join a list of words, and return "" for null."""
     if isinstance(value, str):
@@ -223,11 +218,6 @@ def _items(value: object) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
         raise ValueError(f"{value!r} is neither a text nor a list of words")
     return [word for word in found if word]
-
-
-def _shares(value: object) -> str:
-    words = _words(value)
-    return _SHARES.get(words, words.upper())
 
 
 def _memory(form: Form, cores: int) -> float:

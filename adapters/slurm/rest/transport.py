@@ -25,7 +25,7 @@ from . import forms
 from .client import Client
 from .errors import NotDone, Unchanged, warnings
 from .token import TokenCommand, TokenFile, TokenSource
-from .versions import Version, choose
+from .versions import NODES_SINCE, Version, choose
 
 log = logging.getLogger("pilotfish.slurm")
 #: Seconds after which the whole queue is read, changed or not: clocks are set, and Slurm does not count every
@@ -110,7 +110,7 @@ class RestTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes. Not only changes: for these Slurm 22.05 fails if partitions have none."""
-        if not self.version.tells_nodes:
+        if self.version.number < NODES_SINCE:
             raise NotDone(f"slurmrestd {self.version} does not show partitions and drained nodes")
         return forms.nodes(self._get("nodes"), self._what("nodes"))
 
@@ -141,7 +141,10 @@ class RestTransport:
         try:
             answer = self._get("jobs", **query)
         except Unchanged:
-            return self._unchanged(query)
+            if query:
+                return self._jobs
+            why = f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request"
+            raise ParseError(why) from None
         read = forms.jobs(answer, self._what("jobs"))
         if query and not read:  # since 23.02 an unchanged queue may be an empty list and a warning
             if "changes since" in warnings(answer):
@@ -154,11 +157,6 @@ class RestTransport:
         if not query:
             self._whole_at = began
         return read
-
-    def _unchanged(self, query: Mapping[str, int]) -> list[SlurmJob]:
-        if not query:
-            raise ParseError(f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request")
-        return self._jobs
 
     def _job(self, number: int) -> list[SlurmJob]:
         path, what = self.version.job(number), self._what(f"job {number}")

@@ -39,11 +39,6 @@ class Version:
     def __str__(self) -> str:
         return f"v0.0.{self.number}"
 
-    @property
-    def tells_nodes(self) -> bool:
-        """Whether its nodes show all that is needed."""
-        return self.number >= NODES_SINCE
-
     def job(self, number: int) -> str:
         """Return the path of a job."""
         return self.paths["job/{job_id}"].replace("{job_id}", str(number))

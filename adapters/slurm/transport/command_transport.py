@@ -12,6 +12,7 @@ from time import monotonic
 from time import time as machine_time
 from typing import Protocol
 
+from ....formats.hostlist import fold
 from ...base import AdapterError, ParseError
 from .. import job_update, submission
 from ..placement import limits, partitions
@@ -146,7 +147,7 @@ class CommandTransport:
 
     def limits(self) -> Limits:
         """Return the limits; one `scontrol show assoc_mgr`."""
-        return limits.parse(self._run(limits.command()))
+        return limits.parse(self._run(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]))
 
     def settings(self) -> Settings:
         """Return the controller's settings; one `scontrol show config`."""
@@ -204,7 +205,7 @@ class CommandTransport:
 
     def power_off(self, nodes: Sequence[str]) -> None:
         """Power nodes down; one `scontrol update`."""
-        self._run(job_update.power_off_command(nodes))
+        self._run(["scontrol", "update", f"NodeName={fold(nodes)}", "State=POWER_DOWN"])
 
     def close(self) -> None:
         """Do nothing: no connection is open."""

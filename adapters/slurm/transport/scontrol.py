@@ -19,13 +19,12 @@ def command(what: str) -> list[str]:
     return ["scontrol", "--oneliner", "--all", "show", what]
 
 
-def lines(text: str, first: str, argv: tuple[str, ...] = ("scontrol",)) -> Iterator[dict[str, str]]:
+def lines(text: str, first: str) -> Iterator[dict[str, str]]:
     """Yield each line that begins with the key `first` as key -> value; a word without `=` continues the value before.
 
     Args:
         text: What scontrol printed.
         first: First key of a line.
-        argv: The command, for errors.
 
     Raises:
         ParseError: There are lines and none begins so, unless Slurm reports that it has none.
@@ -46,7 +45,7 @@ def lines(text: str, first: str, argv: tuple[str, ...] = ("scontrol",)) -> Itera
                 words[last] += f" {word}"
         yield words
     if not found and text.strip() and not text.strip().startswith("No "):
-        raise ParseError(f"scontrol: there is no {first}", argv=argv, stderr_tail=text[:200])
+        raise ParseError(f"scontrol: there is no {first}", argv=("scontrol",), stderr_tail=text[:200])
 
 
 def names(text: str) -> frozenset[str] | None:

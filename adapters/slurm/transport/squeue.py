@@ -55,11 +55,6 @@ def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
     return [*argv, f"--jobs={some}"] if some else argv
 
 
-def command_of(mark: str, uid: int) -> list[str]:
-    """Return the argv that lists the jobs of one user."""
-    return [*command(mark), f"--user={uid}"]
-
-
 def parse(text: str, mark: str) -> list[SlurmJob]:
     """Return the jobs of a queue. O(length). Raises ParseError."""
     return reader()(text, mark)
