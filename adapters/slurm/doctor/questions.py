@@ -21,6 +21,7 @@ from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
 from ..transport import scontrol
 from ..transport.command_transport import CommandTransport
+from ..transport.parsing import span
 from ..transport.runner import Runner
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -80,14 +81,11 @@ class Answers:
     def seconds(self, name: str, otherwise: float) -> float:
         """Return a setting such as `300 sec` or `7-00:00:00` in seconds."""
         text = self.setting(name).removesuffix(" sec").strip()
-        days, _, clock = text.rpartition("-")
-        parts = clock.split(":")
-        if not all(part.isdigit() for part in parts):
-            return otherwise
-        total = 0.0
-        for part in parts:
-            total = 60 * total + int(part)
-        return total + 86400.0 * int(days) if days.isdigit() else total
+        try:
+            found = float(text) if text.isdigit() else span(text)
+        except ValueError:
+            found = None
+        return otherwise if found is None else found
 
     def number(self, name: str, otherwise: int) -> int:
         """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""

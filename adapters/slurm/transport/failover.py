@@ -48,7 +48,7 @@ class FailoverTransport:
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs over REST; fields that an old REST does not show are read when the queue has changed."""
-        found, came_from = self._read(lambda way: (way.jobs(ids), way))
+        found, came_from = self._ask(lambda way: (way.jobs(ids), way))
         self._queue_from = self._queue_from if ids else came_from
         if came_from is not self._rest or self._rest.shows_all:
             return found
@@ -69,46 +69,35 @@ class FailoverTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes over REST."""
-        return self._read(lambda way: way.nodes())
+        return self._ask(lambda way: way.nodes())
 
     def time(self) -> float:
         """Return the controller's clock over REST, epoch seconds."""
-        return self._read(lambda way: way.time())
+        return self._ask(lambda way: way.time())
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change a job over REST, or by a command if REST surely did not do it."""
-        if self._is_due():
-            try:
-                self._rest.update(job, fields)
-            except NotDone as error:
-                self._pause_rest(error)
-            except AdapterError as error:
-                if error.transient:
-                    self._pause_rest(error)
-                raise
-            else:
-                self._resume_rest()
-                return
-        self._commands.update(job, fields)
+        self._ask(lambda way: way.update(job, fields), NotDone)
 
     def close(self) -> None:
         """Close connections."""
         self._rest.close()
         self._commands.close()
 
-    def _read(self, ask: Callable[[CoreTransport], Answer]) -> Answer:
-        if self._is_due():
+    def _ask(self, ask: Callable[[CoreTransport], Answer], harmless: type[AdapterError] = AdapterError) -> Answer:
+        """Ask REST, and commands if it is away or fails with a `harmless` error, after which asking again is safe."""
+        if not self._away or self._clock() >= self._try_at:
             try:
                 answer = ask(self._rest)
             except AdapterError as error:
-                self._pause_rest(error)
+                if error.transient or isinstance(error, harmless):
+                    self._pause_rest(error)
+                if not isinstance(error, harmless):
+                    raise
             else:
                 self._resume_rest()
                 return answer
         return ask(self._commands)
-
-    def _is_due(self) -> bool:
-        return not self._away or self._clock() >= self._try_at
 
     def _pause_rest(self, error: AdapterError) -> None:
         """Leave REST alone for a while, unless it can never serve this request."""

@@ -199,16 +199,21 @@ class GuardedTransport:
 
         Jobs with many steps make it slow; it has its own breaker, so that this does not hide how jobs ended.
         """
-        if self._accounting.state is BreakerState.OPEN:
-            raise self._not_sent(call, "open", self._closed_to("accounting", self._accounting))
+        self._check(call, self._accounting)
         self._spare(call)
         return self._send(call, self._usage, ask)
 
     def _write(self, call: str, ask: Callable[[], Result]) -> Result:
-        if self._controller.state is not BreakerState.CLOSED:
-            raise self._not_sent(call, "open", self._closed_to("the controller", self._controller))
+        self._check(call, self._controller, BreakerState.OPEN, BreakerState.HALF_OPEN)
         self._spare(call)
         return self._send(call, self._controller, ask)
+
+    def _check(self, call: str, breaker: Breaker, *closed: BreakerState) -> None:
+        """Raise AdapterError if the breaker is OPEN, or in one of these states."""
+        if breaker.state in (closed or (BreakerState.OPEN,)):
+            who = "the controller" if breaker is self._controller else "accounting"
+            since = f"{who} has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
+            raise self._not_sent(call, "open", f"{since}, because: {breaker.why}")
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""
@@ -217,9 +222,7 @@ class GuardedTransport:
 
     def _send(self, call: str, breaker: Breaker, ask: Callable[[], Result]) -> Result:
         """Send one request. Raises AdapterError: `open` if it must not be sent now, otherwise as `ask` does."""
-        if breaker.state is BreakerState.OPEN:
-            who = "the controller" if breaker is self._controller else "accounting"
-            raise self._not_sent(call, "open", self._closed_to(who, breaker))
+        self._check(call, breaker)
         if pause := self._budget.pause_s(read=True):
             self._sleep(pause)
         self._budget.spend()
@@ -241,10 +244,6 @@ class GuardedTransport:
     def _not_sent(self, call: str, kind: str, why: str) -> AdapterError:
         self._count(call, kind)
         return AdapterError(f"{call}: {why}", transient=True, kind=kind)
-
-    def _closed_to(self, who: str, breaker: Breaker) -> str:
-        since = f"{who} has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
-        return f"{since}, because: {breaker.why}"
 
     def _count(self, call: str, outcome: str) -> None:
         self._requests[call, outcome] = self._requests.get((call, outcome), 0) + 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -47,37 +47,34 @@ def span(text: str) -> float | None:
     """
     if text.strip().lower() in UNKNOWN:
         return None
-    days, clock = "0", text.strip()
-    if "-" in clock:
-        days, clock = clock.split("-", 1)
-        numbers = [*clock.split(":"), "0", "0"][:3]
-    else:
-        numbers = clock.split(":")
-        numbers = ["0", *numbers, "0"] if len(numbers) == 1 else ["0", *numbers][-3:]
     if not _SPAN.fullmatch(text.strip()):
         raise ValueError(f"{text!r} is not a span of time")
-    hours, minutes, seconds = (float(number) for number in numbers)
-    return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+    days, _, clock = text.strip().rpartition("-")
+    numbers = [float(number) for number in clock.split(":")]
+    if not days and len(numbers) < 3:
+        numbers.insert(0, 0.0)  # without days the first of two numbers, or the only one, is minutes
+    hours, minutes, seconds = [*numbers, 0.0, 0.0][:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def size(text: str) -> float | None:
     """Return bytes of `256M`, `4G`, `1.50T`; a bare number is MiB, Slurm's unit of memory."""
-    if text.strip().lower() in UNKNOWN:
-        return None
-    found = _SIZE.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is not a size")
-    return float(found["number"]) * _UNITS[found["unit"]]
+    return _scaled(text, _SIZE, _UNITS, "size")
 
 
 def count(text: str) -> int | None:
     """Return the number in `4`, `2K`, or the lower end of `2-4`."""
+    found = _scaled(text, _COUNT, _THOUSANDS, "count")
+    return None if found is None else round(found)
+
+
+def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], what: str) -> float | None:
     if text.strip().lower() in UNKNOWN:
         return None
-    found = _COUNT.fullmatch(text.strip())
+    found = form.fullmatch(text.strip())
     if not found:
-        raise ValueError(f"{text!r} is not a count")
-    return round(float(found["number"]) * _THOUSANDS[found["unit"]])
+        raise ValueError(f"{text!r} is not a {what}")
+    return float(found["number"]) * units[found["unit"]]
 
 
 def word(text: str) -> str:
