@@ -44,7 +44,7 @@ def create(
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
 ) -> SlurmAdapter:
-    """Return the adapter of the Slurm that the commands on this machine reach.
+    """Return the adapter of the Slurm that the commands on this machine reach. Raises ConfigError.
 
     Args:
         cluster: Nodes on which jobs may be placed; Slurm's other nodes are left alone.
@@ -65,9 +65,6 @@ def create(
         rest_token_file: File with the token, renewed by the site.
         rest_token_command: Command that prints a token; "": `scontrol token`.
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
-
-    Raises:
-        ConfigError: An option is invalid.
     """
     from .adapter import SlurmAdapter
     from .options import check
@@ -111,7 +108,7 @@ def create(
 def examine(
     cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
-    """Return the findings about this Slurm and the daemon's account.
+    """Return the findings about this Slurm and the daemon's account. Raises ConfigError for an invalid option.
 
     Args:
         cluster: Nodes that the daemon is configured with; None: Slurm's.
@@ -119,9 +116,6 @@ def examine(
         service: State of the daemon.
         trial: Also try the rights of the current user, with a job of their own that never starts.
         **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
-
-    Raises:
-        ConfigError: An option is invalid.
     """
     from .doctor import check_rest, findings_of
     from .doctor import trial as rights_trial

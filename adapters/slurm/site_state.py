@@ -31,28 +31,19 @@ PATIENCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is known of the site.
-
-    Args:
-        covered: Ids of the jobs that waited when `excluded` was read.
-        missing: Kinds that were never read.
-    """
+    """What is known of the site."""
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     reservations: Collection[Reservation] = ()
     limits: Limits = field(default_factory=Limits)
     settings: Settings = field(default_factory=Settings)
     excluded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    covered: frozenset[int] = frozenset()
-    missing: frozenset[str] = frozenset()
+    covered: frozenset[int] = frozenset()  #: ids of the jobs that waited when `excluded` was read
+    missing: frozenset[str] = frozenset()  #: kinds that were never read
 
 
 class SiteReader:
-    """Keeps `site` up to date.
-
-    Args:
-        clock: Monotonic clock, seconds.
-    """
+    """Keeps `site` up to date; `clock` is monotonic, seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -61,15 +52,12 @@ class SiteReader:
         self.site = Site(missing=frozenset(AGES))
 
     def refresh(self, transport: Transport, ours: Collection[SlurmJob], pending: Collection[int]) -> None:
-        """Read one kind if one is due; all of them the first time.
+        """Read one kind if one is due; all of them the first time. Raises AdapterError if it cannot be read now.
 
         Args:
             transport: Transport to Slurm.
             ours: Waiting jobs that are handed over.
             pending: Ids of all waiting jobs.
-
-        Raises:
-            AdapterError: It cannot be read now, and is due again.
         """
         if not ours:
             return  # no job could be placed

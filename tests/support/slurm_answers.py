@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Finding, Level, Service
-from pilotfish.adapters.slurm.doctor import findings_of
+from pilotfish.adapters.slurm import doctor
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmNode
@@ -100,7 +100,7 @@ def asked_of(config: str = CONFIG, user: str = "backup", **settings: object) -> 
 
 def found(asked: Answers, service: Service = GOOD, selection: Selection | None = None,
           cluster: Cluster | None = None) -> list[Finding]:  # fmt: skip
-    return list(findings_of(asked, selection or Selection(), cluster, service))
+    return list(doctor.findings_of(asked, selection or Selection(), cluster, service))
 
 
 def about(topic: str, asked: Answers, **others: object) -> list[tuple[Level, str]]:

@@ -33,42 +33,26 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Answers:
-    """The answers; the error of a failed request is in `errors`, under the name of the answer.
+    """The answers; the error of a failed request is in `errors`, under the name of the answer."""
 
-    Args:
-        user: Account of the daemon.
-        uid: Its Unix user id on this machine; None: there is no such user.
-        slurm_uid: Its user id as slurmctld knows it; None: not shown.
-        client: Version of the commands, (0, 0) if unknown.
-        config: `scontrol show config`, key -> value.
-        ahead_s: Controller's clock minus this machine's, seconds.
-        level: Rights in accounting, `None`, `Operator` or `Administrator`; "" if unknown.
-        accounts: Accounts in which it may submit.
-        pings: What `scontrol ping` prints for each of several controllers.
-        files: Text of the files next to slurm.conf that exist and are readable.
-        unread: Names of the files that are not readable.
-        at_controller: slurmctld runs on this machine, so a file that is missing here does not exist.
-        errors: Also `munge`, which is asked only if Slurm does not answer.
-    """
-
-    user: str
-    uid: int | None = None
-    slurm_uid: int | None = None
-    client: tuple[int, int] = (0, 0)
-    config: dict[str, str] = field(default_factory=dict)
+    user: str  #: account of the daemon
+    uid: int | None = None  #: its Unix user id on this machine; None: there is no such user
+    slurm_uid: int | None = None  #: its user id as slurmctld knows it; None: not shown
+    client: tuple[int, int] = (0, 0)  #: version of the commands, (0, 0) if unknown
+    config: dict[str, str] = field(default_factory=dict)  #: `scontrol show config`, key -> value
     partitions: list[dict[str, str]] = field(default_factory=list)
     nodes: list[SlurmNode] = field(default_factory=list)
     jobs: list[SlurmJob] = field(default_factory=list)
-    ahead_s: float = 0.0
+    ahead_s: float = 0.0  #: controller's clock minus this machine's, seconds
     answer_s: float = 0.0
     now: float = 0.0
-    level: str = ""
-    accounts: tuple[str, ...] = ()
-    pings: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    unread: frozenset[str] = frozenset()
-    at_controller: bool = False
-    errors: dict[str, AdapterError] = field(default_factory=dict)
+    level: str = ""  #: rights in accounting, `None`, `Operator` or `Administrator`; "" if unknown
+    accounts: tuple[str, ...] = ()  #: accounts in which it may submit
+    pings: list[str] = field(default_factory=list)  #: what `scontrol ping` prints for each of several controllers
+    files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
+    unread: frozenset[str] = frozenset()  #: names of the files that are not readable
+    at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
+    errors: dict[str, AdapterError] = field(default_factory=dict)  #: `munge` is asked only if Slurm does not answer
 
     def setting(self, name: str) -> str:
         """Return a setting of the controller, "" if it is not set."""

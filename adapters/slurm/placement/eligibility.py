@@ -33,13 +33,7 @@ UNSEEN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """For how long pilotfish keeps jobs.
-
-    Args:
-        max_defer_s: Longest time after submission, seconds.
-        wide_nodes: Jobs of so many nodes or more are kept for one pass of Slurm's backfill; None: jobs of more than a
-            quarter of their partition and of at least 2 nodes.
-    """
+    """For how long pilotfish keeps jobs; see `create`."""
 
     max_defer_s: float = 3600.0
     wide_nodes: int | None = None
@@ -47,21 +41,13 @@ class Deferral:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a waiting job.
+    """The verdict on a waiting job."""
 
-    Args:
-        allowed: Names of the nodes on which it may start.
-        waits: Why it must not start now, or "".
-        cores: Cores that it takes on each node.
-        due: Until when it is kept at most, epoch seconds; None: it is not pilotfish that keeps it.
-        why: The reason to let it go then.
-    """
-
-    allowed: frozenset[str]
-    waits: str
-    cores: int
-    due: float | None = None
-    why: str = ""
+    allowed: frozenset[str]  #: names of the nodes on which it may start
+    waits: str  #: why it must not start now, or ""
+    cores: int  #: cores that it takes on each node
+    due: float | None = None  #: until when it is kept at most, epoch seconds; None: it is not pilotfish that keeps it
+    why: str = ""  #: the reason to let it go then
 
 
 class EligibilityCache:

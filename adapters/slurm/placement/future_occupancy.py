@@ -58,21 +58,13 @@ class QueuedAhead:
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """A job that is to start now.
+    """A job that is to start now."""
 
-    Args:
-        order: Its place in Slurm's queue.
-        span: Its time limit, seconds; may be inf.
-        cores: Cores that it takes on each node.
-        memory: Bytes that it takes on each node.
-        whole: Whether it needs whole nodes.
-    """
-
-    order: Order
-    span: float
-    cores: int
-    memory: float = 0.0
-    whole: bool = False
+    order: Order  #: its place in Slurm's queue
+    span: float  #: its time limit, seconds; may be inf
+    cores: int  #: cores that it takes on each node
+    memory: float = 0.0  #: bytes that it takes on each node
+    whole: bool = False  #: whether it needs whole nodes
 
 
 class FutureOccupancy:

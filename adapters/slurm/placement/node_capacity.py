@@ -22,21 +22,13 @@ from .partitions import Partition, Sharing, of_job
 
 @dataclass(slots=True)
 class NodeLoad:
-    """What jobs take on a node.
+    """What jobs take on a node."""
 
-    Args:
-        cores: Cores in all.
-        memory: Bytes.
-        jobs: Partition -> cores of each of its jobs.
-        alone: Whether a job has the node for itself.
-        kinds: Whether jobs share cores (True), or not (False).
-    """
-
-    cores: int = 0
-    memory: float = 0.0
-    jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    alone: bool = False
-    kinds: set[bool] = field(default_factory=set)
+    cores: int = 0  #: cores in all
+    memory: float = 0.0  #: bytes
+    jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  #: partition -> cores of each job
+    alone: bool = False  #: whether a job has the node for itself
+    kinds: set[bool] = field(default_factory=set)  #: whether jobs share cores (True), or not (False)
 
     def key(self) -> object:
         """Return a key that is equal for equal loads."""

@@ -34,13 +34,7 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A Slurm partition; None: no limit.
-
-    Args:
-        rows: Jobs that may share a core.
-        tier: `PriorityTier`: jobs of a higher tier come first, whatever their priority.
-        qos: QOS whose limits hold for all its jobs.
-    """
+    """A Slurm partition; None: no limit."""
 
     name: str
     up: bool = True
@@ -55,9 +49,9 @@ class Partition:
     node_cpus: int | None = None
     reserved: bool = False
     sharing: Sharing = Sharing.NO
-    rows: int = 1
-    tier: int = 1
-    qos: str = ""
+    rows: int = 1  #: jobs that may share a core
+    tier: int = 1  #: `PriorityTier`: jobs of a higher tier come first, whatever their priority
+    qos: str = ""  #: QOS whose limits hold for all its jobs
 
     def obstacle(self, job: SlurmJob) -> str:
         """Return why the job may not run in this partition, or ""."""

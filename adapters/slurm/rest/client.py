@@ -80,7 +80,7 @@ class UnixAdapter(HTTPAdapter):
 
 
 class Client:
-    """One slurmrestd.
+    """One slurmrestd. Raises ConfigError for another kind of URL, or if `user` is not the name of an account.
 
     Args:
         url: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH`.
@@ -88,9 +88,6 @@ class Client:
         token: Source of tokens.
         timeout_s: Time limit of an answer, seconds; a controller that is down answers after 9 to 10.
         clock: Monotonic clock, seconds.
-
-    Raises:
-        ConfigError: The URL is none of these.
     """
 
     def __init__(

@@ -45,11 +45,7 @@ def rest_transport(
     token_lifespan_s: float = 600.0,
     timeout_s: float = 15.0,
 ) -> RestTransport:
-    """Return the transport to the slurmrestd at `url`; arguments as of the adapter's `create`, without `rest_`.
-
-    Raises:
-        ConfigError: An argument is invalid.
-    """
+    """Return the transport to the slurmrestd at `url`; arguments and errors as of `create`, without `rest_`."""
     if token_file and token_command:
         raise ConfigError("adapter slurm", "rest_token_file", "rest_token_command is set, too", "one of them")
     me = pwd.getpwuid(os.geteuid()).pw_name

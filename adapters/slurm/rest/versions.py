@@ -44,14 +44,11 @@ class Version:
         return self.paths["job/{job_id}"].replace("{job_id}", str(number))
 
     def body(self, fields: Mapping[str, str], now: float) -> dict[str, object]:
-        """Return the body of a request that writes these fields of a job, all at once.
+        """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
             fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
             now: Controller's clock, epoch seconds.
-
-        Raises:
-            NotDone: kind `unsupported`: a field cannot be written over REST.
         """
         structured = self.number >= STRUCTURED
         body: dict[str, object] = {}

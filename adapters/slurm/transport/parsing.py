@@ -162,16 +162,13 @@ def format_of(fields: Sequence[str], mark: str) -> str:
 
 
 def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return each row as field -> value, blanks around values removed. O(length).
+    """Return each row as field -> value, blanks around values removed. O(length). Raises ParseError if cut off.
 
     Args:
         text: What the command printed.
         fields: Names of the fields, in order.
         mark: Mark after each field.
         argv: The command, for errors.
-
-    Raises:
-        ParseError: The text ends within a row, or is no table.
     """
     return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
 

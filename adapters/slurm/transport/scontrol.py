@@ -75,15 +75,10 @@ def scheduler_parameter(config: Mapping[str, str], name: str, otherwise: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The controller's settings.
+    """The controller's settings."""
 
-    Args:
-        backfill_s: Seconds between two passes of the backfill scheduler.
-        limits: Whether limits of QOS and associations are enforced.
-    """
-
-    backfill_s: float = 30.0
-    limits: bool = False
+    backfill_s: float = 30.0  #: seconds between two passes of the backfill scheduler
+    limits: bool = False  #: whether limits of QOS and associations are enforced
 
 
 def parse_settings(text: str) -> Settings:
