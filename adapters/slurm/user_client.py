@@ -13,10 +13,9 @@ from ..base import AdapterError
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT, key_in
 from .transport.command_transport import CommandTransport
-from .transport.parsing import draw_mark
 from .transport.runner import CommandRunner, Runner
 from .transport.sacct import of_ids
-from .transport.squeue import command, parse
+from .transport.squeue import queue
 
 #: Job ids per command.
 _AT_ONCE = 500
@@ -37,9 +36,7 @@ class OwnJobs:
 
     def jobs(self) -> list[SlurmJob]:
         """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
-        mark = draw_mark()
-        found = parse(self._run([*command(mark), f"--user={self.uid}"]), mark)
-        return [job for job in found if job.uid == self.uid]
+        return [job for job in queue().ask(self._run, f"--user={self.uid}") if job.uid == self.uid]
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""

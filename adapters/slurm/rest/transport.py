@@ -93,7 +93,7 @@ class RestTransport:
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs (the same list while nothing has changed), or those of `ids`, one by one.
 
-        `shows_all` then says whether they have all fields; `squeue.parse_hidden` is what may be missing.
+        `shows_all` then says whether they have all fields; `squeue.hidden` shows what may be missing.
         """
         if 0 < len(ids) <= SINGLY:
             return [job for number in ids for job in self._job(number)]

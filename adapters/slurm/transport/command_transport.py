@@ -35,9 +35,7 @@ _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 class CoreTransport(Protocol):
     """The requests that slurmrestd can serve, too. Every call is one request and raises AdapterError."""
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences for a person, logged once at start."""
+    notes: Sequence[str]  #: sentences for a person, logged once at start
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs of the queue, or those of `ids` that are there."""
@@ -109,14 +107,14 @@ class CommandTransport:
     ) -> None:
         self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
-        self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
+        self._queue, self._nodes = squeue.queue(), sinfo.nodes()
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs; one `squeue`."""
-        mark = draw_mark()
+        some = [f"--jobs={','.join(map(str, ids))}"] if ids else []
         try:
-            return self._read_jobs(self._run(squeue.command(mark, ids)), mark, whole=not ids)
+            return self._queue.ask(self._run, *some, whole=not ids)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # requested by id, and gone
@@ -124,18 +122,15 @@ class CommandTransport:
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return excluded nodes; one `squeue` of waiting jobs."""
-        mark = draw_mark()
-        return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
+        return {job: names for job, names in squeue.excluded().ask(self._run) if names}
 
     def hidden_fields(self) -> dict[int, SlurmJob]:
         """Return by job id what REST does not show of waiting jobs; one `squeue`."""
-        mark = draw_mark()
-        return squeue.parse_hidden(self._run(squeue.hidden_command(mark)), mark)
+        return {job.id: job for job in squeue.hidden().ask(self._run)}
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
-        mark = draw_mark()
-        return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
+        return sinfo.merged(self._nodes.ask(self._run))
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions; one `scontrol show partition`."""

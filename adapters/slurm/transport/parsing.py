@@ -157,8 +157,8 @@ def draw_mark() -> str:
 
 
 def format_of(fields: Sequence[str], mark: str) -> str:
-    """Return the `--Format` that prints these fields, each followed by the mark."""
-    return ",".join(f"{field}:0{mark}" for field in fields)
+    """Return the option that prints these fields, each followed by the mark."""
+    return f"--Format={','.join(f'{field}:0{mark}' for field in fields)}"
 
 
 def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) -> list[dict[str, str]]:
@@ -173,38 +173,50 @@ def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) 
     return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
 
 
-class Reader(Generic[Record]):
-    """Reads one table again and again; the record of an unchanged row is reused.
+class Table(Generic[Record]):
+    """A table that is read again and again; the record of an unchanged row is reused.
 
     Args:
+        command: The command that prints it, such as `squeue --all`, without its fields.
         fields: Names of the fields, in order; the first identifies a row in errors.
         read: Converts one row to a record. Raises ValueError.
-        program: The program that prints the table, for errors.
         what: What a row describes, for errors.
+        form: Returns the option that prints the fields, each followed by a mark.
     """
 
     def __init__(
-        self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], program: str, what: str
+        self,
+        command: str,
+        fields: Sequence[str],
+        read: Callable[[dict[str, str]], Record],
+        what: str,
+        form: Callable[[Sequence[str], str], str] = format_of,
     ) -> None:
-        self._fields, self._read, self._program, self._what = fields, read, program, what
+        self._command, self._fields, self._read, self._what, self._form = command.split(), fields, read, what, form
         self._last: dict[tuple[str, ...], Record] = {}
 
-    def __call__(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
-        """Return the records in order. O(length). Raises ParseError.
+    def ask(self, run: Callable[[Sequence[str]], str], *options: str, whole: bool = True) -> list[Record]:
+        """Run the command with further options and return the records in order. Raises AdapterError.
 
         Args:
-            text: Output of a command.
-            mark: Separator after each value.
-            whole: Forget the records of rows that are not in this table.
+            run: Runs a command and returns what it printed.
+            options: Options that select rows.
+            whole: Forget the records of rows that are not in this answer.
         """
+        mark = draw_mark()
+        return self.parse(run([*self._command, self._form(self._fields, mark), *options]), mark, whole=whole)
+
+    def parse(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
+        """Return the records of an answer with this mark, as `ask` does. O(length). Raises ParseError."""
+        program = self._command[0]
         found, kept = [], dict[tuple[str, ...], Record]()
-        for values in _cells(text, len(self._fields), mark, (self._program,)):
+        for values in _cells(text, len(self._fields), mark, (program,)):
             record = self._last.get(values)
             try:
                 kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
             except ValueError as problem:
-                why = f"{self._program}: {self._what} {values[0].strip()}: {problem}"
-                raise ParseError(why, argv=(self._program,)) from None
+                why = f"{program}: {self._what} {values[0].strip()}: {problem}"
+                raise ParseError(why, argv=(program,)) from None
             found.append(record)
         if whole:
             self._last = kept

@@ -1,4 +1,4 @@
-"""Nodes by `sinfo`: its command and the parser of its output.
+"""Nodes by `sinfo`: its table and the parser of a node.
 
 Rule: pure; a node of several partitions is listed once for each, and is one node here.
 Source: sinfo(1) of Slurm 22.05.
@@ -10,20 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..records import SlurmNode
-from .parsing import Reader, count, format_of, node_state, size, word
+from .parsing import Table, count, node_state, size, word
 
 FIELDS = ("NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason",
           "CPUsState", "AllocMem")  # fmt: skip
 
 
-def command(mark: str) -> list[str]:
-    """Return the argv that lists every node."""
-    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={format_of(FIELDS, mark)}"]
-
-
-def reader() -> Reader[SlurmNode]:
-    """Return a parser of one table after another; its records are to be `merged`."""
-    return Reader(FIELDS, _node, "sinfo", "node")
+def nodes() -> Table[SlurmNode]:
+    """Return the table of every node, whose records are to be `merged`."""
+    return Table("sinfo --noheader --all --Node", FIELDS, _node, "node")
 
 
 def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:

@@ -1,4 +1,4 @@
-"""The queue by `squeue`: its commands and the parser of its output.
+"""The queue by `squeue`: its tables and the parser of a job.
 
 Rule: pure. One call shows all of every job. An unreadable value is an error that names the job, because an omitted job
 would look like one that has gone.
@@ -15,7 +15,7 @@ from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
 from ..records import SlurmJob
-from .parsing import Reader, count, format_of, job_state, moment, size, span, tres, word
+from .parsing import Table, count, job_state, moment, size, span, tres, word
 
 #: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
@@ -48,42 +48,24 @@ _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
-def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
-    """Return the argv that lists all jobs, or only these."""
-    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={format_of(FIELDS, mark)}"]
-    some = ",".join(map(str, ids))
-    return [*argv, f"--jobs={some}"] if some else argv
+def queue() -> Table[SlurmJob]:
+    """Return the table of all jobs."""
+    return Table("squeue --noheader --all --states=all", FIELDS, _job, "job")
 
 
-def parse(text: str, mark: str) -> list[SlurmJob]:
-    """Return the jobs of a queue. O(length). Raises ParseError."""
-    return reader()(text, mark)
+def excluded() -> Table[tuple[int, tuple[str, ...]]]:
+    """Return the table of ids and excluded nodes of waiting jobs; `--Format` has no field for them."""
+    command = "squeue --noheader --all --states=pending"
+    return Table(command, ("%A", "%x"), lambda row: (int(row["%A"]), nodes(row["%x"])), "job", _short_format)
 
 
-def reader() -> Reader[SlurmJob]:
-    """Return a parser of one queue after another."""
-    return Reader(FIELDS, _job, "squeue", "job")
+def _short_format(fields: Iterable[str], mark: str) -> str:
+    return f"--format={''.join(f'{field}{mark}' for field in fields)}"
 
 
-def excluded_command(mark: str) -> list[str]:
-    """Return the argv that lists the nodes excluded by waiting jobs; `--Format` has no field for them."""
-    return ["squeue", "--noheader", "--all", "--states=pending", f"--format=%A{mark}%x{mark}"]
-
-
-def parse_excluded(text: str, mark: str) -> dict[int, tuple[str, ...]]:
-    """Return job id -> excluded nodes, if any. Raises ParseError."""
-    read = Reader(("job", "nodes"), lambda row: (int(row["job"]), nodes(row["nodes"])), "squeue", "job")
-    return {job: names for job, names in read(text, mark) if names}
-
-
-def hidden_command(mark: str) -> list[str]:
-    """Return the argv that lists what REST does not show of waiting jobs."""
-    return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_HIDDEN, mark)}"]
-
-
-def parse_hidden(text: str, mark: str) -> dict[int, SlurmJob]:
-    """Return by job id what REST does not show, `planned` and `special`. Raises ParseError."""
-    return {job.id: job for job in Reader(_HIDDEN, _hidden, "squeue", "job")(text, mark)}
+def hidden() -> Table[SlurmJob]:
+    """Return the table of what REST does not show of waiting jobs, `planned` and `special`."""
+    return Table("squeue --noheader --all --states=pending", _HIDDEN, _hidden, "job")
 
 
 def _hidden(row: Mapping[str, str]) -> SlurmJob:
