@@ -6,8 +6,9 @@ write. Without pilotfish every job starts by itself.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -67,14 +68,13 @@ def create(
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
     """
     from .adapter import SlurmAdapter
-    from .options import check
     from .ownership import Selection
     from .placement.eligibility import Deferral
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
     from .transport.runner import CommandRunner
 
-    check(
+    _check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
         requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
         max_defer_s=max_defer_s, wide_nodes=wide_nodes, rest_url=rest_url, rest_user=rest_user,
@@ -120,11 +120,10 @@ def examine(
     from .doctor import check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
-    from .options import check
     from .ownership import Selection
     from .transport.runner import CommandRunner
 
-    check(**options)
+    _check(**options)
     run = CommandRunner(options.get("timeout_s", 15.0))
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
@@ -166,3 +165,45 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster
         for kind in types.values()
     )
     return Cluster(name, tuple(found), source="Slurm"), notes
+
+
+#: With fewer requests a minute, reading the queue would take too long.
+LEAST_REQUESTS = 60
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
+
+
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf
+
+
+def _whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+#: Whether the value of an option is valid, and what is allowed.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("partitions", "qos", "accounts", "features", "submit_options"), (_words, "a list of texts, such as [name]")
+    ),
+    **dict.fromkeys(("timeout_s", "max_defer_s"), (_seconds, "seconds, above 0")),
+    **dict.fromkeys(
+        ("rest_url", "rest_user", "rest_token_file", "rest_token_command"),
+        (lambda value: isinstance(value, str), "text"),
+    ),
+    "rest_token_lifespan_s": (lambda value: _seconds(value) and value >= 1, "seconds, 1 or more"),
+    "comment": (lambda value: isinstance(value, bool), "true or false"),
+    "requests_per_minute": (lambda value: _whole(value, LEAST_REQUESTS), f"a whole number from {LEAST_REQUESTS}"),
+    "wide_nodes": (lambda value: value is None or _whole(value, 1), "a whole number from 1"),
+    "output_dir": (lambda value: value is None or isinstance(value, (str, PathLike)), "a folder"),
+}
+
+
+def _check(**options: Any) -> None:
+    """Raise ConfigError for the first invalid option."""
+    for name, value in options.items():
+        fits, allowed = _KINDS[name]
+        if not fits(value):
+            raise ConfigError("adapter slurm", name, f"found {value!r}", allowed)

@@ -49,7 +49,6 @@ def _release(version: tuple[int, int]) -> str:
 
 
 def _backups(answers: Answers) -> Iterator[Finding]:
-    """Yield a warning for each of several controllers that is down."""
     down = [line.strip() for line in answers.pings if line.strip().endswith("DOWN")]
     if error := answers.errors.get("ping"):
         down.append(str(error))

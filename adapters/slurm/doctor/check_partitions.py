@@ -97,7 +97,6 @@ def sharing(words: Mapping[str, str]) -> str:
 
 
 def _by(partitions: list[dict[str, str]], key: Callable[[Mapping[str, str]], str]) -> dict[str, list[str]]:
-    """Return the names of partitions by a key."""
     found: dict[str, list[str]] = {}
     for words in partitions:
         found.setdefault(key(words), []).append(words["PartitionName"])

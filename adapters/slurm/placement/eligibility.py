@@ -209,7 +209,6 @@ class Eligibility:
         return Verdict(left, waits, cores, due, reason)
 
     def _least_cores(self, usable: frozenset[str]) -> int:
-        """Return the number of cores of the smallest of these nodes."""
         if usable not in self._least_cores_of:
             sizes = [node.type.cores for node in self._cluster.nodes if node.name in usable]
             self._least_cores_of[usable] = min(sizes, default=1)

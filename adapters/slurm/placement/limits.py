@@ -247,7 +247,6 @@ class Quota:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
     def _scopes(self, job: SlurmJob) -> list[Scope]:
-        """Return the scopes that cap the job."""
         who = job.qos, job.partition, job.account, job.uid
         return self._known.get(who, lambda: self._look_up(job))
 

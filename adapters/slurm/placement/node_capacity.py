@@ -218,7 +218,6 @@ class NodeCapacity:
         return obstacle(job, self._nodes[name], node_load, self._partitions, oversubscribed=self._oversubscribed)
 
     def _alike(self) -> dict[int, list[str]]:
-        """Return the nodes by their kind."""
         if self._nodes_by_kind is None:
             groups, kinds = defaultdict[int, list[str]](list), self._kinds
             for name, node in self._nodes.items():

@@ -31,8 +31,6 @@ CHUNK = 1 << 16
 
 
 class _UnixConnection(HTTPConnection):
-    """A connection to a unix socket."""
-
     def __init__(self, path: str, **options: Any) -> None:
         super().__init__("localhost", **options)
         self._path = path

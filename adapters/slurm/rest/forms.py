@@ -227,13 +227,11 @@ def _memory(form: Form, cores: int) -> float:
 
 
 def _few(value: object) -> int | None:
-    """Return a small count, or None."""
     found = number(value)
     return None if found is None or found in _SHORT_STAND_INS else int(found)
 
 
 def _special(form: Form) -> str:
-    """Return a request that only Slurm understands, in words; "": none."""
     return next((SPECIAL[field] for key, field in _SPECIAL.items() if _is_asked(form.get(key))), "")
 
 

@@ -19,7 +19,7 @@ from ..placement import limits, partitions
 from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
-from . import sacct, scontrol, sinfo, squeue
+from . import sacct, scontrol, squeue
 from .parsing import draw_mark
 from .runner import Runner
 from .sacct import Entry
@@ -107,7 +107,7 @@ class CommandTransport:
     ) -> None:
         self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
-        self._queue, self._nodes = squeue.queue(), sinfo.nodes()
+        self._queue, self._nodes = squeue.queue(), squeue.node_table()
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
@@ -130,7 +130,7 @@ class CommandTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
-        return sinfo.merged(self._nodes.ask(self._run))
+        return squeue.merged(self._nodes.ask(self._run))
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions; one `scontrol show partition`."""

@@ -1,21 +1,22 @@
-"""The queue by `squeue`: its tables and the parser of a job.
+"""The queue by `squeue` and the nodes by `sinfo`: their tables and the parsers of a job and of a node.
 
 Rule: pure. One call shows all of every job. An unreadable value is an error that names the job, because an omitted job
-would look like one that has gone.
-Source: squeue(1) of Slurm 22.05.
+would look like one that has gone. A node of several partitions is listed once for each, and is one node here.
+Source: squeue(1) and sinfo(1) of Slurm 22.05.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
-from ..records import SlurmJob
-from .parsing import Table, count, job_state, moment, size, span, tres, word
+from ..records import SlurmJob, SlurmNode
+from .parsing import Table, count, job_state, moment, node_state, size, span, tres, word
 
 #: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
@@ -45,6 +46,9 @@ _TIMES = {
 _NODES = {"placed": "NodeList", "wanted": "ReqNodes", "planned": "SchedNodes"}
 #: What REST does not show of a waiting job before Slurm 23.02.
 _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
+NODE_FIELDS = (
+    "NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason", "CPUsState", "AllocMem",
+)  # fmt: skip
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
@@ -168,4 +172,34 @@ def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     return tuple(
         (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
         for name, value in asked.items()
+    )
+
+
+def node_table() -> Table[SlurmNode]:
+    """Return the table of every node, whose records are to be `merged`."""
+    return Table("sinfo --noheader --all --Node", NODE_FIELDS, _node, "node")
+
+
+def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
+    """Return one node for each name, in all its partitions."""
+    found: dict[str, SlurmNode] = {}
+    for node in rows:
+        known = found.get(node.name)
+        found[node.name] = node if known is None else replace(known, partitions=known.partitions | node.partitions)
+    return list(found.values())
+
+
+def _node(row: dict[str, str]) -> SlurmNode:
+    memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+    cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
+    return SlurmNode(
+        name=row["NodeList"],
+        state=node_state(row["StateComplete"]),
+        cpus=count(row["CPUs"]) or 0,
+        memory=memory,
+        idle=count(cpus[1]) if len(cpus) == 4 else None,
+        free=None if taken is None else max(0.0, memory - taken),
+        features=frozenset(filter(None, word(row["Features_act"]).split(","))),
+        partitions=frozenset({row["PartitionName"]} - {""}),
+        reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
     )

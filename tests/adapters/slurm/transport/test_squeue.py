@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import ParseError
 from pilotfish.adapters.slurm import cluster_of
 from pilotfish.adapters.slurm.records import SlurmNode
-from pilotfish.adapters.slurm.transport import sinfo, squeue
+from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.parsing import (
     JOB_STATES,
@@ -171,7 +171,7 @@ def test_excluded_nodes() -> None:
 def test_nodes_of_several_partitions_are_one() -> None:
     row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512")
     text = "".join("".join(v + MARK for v in (*row[:5], p, *row[6:])) + "\n" for p in ("main", "shared"))
-    (node,) = sinfo.merged(sinfo.nodes().parse(text, MARK))
+    (node,) = squeue.merged(squeue.node_table().parse(text, MARK))
     assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
     assert (node.idle, node.free) == (3, 3.5 * 2.0**30)
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
