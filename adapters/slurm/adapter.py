@@ -32,7 +32,7 @@ from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
 from .site_state import SiteReader
-from .transport.command_transport import DryRunTransport, Transport
+from .transport.command_transport import CommandTransport, Transport
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -103,6 +103,7 @@ class SlurmAdapter(Adapter):
     ) -> None:
         self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
+        self._recorder: Transport | None = None
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
@@ -232,16 +233,25 @@ class SlurmAdapter(Adapter):
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, recorded by a transport that changes nothing."""
-        transport, dry = self.transport, DryRunTransport(self.transport)
-        submitted, changed = self._submitted.copy(), self._changed_keys.copy()
-        self.transport = dry
+        submitted, changed, argvs = self._submitted.copy(), self._changed_keys.copy(), list[Sequence[str]]()
+
+        def record(argv: Sequence[str]) -> str:
+            argvs.append(argv)
+            return "0"  # as the id of a job
+
+        self._recorder = CommandTransport(record)
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._submitted, self._changed_keys = transport, submitted, changed
-        return [shlex.join(argv) for argv in dry.argvs]
+            self._recorder, self._submitted, self._changed_keys = None, submitted, changed
+        return [shlex.join(argv) for argv in argvs]
+
+    @property
+    def _changes(self) -> Transport:
+        """What sends changes: the transport, or, in a preview, what records them."""
+        return self._recorder or self.transport
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until `wake`: Slurm sends no events."""
@@ -320,7 +330,7 @@ class SlurmAdapter(Adapter):
         if job.uid != self._uid and self._time() < self._foreign_until:
             raise self._foreign_error()
         try:
-            self.transport.update(job.id, fields)
+            self._changes.update(job.id, fields)
         except AdapterError as error:
             if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
                 self._foreign_until = self._time() + FOREIGN_S
@@ -343,7 +353,7 @@ class SlurmAdapter(Adapter):
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
         self._submitted[start.key] = job
         self._changed_keys.add(start.key)
-        self.transport.submit(argv)
+        self._changes.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
         job = self._find(cancel.key)
@@ -352,12 +362,12 @@ class SlurmAdapter(Adapter):
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: only its user may cancel it (scancel {job.id})", kind="refused")
         self._changed_keys.add(cancel.key)
-        self.transport.cancel(job.id)
+        self._changes.cancel(job.id)
 
     def _power_off(self, action: PowerOff) -> None:
         if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
             raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
-        self.transport.power_off(action.nodes)
+        self._changes.power_off(action.nodes)
 
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""

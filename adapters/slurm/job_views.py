@@ -59,9 +59,9 @@ def _assumed(threads: int, demand: float, name: str) -> Profile:
     return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
-#: A view and what it was made of: the record, the job as we submitted it, its ownership, the verdict, and whether its
-#: begin time is still to come.
-CachedView = tuple[JobView, tuple[SlurmJob, Job | None, tuple[Ownership, str], Verdict | None, bool]]
+#: What a view is made of: record, job as we submitted it, ownership, verdict, whether its begin time is still to come.
+Sources = tuple[SlurmJob, Job | None, tuple[Ownership, str], Verdict | None, bool]
+CachedView = tuple[JobView, Sources]
 
 
 def views(
@@ -99,7 +99,7 @@ def views(
         made_of = job, known.get(key), standings.of(job, now), verdicts.get(job.id), later
         cached = before.get(job.id)
         if cached is None or cached[1] != made_of:
-            view = _view(key, *made_of, standings.selection, now)
+            view = _view(key, made_of, standings.selection, now)
             cached = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job))), made_of
         kept[job.id] = cached
     return tuple(view for view, _ in kept.values())
@@ -122,20 +122,12 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
     )
 
 
-def _view(
-    key: str,
-    job: SlurmJob,
-    asked: Job | None,
-    standing: tuple[Ownership, str],
-    verdict: Verdict | None,
-    later: bool,
-    selection: Selection,
-    now: float,
-) -> JobView:
+def _view(key: str, made_of: Sources, selection: Selection, now: float) -> JobView:
+    job, asked, (what, why), verdict, later = made_of
     begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
-    mark, (what, why) = pin_of(job), standing
+    mark = pin_of(job)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..base import AdapterError
 from .placement.limits import Limits
@@ -80,8 +80,7 @@ class SiteReader:
         self._read[due] = self._clock()
         changed = {} if value is None else {due: value}
         covered = frozenset(pending) if due == "excluded" else self.site.covered
-        kept = {name: getattr(self.site, name) for name in AGES} | changed
-        self.site = Site(**kept, covered=covered, missing=self.site.missing - {due})
+        self.site = replace(self.site, **changed, covered=covered, missing=self.site.missing - {due})
 
     def _age(self, kind: str, ours: Collection[SlurmJob]) -> float:
         """Return the age of a kind in units of its longest age; it is due from 1 on."""

@@ -20,7 +20,7 @@ from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ..rest.token import parse
 from ..rest.transport import RestTransport, rest_transport
-from ..transport.command_transport import CommandTransport, CoreTransport
+from ..transport.command_transport import CommandTransport
 from ..transport.runner import CommandRunner
 
 PATIENCE_S = 3.0
@@ -59,7 +59,7 @@ def connection_findings(options: Mapping[str, object], now: float) -> Iterator[F
         yield from _token(Path(path), now)
 
 
-def request_findings(connect: Callable[[], RestTransport], commands: CoreTransport) -> Iterator[Finding]:
+def request_findings(connect: Callable[[], RestTransport], commands: CommandTransport) -> Iterator[Finding]:
     """Yield what the slurmrestd of `connect` answers, compared with `commands`."""
     try:
         rest = connect()
@@ -70,7 +70,7 @@ def request_findings(connect: Callable[[], RestTransport], commands: CoreTranspo
         yield Finding(WARNING, "rest", f"{error}; commands are used instead", ("systemctl status slurmrestd",))
 
 
-def _compare(rest: RestTransport, commands: CoreTransport) -> Iterator[Finding]:
+def _compare(rest: RestTransport, commands: CommandTransport) -> Iterator[Finding]:
     before = {job.id for job in commands.jobs()}
     began = time.monotonic()
     shown = {job.id for job in rest.jobs()}

@@ -22,6 +22,7 @@ FEW = 16
 
 #: Slurm's sort key of the queue, smallest first: tier of the partition, priority (both negated), and job id.
 Order = tuple[int, int, int]
+Indices = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +153,7 @@ class FutureOccupancy:
         return left, self.obstacle(request, closed) if closed else ""
 
     def _left(
-        self,
-        request: StartRequest,
-        names: frozenset[str],
-        windows: tuple[int, ...],
-        firsts: int,
-        before: tuple[int, ...],
+        self, request: StartRequest, names: frozenset[str], windows: Indices, firsts: int, before: Indices
     ) -> tuple[frozenset[str], str]:
         """Return those of the nodes that are open, given what is relevant, and the first of the others."""
         if len(names) <= FEW:
@@ -170,7 +166,7 @@ class FutureOccupancy:
         closed = shut & names
         return (names - closed, min(closed)) if closed else (names, "")
 
-    def _full(self, request: StartRequest, before: tuple[int, ...]) -> frozenset[str]:
+    def _full(self, request: StartRequest, before: Indices) -> frozenset[str]:
         """Return the nodes without room for the job besides these planned starts; equal for many jobs."""
         shape = (before, request.cores, request.memory, request.whole)
         if shape not in self._full_by_shape:

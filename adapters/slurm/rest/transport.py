@@ -65,7 +65,7 @@ def rest_transport(
 
 
 class RestTransport:
-    """The part of a `Transport` that slurmrestd serves (`CoreTransport`)."""
+    """The part of a `Transport` that slurmrestd serves."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._clock = client, clock

@@ -32,8 +32,8 @@ USAGE_TIMEOUT_S = 5.0
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
-class CoreTransport(Protocol):
-    """The requests that slurmrestd can serve, too. Every call is one request and raises AdapterError."""
+class Transport(Protocol):
+    """All requests to Slurm. Every call is one request and raises AdapterError."""
 
     notes: Sequence[str]  #: sentences for a person, logged once at start
 
@@ -54,10 +54,6 @@ class CoreTransport(Protocol):
 
     def close(self) -> None:
         """Close connections."""
-
-
-class Transport(CoreTransport, Protocol):
-    """All requests to Slurm. Every call is one request and raises AdapterError."""
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions, by name."""
@@ -204,22 +200,3 @@ class CommandTransport:
 
     def close(self) -> None:
         """Do nothing: no connection is open."""
-
-
-class DryRunTransport:
-    """A transport that reads through another one and records the argv of each change instead of running it."""
-
-    def __init__(self, inner: Transport) -> None:
-        self.argvs: list[list[str]] = []
-        recorder = CommandTransport(self._record)
-        self.notes, self.close = inner.notes, recorder.close
-        self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
-        self.partitions, self.reservations = inner.partitions, inner.reservations
-        self.limits, self.settings = inner.limits, inner.settings
-        self.ended, self.books = inner.ended, inner.books
-        self.update, self.submit = recorder.update, recorder.submit
-        self.cancel, self.power_off = recorder.cancel, recorder.power_off
-
-    def _record(self, argv: Sequence[str]) -> str:
-        self.argvs.append(list(argv))
-        return "0"  # as a job id

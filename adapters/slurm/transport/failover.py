@@ -17,7 +17,7 @@ from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
 from ..rest.errors import NotDone
 from ..rest.transport import RestTransport
-from .command_transport import CommandTransport, CoreTransport
+from .command_transport import CommandTransport
 
 log = logging.getLogger("pilotfish.slurm")
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ class FailoverTransport:
         self._rest, self._commands, self._clock = rest, commands, clock
         self._away = False
         self._gap, self._try_at = FIRST_GAP_S, clock()
-        self._queue_from: CoreTransport = commands
+        self._queue_from: RestTransport | CommandTransport = commands
         self._read_last: list[SlurmJob] = []
         self._whole: list[SlurmJob] = []
         self._hidden: dict[int, SlurmJob] = {}
@@ -84,7 +84,9 @@ class FailoverTransport:
         self._rest.close()
         self._commands.close()
 
-    def _ask(self, ask: Callable[[CoreTransport], Answer], harmless: type[AdapterError] = AdapterError) -> Answer:
+    def _ask(
+        self, ask: Callable[[RestTransport | CommandTransport], Answer], harmless: type[AdapterError] = AdapterError
+    ) -> Answer:
         """Ask REST, and commands if it is away or fails with a `harmless` error, after which asking again is safe."""
         if not self._away or self._clock() >= self._try_at:
             try:

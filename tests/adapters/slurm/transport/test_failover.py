@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,14 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm.adapter import SlurmAdapter
+from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
-from pilotfish.adapters.slurm.transport.command_transport import DryRunTransport
 from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverTransport
 from pilotfish.adapters.slurm.transport.sacct import Entry
 from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Cancel, PowerOff
 from pilotfish.simulate.model.snapshot import JobState
 
 
@@ -210,10 +214,11 @@ def test_our_own_jobs_accounting_and_power_use_commands() -> None:
 
 def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
     way, rest, commands, _ = both()
-    told = DryRunTransport(way)
-    told.update(1, {"AdminComment": "x"})
-    assert told.jobs()[0].id == 1 and told.argvs == [["scontrol", "update", "JobId=1", "AdminComment=x"]]
-    assert "update" not in rest.calls + commands.calls
+    rest.queue = [SlurmJob(1, JobState.PENDING, uid=os.getuid())]
+    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, Selection())
+    assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest.calls == ["jobs []"]
+    assert adapter.preview(PowerOff(("n1",))) == ["scontrol update NodeName=n1 State=POWER_DOWN"]
+    assert commands.calls == []
 
 
 @given(st.lists(st.tuples(st.sampled_from([*AWAY, None]), st.floats(0, 100), st.sampled_from(["jobs", "update"]))))
