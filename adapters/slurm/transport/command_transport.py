@@ -20,7 +20,7 @@ from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
 from . import sacct, scontrol, squeue
-from .parsing import draw_mark
+from .parsing import Record, Table
 from .runner import Runner
 from .sacct import Entry
 from .scontrol import Settings
@@ -155,20 +155,18 @@ class CommandTransport:
 
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs; one `sacct`."""
-        mark = draw_mark()
-        return sacct.parse(self._recorded(self._run, sacct.command(mark, which)), mark)
+        return sacct.jobs(self._recorded(sacct.table(), self._run, which))
 
     def books(self, which: Sequence[str]) -> list[Entry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
-        mark = draw_mark()
-        return sacct.parse_usage(self._recorded(self._run_usage, sacct.usage_command(mark, which)), mark)
+        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which))
 
-    def _recorded(self, run: Runner, argv: Sequence[str]) -> str:
+    def _recorded(self, table: Table[Record], run: Runner, which: Sequence[str]) -> list[Record]:
         try:
-            return run(argv)
+            return table.ask(run, *which)
         except AdapterError as error:
             if sacct.DISABLED in error.stderr_tail:
-                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None
+                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=error.argv) from None
             raise
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:

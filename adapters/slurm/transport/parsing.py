@@ -156,21 +156,9 @@ def draw_mark() -> str:
     return f"@{secrets.token_hex(8)}@"
 
 
-def format_of(fields: Sequence[str], mark: str) -> str:
-    """Return the option that prints these fields, each followed by the mark."""
-    return f"--Format={','.join(f'{field}:0{mark}' for field in fields)}"
-
-
-def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return each row as field -> value, blanks around values removed. O(length). Raises ParseError if cut off.
-
-    Args:
-        text: What the command printed.
-        fields: Names of the fields, in order.
-        mark: Mark after each field.
-        argv: The command, for errors.
-    """
-    return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
+def format_of(fields: Sequence[str], mark: str) -> list[str]:
+    """Return the options that print these fields, each followed by the mark."""
+    return [f"--Format={','.join(f'{field}:0{mark}' for field in fields)}"]
 
 
 class Table(Generic[Record]):
@@ -179,9 +167,9 @@ class Table(Generic[Record]):
     Args:
         command: The command that prints it, such as `squeue --all`, without its fields.
         fields: Names of the fields, in order; the first identifies a row in errors.
-        read: Converts one row to a record. Raises ValueError.
+        read: Converts one row, field -> value without blanks around it, to a record. Raises ValueError.
         what: What a row describes, for errors.
-        form: Returns the option that prints the fields, each followed by a mark.
+        form: Returns the options that print the fields, each followed by a mark.
     """
 
     def __init__(
@@ -190,7 +178,7 @@ class Table(Generic[Record]):
         fields: Sequence[str],
         read: Callable[[dict[str, str]], Record],
         what: str,
-        form: Callable[[Sequence[str], str], str] = format_of,
+        form: Callable[[Sequence[str], str], list[str]] = format_of,
     ) -> None:
         self._command, self._fields, self._read, self._what, self._form = command.split(), fields, read, what, form
         self._last: dict[tuple[str, ...], Record] = {}
@@ -204,16 +192,21 @@ class Table(Generic[Record]):
             whole: Forget the records of rows that are not in this answer.
         """
         mark = draw_mark()
-        return self.parse(run([*self._command, self._form(self._fields, mark), *options]), mark, whole=whole)
+        return self.parse(run([*self._command, *self._form(self._fields, mark), *options]), mark, whole=whole)
 
     def parse(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
         """Return the records of an answer with this mark, as `ask` does. O(length). Raises ParseError."""
-        program = self._command[0]
+        program, width, cells = self._command[0], len(self._fields), text.split(mark)
+        if cells.pop().strip() or len(cells) % width:
+            why, tail = f"{program}: the table is cut off or garbled", text[-200:].replace(mark, "|")
+            raise ParseError(why, argv=(program,), stderr_tail=tail)
         found, kept = [], dict[tuple[str, ...], Record]()
-        for values in _cells(text, len(self._fields), mark, (program,)):
+        for values in zip(*[iter(cells)] * width, strict=True):
             record = self._last.get(values)
             try:
-                kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+                if record is None:
+                    record = self._read(dict(zip(self._fields, map(str.strip, values), strict=True)))
+                kept[values] = record
             except ValueError as problem:
                 why = f"{program}: {self._what} {values[0].strip()}: {problem}"
                 raise ParseError(why, argv=(program,)) from None
@@ -221,17 +214,3 @@ class Table(Generic[Record]):
         if whole:
             self._last = kept
         return found
-
-
-def _cells(text: str, width: int, mark: str, argv: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the values of each row as printed."""
-    values = text.split(mark)
-    rest = values.pop()
-    if rest.strip() or len(values) % width:
-        who, tail = argv[0] if argv else "Slurm", text[-200:].replace(mark, "|")
-        raise ParseError(f"{who}: the table is cut off or garbled", argv=argv, stderr_tail=tail)
-    return list(zip(*[iter(values)] * width, strict=True))
-
-
-def _row(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    return dict(zip(fields, map(str.strip, values), strict=True))

@@ -17,7 +17,7 @@ from ....simulate.errors import ConfigError
 from ....simulate.model.accounting_record import AccountingRecord
 from ...base import ParseError
 from ..records import SlurmJob
-from .parsing import Record, count, job_state, moment, rows, word
+from .parsing import Record, Table, count, job_state, moment, word
 from .squeue import nodes
 
 FIELDS = (
@@ -61,29 +61,29 @@ def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
     return [f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]
 
 
-def command(mark: str, which: Sequence[str]) -> list[str]:
-    """Return the argv that lists every record of jobs, without their steps."""
-    return [*_table(mark, FIELDS), "--allocations", *which]
+def table() -> Table[form.Row]:
+    """Return the table of every record of jobs, without their steps."""
+    return Table("sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited)
 
 
-def usage_command(mark: str, which: Sequence[str]) -> list[str]:
-    """Return the argv that lists every record of jobs with their steps, sizes in bytes."""
-    return [*_table(mark, USAGE_FIELDS), "--noconvert", *which]
+def usage_table() -> Table[form.Row]:
+    """Return the table of every record of jobs with their steps, sizes in bytes."""
+    return Table("sacct --noheader --parsable --duplicates --noconvert", USAGE_FIELDS, dict, "job", _delimited)
 
 
-def _table(mark: str, fields: Sequence[str]) -> list[str]:
-    return ["sacct", "--noheader", "--parsable", f"--delimiter={mark}", "--duplicates", f"--format={','.join(fields)}"]
+def _delimited(fields: Sequence[str], mark: str) -> list[str]:
+    return [f"--delimiter={mark}", f"--format={','.join(fields)}"]
 
 
-def parse(text: str, mark: str) -> list[SlurmJob]:
-    """Return the last record of each job. O(length). Raises ParseError."""
-    return _last(([row] for row in rows(text, FIELDS, mark, ("sacct",))), _job)
+def jobs(rows: Iterable[form.Row]) -> list[SlurmJob]:
+    """Return the last record of each job. Raises ParseError."""
+    return _last(([row] for row in rows), _job)
 
 
-def parse_usage(text: str, mark: str) -> list[Entry]:
-    """Return the last record of each ended job. O(length). Raises ParseError."""
+def usage(rows: Iterable[form.Row]) -> list[Entry]:
+    """Return the last record of each ended job. Raises ParseError."""
     records: list[list[form.Row]] = []
-    for row in rows(text, USAGE_FIELDS, mark, ("sacct",)):
+    for row in rows:
         if "." not in row["JobIDRaw"]:
             records.append([row])
         elif records:  # otherwise a step of a job that was not selected

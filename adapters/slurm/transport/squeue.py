@@ -63,8 +63,8 @@ def excluded() -> Table[tuple[int, tuple[str, ...]]]:
     return Table(command, ("%A", "%x"), lambda row: (int(row["%A"]), nodes(row["%x"])), "job", _short_format)
 
 
-def _short_format(fields: Iterable[str], mark: str) -> str:
-    return f"--format={''.join(f'{field}{mark}' for field in fields)}"
+def _short_format(fields: Iterable[str], mark: str) -> list[str]:
+    return [f"--format={''.join(f'{field}{mark}' for field in fields)}"]
 
 
 def hidden() -> Table[SlurmJob]:

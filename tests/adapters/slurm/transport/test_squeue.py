@@ -13,13 +13,13 @@ from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.parsing import (
     JOB_STATES,
+    Table,
     count,
     draw_mark,
     format_of,
     job_state,
     moment,
     node_state,
-    rows,
     size,
     span,
     tres,
@@ -154,8 +154,8 @@ def test_no_jobs_is_an_empty_text_only() -> None:
 
 def test_marks_differ_and_mean_nothing_in_a_format() -> None:
     assert draw_mark() != draw_mark() and not set(draw_mark()) & set(",:%.")
-    assert rows("1@2@", ("a", "b"), "@") == [{"a": "1", "b": "2"}]
-    assert format_of(("a", "b"), "@") == "--Format=a:0@,b:0@"
+    assert Table("x", ("a", "b"), dict, "row").parse("1@2 @", "@") == [{"a": "1", "b": "2"}]
+    assert format_of(("a", "b"), "@") == ["--Format=a:0@,b:0@"]
 
 
 def test_excluded_nodes() -> None:
