@@ -140,15 +140,11 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     return cluster_of(CommandTransport(CommandRunner()).nodes())
 
 
-def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster, tuple[str, ...]]:
+def cluster_of(nodes: Iterable[SlurmNode]) -> tuple[Cluster, tuple[str, ...]]:
     """Return a cluster of nodes in Slurm's order, and a sentence for each number that had to be assumed. O(nodes).
 
     Nodes of the same number of CPUs and the same memory share a type. A Slurm CPU counts as a core, because Slurm
     allocates CPUs. Nodes without CPUs or memory (state FUTURE) are left out.
-
-    Args:
-        nodes: Nodes as Slurm reports them.
-        name: Name of the cluster.
     """
     types: dict[tuple[int, float], NodeType] = {}
     found = []
@@ -164,7 +160,7 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster
         f"memory bandwidth of nodes like {kind.name} is unknown to Slurm: {kind.memory_bandwidth / 1e9:g} GB/s assumed"
         for kind in types.values()
     )
-    return Cluster(name, tuple(found), source="Slurm"), notes
+    return Cluster("slurm", tuple(found), source="Slurm"), notes
 
 
 #: With fewer requests a minute, reading the queue would take too long.

@@ -39,7 +39,7 @@ class Answers:
     uid: int | None = None  #: its Unix user id on this machine; None: there is no such user
     slurm_uid: int | None = None  #: its user id as slurmctld knows it; None: not shown
     client: tuple[int, int] = (0, 0)  #: version of the commands, (0, 0) if unknown
-    config: dict[str, str] = field(default_factory=dict)  #: `scontrol show config`, key -> value
+    config: scontrol.Configuration = field(default_factory=scontrol.Configuration)
     partitions: list[dict[str, str]] = field(default_factory=list)
     nodes: list[SlurmNode] = field(default_factory=list)
     jobs: list[SlurmJob] = field(default_factory=list)
@@ -54,41 +54,29 @@ class Answers:
     at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
     errors: dict[str, AdapterError] = field(default_factory=dict)  #: `munge` is asked only if Slurm does not answer
 
-    def setting(self, name: str) -> str:
-        """Return a setting of the controller, "" if it is not set."""
-        return self.config.get(name, "")
-
-    def words(self, name: str) -> list[str]:
-        """Return a setting that is a list."""
-        return scontrol.items(self.config, name)
-
     def seconds(self, name: str, otherwise: float) -> float:
         """Return a setting such as `300 sec` or `7-00:00:00` in seconds."""
-        text = self.setting(name).removesuffix(" sec").strip()
+        text = self.config[name].removesuffix(" sec").strip()
         try:
             found = float(text) if text.isdigit() else span(text)
         except ValueError:
             found = None
         return otherwise if found is None else found
 
-    def number(self, name: str, otherwise: int) -> int:
-        """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
-        return scontrol.scheduler_parameter(self.config, name, otherwise)
-
     @property
     def controller(self) -> tuple[int, int]:
         """Version of the controller, (0, 0) if unknown."""
-        return version(self.setting("SLURM_VERSION"))
+        return version(self.config["SLURM_VERSION"])
 
     @property
     def slurm_user(self) -> str:
         """Slurm's own user."""
-        return self.setting("SlurmUser").partition("(")[0]
+        return self.config["SlurmUser"].partition("(")[0]
 
     @property
     def has_accounting(self) -> bool:
         """Whether a slurmdbd is configured."""
-        return self.setting("AccountingStorageType").endswith("slurmdbd")
+        return self.config["AccountingStorageType"].endswith("slurmdbd")
 
     @property
     def rules_all(self) -> bool:
@@ -155,7 +143,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
     if "version" in answers.errors:
         return answers
     began = time.perf_counter()
-    answers.config = scontrol.configuration(attempt("config", lambda: run(["scontrol", "show", "config"]), ""))
+    answers.config = scontrol.Configuration(attempt("config", lambda: run(["scontrol", "show", "config"]), ""))
     answers.answer_s = time.perf_counter() - began
     if "config" in answers.errors:
         attempt("munge", lambda: run(munge_command()), "")
@@ -184,7 +172,7 @@ def _read_files(answers: Answers) -> None:
     host = socket.gethostname().partition(".")[0]
     hosts = [value for key, value in answers.config.items() if key.startswith("SlurmctldHost")]
     answers.at_controller = host in {value.partition("(")[0].partition(".")[0] for value in hosts}
-    folder, unread = Path(answers.setting("SLURM_CONF") or "/etc/slurm/slurm.conf").parent, set()
+    folder, unread = Path(answers.config["SLURM_CONF"] or "/etc/slurm/slurm.conf").parent, set()
     for name in FILES:
         try:
             answers.files[name] = (folder / name).read_text(errors="replace")

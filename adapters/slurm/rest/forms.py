@@ -132,6 +132,8 @@ def _job(form: Form) -> SlurmJob:
     if state is JobState.PENDING:
         tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
         threads = max(threads, threads_for(many, tasks, each, per_node, least))
+    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in asked else threads)
+    one = number(form["memory_per_node"]) or of_core
     plain: dict[str, Any] = {
         **{name: _text(form[key]) for name, key in _TEXTS.items()},
         **{name: _moment(form[key]) for name, key in _TIMES.items()},
@@ -146,7 +148,7 @@ def _job(form: Form) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=memory(_memory(form, 1 if "mem" in asked else threads), asked, cpus, threads, many),
+        memory=memory(one * 2.0**20, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
@@ -218,12 +220,6 @@ def _items(value: object) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
         raise ValueError(f"{value!r} is neither a text nor a list of words")
     return [word for word in found if word]
-
-
-def _memory(form: Form, cores: int) -> float:
-    """Return the requested bytes, of a node or of so many cores."""
-    of_node, of_core = number(form["memory_per_node"]), number(form["memory_per_cpu"])
-    return (of_node or (of_core or 0.0) * cores) * 2.0**20
 
 
 def _few(value: object) -> int | None:

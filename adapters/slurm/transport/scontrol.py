@@ -8,7 +8,7 @@ Source: scontrol(1) of Slurm 22.05; slurm.conf(5).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...base import ParseError
@@ -57,20 +57,23 @@ _LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
 _NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 
 
-def configuration(text: str) -> dict[str, str]:
-    """Return what `scontrol show config` prints, key -> value; "" for a key that is not set."""
-    return {key: "" if value.lower() in _NOTHING else value for key, value in _LINE.findall(text)}
+class Configuration(dict[str, str]):
+    """What `scontrol show config` prints, key -> value; "" for a key that is not set."""
 
+    def __init__(self, text: str = "") -> None:
+        super().__init__((key, "" if value.lower() in _NOTHING else value) for key, value in _LINE.findall(text))
 
-def items(config: Mapping[str, str], name: str) -> list[str]:
-    """Return a setting that is a list."""
-    return [item for item in config.get(name, "").replace(" ", "").split(",") if item]
+    def __missing__(self, key: str) -> str:
+        return ""
 
+    def words(self, name: str) -> list[str]:
+        """Return a setting that is a list."""
+        return [word for word in self[name].replace(" ", "").split(",") if word]
 
-def scheduler_parameter(config: Mapping[str, str], name: str, otherwise: int) -> int:
-    """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
-    value = dict(item.partition("=")[::2] for item in items(config, "SchedulerParameters")).get(name, "")
-    return int(value) if value.isdigit() and int(value) else otherwise
+    def number(self, name: str, otherwise: int) -> int:
+        """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
+        value = dict(word.partition("=")[::2] for word in self.words("SchedulerParameters")).get(name, "")
+        return int(value) if value.isdigit() and int(value) else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,9 @@ class Settings:
 
 def parse_settings(text: str) -> Settings:
     """Return the settings in `scontrol show config`. Raises ParseError."""
-    config = configuration(text)
+    config = Configuration(text)
     if "SchedulerType" not in config:
         why = "scontrol: the configuration is cut off or garbled"
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
-    enforced = items(config, "AccountingStorageEnforce")
-    return Settings(float(scheduler_parameter(config, "bf_interval", 30)), "limits" in enforced or "safe" in enforced)
+    enforced = config.words("AccountingStorageEnforce")
+    return Settings(float(config.number("bf_interval", 30)), "limits" in enforced or "safe" in enforced)

@@ -100,7 +100,10 @@ def _job(row: dict[str, str]) -> SlurmJob:
     }
     threads = max(1, -(-cpus // many))
     if state is JobState.PENDING:
-        tasks, each, per_node = (_known(row[field]) for field in ("NumTasks", "cpus-per-task", "NTPerNode"))
+        tasks, each, per_node = (
+            None if row[field] in _NOTHING else count(row[field])
+            for field in ("NumTasks", "cpus-per-task", "NTPerNode")
+        )
         threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
     return SlurmJob(
         id=int(row["JobID"]),
@@ -128,10 +131,6 @@ def exit_of(status: int) -> tuple[int | None, int | None]:
         os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
     )
-
-
-def _known(text: str) -> int | None:
-    return None if text in _NOTHING else count(text)
 
 
 def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | None, least: int | None) -> int:
