@@ -97,7 +97,9 @@ class FailoverTransport:
                 if not isinstance(error, harmless):
                     raise
             else:
-                self._resume_rest()
+                if self._away:
+                    log.warning("slurmrestd is usable again")
+                self._away = False
                 return answer
         return ask(self._commands)
 
@@ -109,8 +111,3 @@ class FailoverTransport:
             log.warning("slurmrestd is not usable; using Slurm's commands: %s", error)
         self._gap = min(2 * self._gap, LONGEST_GAP_S) if self._away else FIRST_GAP_S
         self._away, self._try_at = True, self._clock() + self._gap
-
-    def _resume_rest(self) -> None:
-        if self._away:
-            log.warning("slurmrestd is usable again")
-        self._away = False

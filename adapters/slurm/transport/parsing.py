@@ -106,9 +106,9 @@ JOB_STATES = {
     )
     for word in words.split()
 }
-_DOWN = _words("DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE")
 #: A node that powers down takes no job; one that is powered down wakes for a job.
-_LEAVING, _ASLEEP = _words("POWERING_DOWN POWER_DOWN"), _words("POWERED_DOWN")
+_DOWN = _words("DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE POWERING_DOWN POWER_DOWN")
+_ASLEEP = _words("POWERED_DOWN")
 _DRAINED = _words("DRAIN DRAINED DRAINING MAINT RESERVED PLANNED_DRAIN BLOCKED PERFCTRS NPC")
 _SILENT = _words("NOT_RESPONDING NO_RESPOND")
 _UNSURE = _SILENT | _words("UNKNOWN UNK INVALID INVALID_REG")
@@ -136,13 +136,8 @@ def node_state(words: str) -> NodeState:
         flags |= {bare, *(_SUFFIXES[mark] for mark in word[len(bare) :])}
     if flags & _ASLEEP:
         flags -= _SILENT  # a node that is powered down cannot respond
-    kinds = (
-        (_UNSURE, NodeState.UNKNOWN),
-        (_DOWN | _LEAVING, NodeState.DOWN),
-        (_DRAINED, NodeState.DRAINED),
-        (_ASLEEP, NodeState.ASLEEP),
-    )
-    for known, state in kinds:
+    kinds = {NodeState.UNKNOWN: _UNSURE, NodeState.DOWN: _DOWN, NodeState.DRAINED: _DRAINED, NodeState.ASLEEP: _ASLEEP}
+    for state, known in kinds.items():
         if flags & known:
             return state
     return NodeState.UP if flags <= _UP else NodeState.UNKNOWN
