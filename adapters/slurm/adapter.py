@@ -39,12 +39,7 @@ CLOCK_EVERY_S = 300.0
 
 
 class ControllerClock:
-    """The controller's clock.
-
-    Args:
-        ask: Sends one request for the controller's time; returns epoch seconds.
-        clock: Monotonic clock, seconds.
-    """
+    """The controller's clock: `ask` requests it, epoch seconds; `clock` is monotonic, seconds, and carries it on."""
 
     def __init__(self, ask: Callable[[], float], clock: Callable[[], float]) -> None:
         self._ask, self._clock = ask, clock

@@ -16,14 +16,7 @@ from .questions import Answers
 
 
 def findings_of(answers: Answers, selection: Selection, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
-    """Yield the findings from Slurm's answers, the most basic ones first; pure.
-
-    Args:
-        answers: Slurm's answers.
-        selection: Jobs that are handed over.
-        cluster: Nodes that the daemon is configured with; None: Slurm's.
-        service: State of the daemon.
-    """
+    """Yield the findings from Slurm's answers, the most basic ones first; pure. Arguments as of `examine`."""
     found = list(check_connection.findings(answers))
     yield from found
     if any(finding.level is Level.PROBLEM for finding in found):

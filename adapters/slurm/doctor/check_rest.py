@@ -29,14 +29,7 @@ SOON_S = 60.0
 
 
 def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: float) -> Iterator[Finding]:
-    """Yield nothing if no `rest_url` is configured.
-
-    Args:
-        options: Options of the adapter.
-        user: Account of the daemon.
-        run: Runs commands.
-        now: Epoch seconds.
-    """
+    """Yield nothing if no `rest_url` is configured. Arguments as of `examine`; `now` in epoch seconds."""
     found = list(connection_findings(options, now))
     yield from found
     if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):

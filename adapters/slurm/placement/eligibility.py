@@ -51,12 +51,7 @@ class Verdict:
 
 
 class EligibilityCache:
-    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again.
-
-    Args:
-        cluster: Nodes on which pilotfish may place jobs.
-        selection: Jobs that are handed over.
-    """
+    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again."""
 
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
         self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()

@@ -194,12 +194,7 @@ def _charge(job: SlurmJob, span_s: float) -> dict[str, float]:
 
 
 class Quota:
-    """Counts jobs in each scope.
-
-    Args:
-        limits: The caps.
-        partition_qos: Partition -> its own QOS.
-    """
+    """Counts jobs in each scope of the limits; `partition_qos`: partition -> its own QOS."""
 
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos

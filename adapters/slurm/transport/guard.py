@@ -96,12 +96,7 @@ KEPT_FOR_READS = 0.1
 
 
 class Budget:
-    """Request budget; unused requests are kept for at most a minute.
-
-    Args:
-        per_minute: Requests per minute.
-        clock: Monotonic clock, seconds.
-    """
+    """Budget of so many requests per minute; unused ones are kept for at most a minute. `clock`: see `Breaker`."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
         self._most, self._clock = float(per_minute), clock
@@ -135,9 +130,7 @@ class GuardedTransport:
     Args:
         inner: Transport that sends the requests.
         per_minute: Requests per minute.
-        clock: Monotonic clock, seconds.
-        draw: Returns a random number in [0, 1).
-        sleep: Sleeps for so many seconds.
+        sleep: Sleeps for so many seconds; `clock` and `draw` are those of `Breaker`.
     """
 
     def __init__(
