@@ -33,7 +33,7 @@ def ended_jobs(
 
     Args:
         transport: Transport to Slurm.
-        since: Key -> time before which the job cannot have started, epoch seconds.
+        since: As for `recall`.
         uid: User id of our own jobs.
         known: Key -> job as we submitted it.
     """

@@ -187,9 +187,8 @@ class SlurmAdapter(Adapter):
         views = job_views.views(jobs, standings, now, self._uid, self._submitted, verdicts, judge.kind, self._views)
         views += job_views.unseen_views(judge.unseen())
         states = job_views.node_states(self.cluster, self._nodes)
-        snapshot = Snapshot(now, self._version, self.cluster, states, views)
-        self._last_snapshot = judge, snapshot
-        return snapshot
+        self._last_snapshot = judge, Snapshot(now, self._version, self.cluster, states, views)
+        return self._last_snapshot[1]
 
     def _current_eligibility(self, now: float) -> Eligibility:
         """Return the eligibility of all jobs as read and placed, at a recent moment."""

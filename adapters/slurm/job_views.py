@@ -41,12 +41,7 @@ def id_in(key: str) -> int | None:
 
 
 def job_of(job: SlurmJob, cores: int = 0) -> Job:
-    """Return what a job asks for: its cores, busy until its time limit.
-
-    Args:
-        job: Slurm's record.
-        cores: Cores on each node; 0: those that it asks for.
-    """
+    """Return what a job asks for: its cores on each node, or `cores` if not 0, busy until its time limit."""
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
     return Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind)

@@ -139,12 +139,9 @@ class NodeCapacity:
         placed: Mapping[int, tuple[SlurmJob, tuple[str, ...]]],
         partitions: Mapping[str, Partition],
     ) -> None:
-        """Take the next snapshot. O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
+        """Take the next snapshot: nodes by name, placed jobs with their nodes by job id, partitions by name.
 
-        Args:
-            nodes: Nodes by name.
-            placed: Job id -> the job and its nodes.
-            partitions: Partitions by name.
+        O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
         """
         if partitions != self._partitions:
             self._placed, self._jobs_by_node, self._loads, self._keys = {}, defaultdict(dict), {}, {}

@@ -50,12 +50,9 @@ def of_ids(ids: Iterable[int]) -> list[str]:
 
 
 def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
-    """Return the options that select one user's jobs of these names (without commas) that existed at or after `since`.
+    """Return the options that select one user's jobs of these names, without commas, that existed at some time.
 
-    Args:
-        names: Job names.
-        uid: User id.
-        since: Epoch seconds.
+    The time is `since`, epoch seconds, or later.
     """
     start = datetime.fromtimestamp(max(0.0, since), UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return [f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]

@@ -22,12 +22,7 @@ def command(what: str) -> list[str]:
 def lines(text: str, first: str) -> Iterator[dict[str, str]]:
     """Yield each line that begins with the key `first` as key -> value; a word without `=` continues the value before.
 
-    Args:
-        text: What scontrol printed.
-        first: First key of a line.
-
-    Raises:
-        ParseError: There are lines and none begins so, unless Slurm reports that it has none.
+    Raises ParseError if there are lines and none begins so, unless Slurm reports that it has none.
     """
     found = 0
     for line in text.splitlines():
