@@ -2,7 +2,7 @@
 
 Rule: a read may be sent twice. A write is sent once, on a fresh connection, so that a refused connection means that
 nothing was sent. The token is shown neither to proxies nor to redirections.
-Source: slurmrestd(8); urllib3's documentation of PoolManager.
+Source: slurmrestd(8); requests' and urllib3's documentation of transport adapters.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from urllib3 import BaseHTTPResponse, HTTPConnectionPool, PoolManager, Timeout
+import requests
+from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError, TimeoutError
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import HTTPError, NewConnectionError
 
 from ....simulate.errors import ConfigError
 from ...base import AdapterError
@@ -55,15 +57,24 @@ class _UnixPool(HTTPConnectionPool):
         return _UnixConnection(self._path, timeout=self.timeout.connect_timeout)
 
 
-class _UnixPools(PoolManager):
-    """Connects to a unix socket, whatever the URL."""
+class UnixAdapter(HTTPAdapter):
+    """Connects a requests session to a unix socket."""
 
     def __init__(self, path: str) -> None:
+        self._pool = _UnixPool(path)
         super().__init__()
-        self._path = path
 
-    def _new_pool(self, *_where: Any, **_options: Any) -> HTTPConnectionPool:
-        return _UnixPool(self._path)
+    def get_connection_with_tls_context(self, *_args: Any, **_options: Any) -> HTTPConnectionPool:
+        """Return the pool of the socket, whatever the URL."""
+        return self._pool
+
+    get_connection = get_connection_with_tls_context  # requests before 2.32
+
+    def close(self) -> None:
+        """Close the connections."""
+        super().close()
+        self._pool.close()
+        self._pool = _UnixPool(self._pool._path)
 
 
 class Client:
@@ -86,27 +97,29 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url, self.user, self._token, self.timeout_s, self._clock = url, user, token, timeout_s, clock
+        self._session = requests.Session()
+        self._session.trust_env = False  # neither proxies nor ~/.netrc
+        self._session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         if not (user.isascii() and user.isprintable() and user.strip() == user):
             raise ConfigError("adapter slurm", "rest_user", f"found {user!r}", "the name of an account")
         scheme, host = _parts(url)
         self._base = "http://localhost" if scheme == "unix" else url.rstrip("/")
-        trusted = os.environ.get("REQUESTS_CA_BUNDLE", "")  # without it, the system's certificates
-        tls: dict[str, Any] = {"ca_cert_dir" if os.path.isdir(trusted) else "ca_certs": trusted or None}
-        self._pools = _UnixPools(os.path.normpath(host)) if scheme == "unix" else PoolManager(**tls)
+        if scheme == "unix":
+            self._session.mount("http://", UnixAdapter(os.path.normpath(host)))
         self.exposed = scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
 
     def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
         """Read; `what` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
-        return self._patiently(lambda: self._send("GET", path, what, fields=query))
+        return self._patiently(lambda: self._send("GET", path, what, params=query))
 
     def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Change something, once. Raises as `get`; only `NotDone` and refusals mean that nothing was changed."""
-        self._pools.clear()  # a kept connection may be dead, and then it is unknown whether the request was sent
+        self._session.close()  # a kept connection may be dead, and then it is unknown whether the request was sent
         return self._send("POST", path, what, json=body)
 
     def close(self) -> None:
         """Close the connections."""
-        self._pools.clear()
+        self._session.close()
 
     def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Send a read again if the token may be at fault, or if a connection was kept for too long."""
@@ -125,19 +138,23 @@ class Client:
     def _send(self, method: str, path: str, what: str, **options: Any) -> dict[str, Any]:
         token = self._token.get()
         headers = {"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": token.text, "Accept": "application/json"}
-        options |= {"headers": headers, "timeout": Timeout(connect=CONNECT_S, read=self.timeout_s)}
-        options |= {"preload_content": False, "redirect": False, "retries": False}
+        options |= {
+            "headers": headers,
+            "timeout": (CONNECT_S, self.timeout_s),
+            "stream": True,
+            "allow_redirects": False,
+        }
         deadline = self._clock() + self.timeout_s
         try:
-            with closing(self._pools.request(method, f"{self._base}{path}", **options)) as answer:
-                return errors.read(what, answer.status, self._whole(answer, deadline, what))
-        except (HTTPError, OSError) as error:
+            with closing(self._session.request(method, f"{self._base}{path}", **options)) as answer:
+                return errors.read(what, answer.status_code, self._whole(answer, deadline, what))
+        except (requests.RequestException, HTTPError, OSError) as error:
             raise _problem(what, self.url, error) from None
 
-    def _whole(self, answer: BaseHTTPResponse, deadline: float, what: str) -> bytes:
+    def _whole(self, answer: requests.Response, deadline: float, what: str) -> bytes:
         """Return the body; it is read as it arrives, so that a slow answer is given up too."""
         parts = []
-        while part := answer.read1(CHUNK, decode_content=True):
+        while part := answer.raw.read1(CHUNK, decode_content=True):
             parts.append(part)
             if self._clock() > deadline:
                 message = f"{what}: slurmrestd's answer took longer than {self.timeout_s:g} s"
@@ -159,11 +176,18 @@ def _parts(url: str) -> tuple[str, str]:
 
 def _problem(what: str, url: str, error: Exception) -> AdapterError:
     """Return the error of a failed request, without its headers, which contain the token."""
-    if isinstance(error, (NewConnectionError, ConnectTimeoutError)):
+    if _never_connected(error):
         return errors.NotDone(f"{what}: no server listens at {url}", kind="unreachable")
-    if isinstance(error, TimeoutError):
+    if isinstance(error, requests.Timeout):
         return AdapterError(f"{what}: slurmrestd did not answer in time", transient=True, kind="timeout")
-    if isinstance(error, SSLError):
+    if isinstance(error, requests.exceptions.SSLError):
         return errors.NotDone(f"{what}: {url}: its certificate is not trusted", kind="unreachable")
     why = f"{what}: slurmrestd closed the connection without a whole answer"
     return AdapterError(why, transient=True, kind="closed")
+
+
+def _never_connected(error: Exception) -> bool:
+    if isinstance(error, (requests.ConnectTimeout, NewConnectionError)):
+        return True
+    reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
+    return isinstance(reason, NewConnectionError)
