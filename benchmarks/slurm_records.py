@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.transport import sinfo, squeue
+from pilotfish.adapters.slurm.transport import squeue
 
 NOW = 1_900_000_000
 CPUS, MEMORY_MIB = 64, 262_144
@@ -41,7 +41,7 @@ class Site:
         table = next(word.partition("=")[2] for word in argv if word.lower().startswith("--format="))
         mark = "@" + table.split("@")[1] + "@"
         if argv[0] == "sinfo":
-            return _text(self.nodes, sinfo.FIELDS, mark)
+            return _text(self.nodes, squeue.NODE_FIELDS, mark)
         if "--states=pending" in argv:
             pending = [job for job in self.jobs if job["State"] == "PENDING"]
             return "".join(f"{job['JobID']}{mark}{job['excluded']}{mark}\n" for job in pending)

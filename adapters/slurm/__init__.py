@@ -6,10 +6,11 @@ write. Without pilotfish every job starts by itself.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
@@ -44,7 +45,7 @@ def create(
     rest_token_command: str = "",
     rest_token_lifespan_s: float = 600.0,
 ) -> SlurmAdapter:
-    """Return the adapter of the Slurm that the commands on this machine reach.
+    """Return the adapter of the Slurm that the commands on this machine reach. Raises ConfigError.
 
     Args:
         cluster: Nodes on which jobs may be placed; Slurm's other nodes are left alone.
@@ -65,24 +66,22 @@ def create(
         rest_token_file: File with the token, renewed by the site.
         rest_token_command: Command that prints a token; "": `scontrol token`.
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
-
-    Raises:
-        ConfigError: An option is invalid.
     """
     from .adapter import SlurmAdapter
-    from .options import check
     from .ownership import Selection
     from .placement.eligibility import Deferral
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
     from .transport.runner import CommandRunner
 
-    check(
+    _check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
         requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
-        max_defer_s=max_defer_s, wide_nodes=wide_nodes,
+        max_defer_s=max_defer_s, wide_nodes=wide_nodes, rest_url=rest_url, rest_user=rest_user,
+        rest_token_file=rest_token_file, rest_token_command=rest_token_command,
+        rest_token_lifespan_s=rest_token_lifespan_s,
     )  # fmt: skip
-    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
+    selection = Selection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
     commands = CommandTransport(CommandRunner(timeout_s), run_usage=CommandRunner(min(USAGE_TIMEOUT_S, timeout_s)))
     transport: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
@@ -107,78 +106,45 @@ def create(
 
 
 def examine(
-    cluster: Cluster | None,
-    user: str,
-    service: Service,
-    *,
-    trial: bool = False,
-    partitions: Sequence[str] = (),
-    qos: Sequence[str] = (),
-    accounts: Sequence[str] = (),
-    features: Sequence[str] = (),
-    comment: bool = True,
-    timeout_s: float = 15.0,
-    submit_options: Sequence[str] = (),
-    **others: object,
+    cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
-    """Return the findings about this Slurm and the daemon's account.
+    """Return the findings about this Slurm and the daemon's account. Raises ConfigError for an invalid option.
 
     Args:
         cluster: Nodes that the daemon is configured with; None: Slurm's.
         user: Account of the daemon.
         service: State of the daemon.
         trial: Also try the rights of the current user, with a job of their own that never starts.
-        partitions: As in `create`.
-        qos: As in `create`.
-        accounts: As in `create`.
-        features: As in `create`.
-        comment: As in `create`.
-        timeout_s: Time limit of a command, seconds.
-        submit_options: Options added to the `sbatch` of the job of `trial`.
-        **others: Further options of `create`, such as `rest_url`.
-
-    Raises:
-        ConfigError: An option is invalid.
+        **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
     """
-    from .doctor import check_rest, run_checks
+    from .doctor import check_rest, findings_of
     from .doctor import trial as rights_trial
-    from .options import check
+    from .doctor.questions import ask
     from .ownership import Selection
     from .transport.runner import CommandRunner
 
-    check(
-        partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
-        submit_options=submit_options,
-        **{name: value for name, value in others.items() if not name.startswith("rest_")},
-    )  # fmt: skip
-    run = CommandRunner(timeout_s)
-    selection = Selection.of(partitions, qos, accounts, features, comment=comment)
-    found = [*run_checks(run, user, selection, cluster, service)]
-    found += check_rest.findings(others, user, timeout_s, run, time.time())
-    return [*found, *rights_trial.findings(run, submit_options)] if trial else found
+    _check(**options)
+    run = CommandRunner(options.get("timeout_s", 15.0))
+    fields = ("partitions", "qos", "accounts", "features", "comment")
+    selection = Selection.of(**{name: options[name] for name in fields if name in options})
+    found = [*findings_of(ask(run, user), selection, cluster, service)]
+    found += check_rest.findings(options, user, run, time.time())
+    return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
 
 
-def discover(*, timeout_s: float = 15.0) -> tuple[Cluster, tuple[str, ...]]:
-    """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError.
-
-    Args:
-        timeout_s: Time limit of a command, seconds.
-    """
+def discover() -> tuple[Cluster, tuple[str, ...]]:
+    """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
     from .transport.command_transport import CommandTransport
     from .transport.runner import CommandRunner
 
-    return cluster_of(CommandTransport(CommandRunner(timeout_s)).nodes())
+    return cluster_of(CommandTransport(CommandRunner()).nodes())
 
 
-def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster, tuple[str, ...]]:
+def cluster_of(nodes: Iterable[SlurmNode]) -> tuple[Cluster, tuple[str, ...]]:
     """Return a cluster of nodes in Slurm's order, and a sentence for each number that had to be assumed. O(nodes).
 
     Nodes of the same number of CPUs and the same memory share a type. A Slurm CPU counts as a core, because Slurm
     allocates CPUs. Nodes without CPUs or memory (state FUTURE) are left out.
-
-    Args:
-        nodes: Nodes as Slurm reports them.
-        name: Name of the cluster.
     """
     types: dict[tuple[int, float], NodeType] = {}
     found = []
@@ -194,4 +160,46 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str = "slurm") -> tuple[Cluster
         f"memory bandwidth of nodes like {kind.name} is unknown to Slurm: {kind.memory_bandwidth / 1e9:g} GB/s assumed"
         for kind in types.values()
     )
-    return Cluster(name, tuple(found), source="Slurm"), notes
+    return Cluster("slurm", tuple(found), source="Slurm"), notes
+
+
+#: With fewer requests a minute, reading the queue would take too long.
+LEAST_REQUESTS = 60
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
+
+
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf
+
+
+def _whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+#: Whether the value of an option is valid, and what is allowed.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("partitions", "qos", "accounts", "features", "submit_options"), (_words, "a list of texts, such as [name]")
+    ),
+    **dict.fromkeys(("timeout_s", "max_defer_s"), (_seconds, "seconds, above 0")),
+    **dict.fromkeys(
+        ("rest_url", "rest_user", "rest_token_file", "rest_token_command"),
+        (lambda value: isinstance(value, str), "text"),
+    ),
+    "rest_token_lifespan_s": (lambda value: _seconds(value) and value >= 1, "seconds, 1 or more"),
+    "comment": (lambda value: isinstance(value, bool), "true or false"),
+    "requests_per_minute": (lambda value: _whole(value, LEAST_REQUESTS), f"a whole number from {LEAST_REQUESTS}"),
+    "wide_nodes": (lambda value: value is None or _whole(value, 1), "a whole number from 1"),
+    "output_dir": (lambda value: value is None or isinstance(value, (str, PathLike)), "a folder"),
+}
+
+
+def _check(**options: Any) -> None:
+    """Raise ConfigError for the first invalid option."""
+    for name, value in options.items():
+        fits, allowed = _KINDS[name]
+        if not fits(value):
+            raise ConfigError("adapter slurm", name, f"found {value!r}", allowed)

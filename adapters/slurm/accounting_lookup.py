@@ -7,7 +7,7 @@ to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ...simulate.model.accounting_record import AccountingRecord
@@ -19,7 +19,7 @@ from .records import SlurmJob
 from .submission import name_for
 from .transport import sacct
 from .transport.command_transport import Transport
-from .transport.sacct_usage import Entry
+from .transport.sacct import Entry
 
 #: Seconds by which a job may seem to have been submitted before we decided to submit it.
 SLACK_S = 60.0
@@ -33,11 +33,11 @@ def ended_jobs(
 
     Args:
         transport: Transport to Slurm.
-        since: Key -> time before which the job cannot have started, epoch seconds.
+        since: As for `recall`.
         uid: User id of our own jobs.
         known: Key -> job as we submitted it.
     """
-    records = _by_key(since, uid, transport.ended, lambda names, first: transport.ended_by_name(names, uid, first))
+    records = _by_key(since, uid, transport.ended)
     if records is None:
         return None
     return {key: _view(key, job, known.get(key) or job_of(job)) for key, job in records.items()}
@@ -45,27 +45,20 @@ def ended_jobs(
 
 def ended_usage(transport: Transport, since: Mapping[str, float], uid: int) -> dict[str, AccountingRecord] | None:
     """Look up what ended jobs used; see `Adapter.books`. Requests and arguments as for `ended_jobs`."""
-    records = _by_key(
-        since,
-        uid,
-        lambda ids: transport.books(sacct.of_ids(ids)),
-        lambda names, first: transport.books(sacct.of_names(names, uid, first)),
-    )
+    records = _by_key(since, uid, transport.books)
     return None if records is None else {key: entry.booked for key, entry in records.items()}
 
 
 def _by_key(
-    since: Mapping[str, float],
-    uid: int,
-    of_ids: Callable[[Collection[int]], list[Record]],
-    of_names: Callable[[Collection[str], float], list[Record]],
+    since: Mapping[str, float], uid: int, look_up: Callable[[Sequence[str]], list[Record]]
 ) -> dict[str, Record] | None:
     """Return the records of these jobs; None if accounting keeps none. Raises AdapterError."""
     ids = {number: key for key in since if (number := id_in(key)) is not None}
     names = {name_for(key): key for key in since if id_in(key) is None}
     try:
-        users = of_ids(ids) if ids else []
-        ours = of_names(names, min(since[key] for key in names.values()) - SLACK_S) if names else []
+        users = look_up(sacct.of_ids(ids)) if ids else []
+        first = min((since[key] for key in names.values()), default=0.0) - SLACK_S
+        ours = look_up(sacct.of_names(names, uid, first)) if names else []
     except AdapterError as error:
         if error.kind == "unrecorded":
             return None

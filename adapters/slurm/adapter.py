@@ -32,19 +32,14 @@ from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
 from .site_state import SiteReader
-from .transport.command_transport import DryRunTransport, Transport
+from .transport.command_transport import CommandTransport, Transport
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
 
 
 class ControllerClock:
-    """The controller's clock.
-
-    Args:
-        ask: Sends one request for the controller's time; returns epoch seconds.
-        clock: Monotonic clock, seconds.
-    """
+    """The controller's clock: `ask` requests it, epoch seconds; `clock` is monotonic, seconds, and carries it on."""
 
     def __init__(self, ask: Callable[[], float], clock: Callable[[], float]) -> None:
         self._ask, self._clock = ask, clock
@@ -101,9 +96,9 @@ class SlurmAdapter(Adapter):
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
     ) -> None:
-        self.cluster, self.selection = cluster, selection
-        self.transport: Transport = transport
+        self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
+        self._recorder: Transport | None = None
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
@@ -115,7 +110,7 @@ class SlurmAdapter(Adapter):
         self._nodes_read_at = -math.inf
         self._cache = EligibilityCache(cluster, selection)
         self._views: dict[int, job_views.CachedView] = {}
-        self._views_partitions: Mapping[str, Partition] = {}  # partitions by which `Job.apart` of the views was set
+        self._views_partitions: Mapping[str, Partition] = {}  # by which `Job.apart` of the views was set
         self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
         self._jobs: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
@@ -125,7 +120,6 @@ class SlurmAdapter(Adapter):
         self._time, self._load = clock, load
         self._version = 0
         self._awake = threading.Event()
-        self.notes = transport.notes
 
     @property
     def capabilities(self) -> Capabilities:
@@ -140,20 +134,19 @@ class SlurmAdapter(Adapter):
         """
         timing, now = self._clock.due, self._clock.now()
         self._store_jobs(self.transport.jobs(), whole=True)
-        spare = not timing
-        if not timing or self._time() - self._nodes_read_at > NODES_FRESH_S:
+        nodes_due = not timing or self._time() - self._nodes_read_at > NODES_FRESH_S
+        if nodes_due:
             self._store_nodes(self.transport.nodes())
-        else:
-            spare = True
         pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]
         ours = self._cache.update(pending, now)
-        if spare or self._site_reader.site.missing:
+        if not (timing and nodes_due) or self._site_reader.site.missing:
             self._site_reader.refresh(self.transport, ours, [job.id for job in pending])
         return self._build_snapshot(now)
 
     def _store_nodes(self, nodes: list[SlurmNode]) -> None:
         """Store nodes; node lists stay valid while the nodes have the same partitions and features."""
-        if _layout(nodes) != _layout(self._nodes):
+        old, new = ([(node.name, node.partitions, node.features) for node in each] for each in (self._nodes, nodes))
+        if old != new:
             self._cache.node_lists.clear()
         self._nodes, self._nodes_read_at = nodes, self._time()
 
@@ -224,10 +217,7 @@ class SlurmAdapter(Adapter):
         """
         if isinstance(action, Start):
             number = job_views.id_in(action.key)
-            if number is None:
-                self._submit(action)
-            else:
-                self._place(number, action)
+            self._submit(action) if number is None else self._place(number, action)
         elif isinstance(action, Release):
             self._release(action.key)
         elif isinstance(action, PowerOff):
@@ -237,16 +227,25 @@ class SlurmAdapter(Adapter):
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, recorded by a transport that changes nothing."""
-        transport, dry = self.transport, DryRunTransport(self.transport)
-        submitted, changed = self._submitted.copy(), self._changed_keys.copy()
-        self.transport = dry
+        submitted, changed, argvs = self._submitted.copy(), self._changed_keys.copy(), list[Sequence[str]]()
+
+        def record(argv: Sequence[str]) -> str:
+            argvs.append(argv)
+            return "0"  # as the id of a job
+
+        self._recorder = CommandTransport(record)
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self.transport, self._submitted, self._changed_keys = transport, submitted, changed
-        return [shlex.join(argv) for argv in dry.argvs]
+            self._recorder, self._submitted, self._changed_keys = None, submitted, changed
+        return [shlex.join(argv) for argv in argvs]
+
+    @property
+    def _changes(self) -> Transport:
+        """What sends changes: the transport, or, in a preview, what records them."""
+        return self._recorder or self.transport
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until `wake`: Slurm sends no events."""
@@ -325,7 +324,7 @@ class SlurmAdapter(Adapter):
         if job.uid != self._uid and self._time() < self._foreign_until:
             raise self._foreign_error()
         try:
-            self.transport.update(job.id, fields)
+            self._changes.update(job.id, fields)
         except AdapterError as error:
             if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
                 self._foreign_until = self._time() + FOREIGN_S
@@ -348,7 +347,7 @@ class SlurmAdapter(Adapter):
         argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
         self._submitted[start.key] = job
         self._changed_keys.add(start.key)
-        self.transport.submit(argv)
+        self._changes.submit(argv)
 
     def _cancel(self, cancel: Cancel) -> None:
         job = self._find(cancel.key)
@@ -357,12 +356,12 @@ class SlurmAdapter(Adapter):
         if job.uid != self._uid:
             raise AdapterError(f"{cancel.key}: only its user may cancel it (scancel {job.id})", kind="refused")
         self._changed_keys.add(cancel.key)
-        self.transport.cancel(job.id)
+        self._changes.cancel(job.id)
 
     def _power_off(self, action: PowerOff) -> None:
         if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
             raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
-        self.transport.power_off(action.nodes)
+        self._changes.power_off(action.nodes)
 
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""
@@ -379,10 +378,6 @@ class SlurmAdapter(Adapter):
             self._store_jobs(self.transport.jobs(), whole=True)
         found = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
-
-
-def _layout(nodes: list[SlurmNode]) -> list[tuple[str, frozenset[str], frozenset[str]]]:
-    return [(node.name, node.partitions, node.features) for node in nodes]
 
 
 def _refused(start: Start, why: str) -> AdapterError:

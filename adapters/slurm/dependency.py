@@ -23,8 +23,7 @@ def options(ids: Iterable[int]) -> list[str]:
 def followed(text: str) -> tuple[int, ...] | None:
     """Return the ids of all jobs whose ends the job still waits for; None if it waits for anything else.
 
-    Args:
-        text: Such as `afterok:12(unfulfilled),afterany:13(unfulfilled)`; "" gives ().
+    The text is such as `afterok:12(unfulfilled),afterany:13(unfulfilled)`; "" gives ().
     """
     ids: list[int] = []
     for clause in filter(None, text.split(",")):

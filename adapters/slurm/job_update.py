@@ -120,8 +120,3 @@ def command(job: int, fields: Mapping[str, str]) -> list[str]:
     """Return the argv that changes these fields of a job."""
     allowed(fields)
     return ["scontrol", "update", f"JobId={job}", *(f"{name}={value}" for name, value in fields.items())]
-
-
-def power_off_command(nodes: Sequence[str]) -> list[str]:
-    """Return the argv that powers idle nodes down, the only change to nodes."""
-    return ["scontrol", "update", f"NodeName={fold(nodes)}", "State=POWER_DOWN"]

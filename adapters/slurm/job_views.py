@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
@@ -42,12 +41,7 @@ def id_in(key: str) -> int | None:
 
 
 def job_of(job: SlurmJob, cores: int = 0) -> Job:
-    """Return what a job asks for: its cores, busy until its time limit.
-
-    Args:
-        job: Slurm's record.
-        cores: Cores on each node; 0: those that it asks for.
-    """
+    """Return what a job asks for: its cores on each node, or `cores` if not 0, busy until its time limit."""
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
     return Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind)
@@ -60,18 +54,9 @@ def _assumed(threads: int, demand: float, name: str) -> Profile:
     return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
-class CachedView(NamedTuple):
-    """A view and what it was made of; a waiting job's `standing` changes when its begin time has passed.
-
-    Args:
-        asked: The job as we submitted it.
-    """
-
-    record: SlurmJob
-    asked: Job | None
-    standing: tuple[Ownership, str]
-    verdict: Verdict | None
-    view: JobView
+#: What a view is made of: record, job as we submitted it, ownership, verdict, whether its begin time is still to come.
+Sources = tuple[SlurmJob, Job | None, tuple[Ownership, str], Verdict | None, bool]
+CachedView = tuple[JobView, Sources]
 
 
 def views(
@@ -81,8 +66,8 @@ def views(
     uid: int,
     known: Mapping[str, Job],
     verdicts: Mapping[int, Verdict],
-    kind: Callable[[SlurmJob], str] = lambda job: "",
-    kept: dict[int, CachedView] | None = None,
+    kind: Callable[[SlurmJob], str],
+    kept: dict[int, CachedView],
 ) -> tuple[JobView, ...]:
     """Return a view of every job except other users' ended ones, in Slurm's order of starting. O(jobs log jobs).
 
@@ -102,20 +87,17 @@ def views(
         if not job.state.ended or standings.selection.takes(job) or id_in(key) is None:
             last[key] = job
     ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    before, after = kept or {}, dict[int, CachedView]()
+    before = kept.copy()
+    kept.clear()
     for key, job in ordered:
-        asked, what, verdict = known.get(key), standings.of(job, now), verdicts.get(job.id)
-        old = before.get(job.id)
-        same = old is not None and old.record is job and old.asked is asked and old.standing is what
-        if old is None or not same or old.verdict != verdict:
-            view = _view(key, job, standings.selection, now, asked, what, verdict)
-            view = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job)))
-            old = CachedView(job, asked, what, verdict, view)
-        after[job.id] = old
-    if kept is not None:
-        kept.clear()
-        kept |= after
-    return tuple(each.view for each in after.values())
+        later = job.begin is not None and job.begin > now
+        made_of = job, known.get(key), standings.of(job, now), verdicts.get(job.id), later
+        cached = before.get(job.id)
+        if cached is None or cached[1] != made_of:
+            view = _view(key, made_of, standings.selection, now)
+            cached = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job))), made_of
+        kept[job.id] = cached
+    return tuple(view for view, _ in kept.values())
 
 
 def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
@@ -135,24 +117,16 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
     )
 
 
-def _view(
-    key: str,
-    job: SlurmJob,
-    selection: Selection,
-    now: float,
-    asked: Job | None,
-    standing: tuple[Ownership, str],
-    verdict: Verdict | None,
-) -> JobView:
+def _view(key: str, made_of: Sources, selection: Selection, now: float) -> JobView:
+    job, asked, (what, why), verdict, later = made_of
     begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
-    mark, (what, why) = pin_of(job), standing
+    mark = pin_of(job)
     if mark and job.wanted:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
     if what is Ownership.NEIGHBOUR or verdict is None:
-        later = job.begin is not None and job.begin > now
         return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
     after = tuple(map(str, precursors(job, selection, now)))
     return replace(

@@ -49,12 +49,9 @@ class Selection:
     comment: bool = True
 
     @classmethod
-    def of(
-        cls, partitions: Iterable[str], qos: Iterable[str], accounts: Iterable[str], features: Iterable[str],
-        *, comment: bool,
-    ) -> Selection:  # fmt: skip
-        """Return the selection of these lists."""
-        return cls(frozenset(partitions), frozenset(qos), frozenset(accounts), frozenset(features), comment)
+    def of(cls, *, comment: bool = True, **lists: Iterable[str]) -> Selection:
+        """Return the selection of these lists, by field."""
+        return cls(**{name: frozenset(words) for name, words in lists.items()}, comment=comment)
 
     def takes(self, job: SlurmJob) -> bool:
         """Return whether the job is handed over."""

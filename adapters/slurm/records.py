@@ -13,55 +13,37 @@ from ...simulate.model.snapshot import JobState, NodeState
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """A job in Slurm's queue.
-
-    Args:
-        id: Slurm's job id.
-        part: Whether it is a member of an array or of a heterogeneous job.
-        nodes: Number of nodes that it asks for, or has.
-        cpus: Number of CPUs that it asks for, or has, in all.
-        threads: Cores on each node; 0: an even share.
-        memory: Bytes on each node.
-        tres: What it is charged with, by resource, in Slurm's units (memory in MiB).
-        begin: When it becomes eligible, or became so.
-        placed: Nodes that it has.
-        wanted: Nodes that it must run on (`ReqNodeList`).
-        unwanted: Nodes that it must not run on (`ExcNodeList`).
-        planned: Nodes on which Slurm plans to start it at `start`.
-        special: A resource that it asks for and that only Slurm understands, in words; "": none.
-        dependency: What it still waits for, in Slurm's syntax.
-        shares: `OverSubscribe`.
-    """
+    """A job in Slurm's queue."""
 
     id: int
     state: JobState
     reason: str = ""
-    part: bool = False
+    part: bool = False  #: whether it is a member of an array or of a heterogeneous job
     name: str = ""
     uid: int = -1
     account: str = ""
     qos: str = ""
     partition: str = ""
-    nodes: int = 1
-    cpus: int = 1
-    threads: int = 0
-    memory: float = 0.0
-    tres: tuple[tuple[str, float], ...] = ()
+    nodes: int = 1  #: number of nodes that it asks for, or has
+    cpus: int = 1  #: number of CPUs that it asks for, or has, in all
+    threads: int = 0  #: cores on each node; 0: an even share
+    memory: float = 0.0  #: bytes on each node
+    tres: tuple[tuple[str, float], ...] = ()  #: what it is charged with, in Slurm's units (memory in MiB)
     time_limit: float | None = None
     submit: float | None = None
-    begin: float | None = None
+    begin: float | None = None  #: when it becomes eligible, or became so
     start: float | None = None
     end: float | None = None
     deadline: float | None = None
-    placed: tuple[str, ...] = ()
-    wanted: tuple[str, ...] = ()
-    unwanted: tuple[str, ...] = ()
-    planned: tuple[str, ...] = ()
-    special: str = ""
-    dependency: str = ""
+    placed: tuple[str, ...] = ()  #: nodes that it has
+    wanted: tuple[str, ...] = ()  #: nodes that it must run on (`ReqNodeList`)
+    unwanted: tuple[str, ...] = ()  #: nodes that it must not run on (`ExcNodeList`)
+    planned: tuple[str, ...] = ()  #: nodes on which Slurm plans to start it at `start`
+    special: str = ""  #: a resource that it asks for and that only Slurm understands, in words; "": none
+    dependency: str = ""  #: what it still waits for, in Slurm's syntax
     features: str = ""
     reservation: str = ""
-    shares: str = ""
+    shares: str = ""  #: `OverSubscribe`
     priority: int = 0
     restarts: int = 0
     exit_code: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..base import AdapterError
 from .placement.limits import Limits
@@ -31,28 +31,19 @@ PATIENCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is known of the site.
-
-    Args:
-        covered: Ids of the jobs that waited when `excluded` was read.
-        missing: Kinds that were never read.
-    """
+    """What is known of the site."""
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     reservations: Collection[Reservation] = ()
     limits: Limits = field(default_factory=Limits)
     settings: Settings = field(default_factory=Settings)
     excluded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    covered: frozenset[int] = frozenset()
-    missing: frozenset[str] = frozenset()
+    covered: frozenset[int] = frozenset()  #: ids of the jobs that waited when `excluded` was read
+    missing: frozenset[str] = frozenset()  #: kinds that were never read
 
 
 class SiteReader:
-    """Keeps `site` up to date.
-
-    Args:
-        clock: Monotonic clock, seconds.
-    """
+    """Keeps `site` up to date; `clock` is monotonic, seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -61,15 +52,12 @@ class SiteReader:
         self.site = Site(missing=frozenset(AGES))
 
     def refresh(self, transport: Transport, ours: Collection[SlurmJob], pending: Collection[int]) -> None:
-        """Read one kind if one is due; all of them the first time.
+        """Read one kind if one is due; all of them the first time. Raises AdapterError if it cannot be read now.
 
         Args:
             transport: Transport to Slurm.
             ours: Waiting jobs that are handed over.
             pending: Ids of all waiting jobs.
-
-        Raises:
-            AdapterError: It cannot be read now, and is due again.
         """
         if not ours:
             return  # no job could be placed
@@ -92,8 +80,7 @@ class SiteReader:
         self._read[due] = self._clock()
         changed = {} if value is None else {due: value}
         covered = frozenset(pending) if due == "excluded" else self.site.covered
-        kept = {name: getattr(self.site, name) for name in AGES} | changed
-        self.site = Site(**kept, covered=covered, missing=self.site.missing - {due})
+        self.site = replace(self.site, **changed, covered=covered, missing=self.site.missing - {due})
 
     def _age(self, kind: str, ours: Collection[SlurmJob]) -> float:
         """Return the age of a kind in units of its longest age; it is due from 1 on."""

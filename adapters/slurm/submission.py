@@ -21,10 +21,8 @@ from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
 from . import dependency
 
-_KEY = re.compile(r"(?:^|;)key=([^;\s]+)")
 #: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
-_PROFILE = re.compile(r"(?:^|;)profile=([^;\s]+)")
 #: Slurm refuses a comment of this many bytes or more (22.05).
 LONGEST_COMMENT = 1024
 
@@ -44,13 +42,16 @@ def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
 
 def key_in(comment: str) -> str | None:
     """Return the key in a comment, or None."""
-    found = _KEY.search(comment.partition("pilotfish:")[2])
-    return unquote(found[1]) if found else None
+    return _value("key", comment) or None
 
 
 def profile_in(comment: str) -> str:
     """Return the name of the profile in a comment, or ""."""
-    found = _PROFILE.search(comment.partition("pilotfish:")[2])
+    return _value("profile", comment)
+
+
+def _value(name: str, comment: str) -> str:
+    found = re.search(rf"(?:^|;){name}=([^;\s]+)", comment.partition("pilotfish:")[2])
     return unquote(found[1]) if found else ""
 
 
@@ -102,7 +103,8 @@ def users_command(
         *([f"--begin=now+{begin_s}"] if begin_s > 0 else []),
         *dependency.options(after),
         *_needs(job, job.nodes),
-        *(f"--{what}={_literal(file)}" for what, file in zip(("output", "error"), files, strict=True)),
+        # Slurm replaces %x and the like in the names of files.
+        *(f"--{what}={str(file).replace('%', '%%')}" for what, file in zip(("output", "error"), files, strict=True)),
         *options,
         *_work(job, job.id[:LONGEST_NAME]),
     ]
@@ -121,11 +123,6 @@ def _needs(job: Job, nodes: int) -> list[str]:
 def _work(job: Job, name: str) -> list[str]:
     where = [f"--chdir={job.directory}"] if job.directory else []
     return ["--export=ALL", f"--job-name={name}", *where, f"--wrap={script(job)}"]
-
-
-def _literal(path: Path) -> str:
-    """Return a file name in which Slurm replaces nothing."""
-    return str(path).replace("%", "%%")
 
 
 def script(job: Job) -> str:

@@ -7,15 +7,15 @@ the user's environment. A missing answer is never a refusal.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from ..base import AdapterError
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT, key_in
 from .transport.command_transport import CommandTransport
-from .transport.parsing import draw_mark
 from .transport.runner import CommandRunner, Runner
-from .transport.squeue import command_of, parse
+from .transport.sacct import of_ids
+from .transport.squeue import queue
 
 #: Job ids per command.
 _AT_ONCE = 500
@@ -31,30 +31,23 @@ class OwnJobs:
     """
 
     def __init__(self, run: Runner, submit: Runner, uid: int | None = None) -> None:
-        self._run, self._commands, self._submitting = run, CommandTransport(run), CommandTransport(submit)
+        commands = CommandTransport(run)
+        self._run, self._ended = run, commands.ended
+        self.time = commands.time  #: returns the controller's clock, epoch seconds; one `sdiag`
+        self.submit = CommandTransport(submit).submit  #: submits a job by an argv and returns its id; one `sbatch`
         self.uid = os.getuid() if uid is None else uid
 
     def jobs(self) -> list[SlurmJob]:
         """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
-        mark = draw_mark()
-        found = parse(self._run(command_of(mark, self.uid)), mark)
-        return [job for job in found if job.uid == self.uid]
+        return [job for job in queue().ask(self._run, f"--user={self.uid}") if job.uid == self.uid]
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""
         try:
-            found = self._commands.ended(ids)
+            found = self._ended(of_ids(ids))
         except AdapterError:
             return []
         return [job for job in found if job.uid == self.uid and job.state.ended]
-
-    def time(self) -> float:
-        """Return the controller's clock, epoch seconds; one `sdiag`."""
-        return self._commands.time()
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """Submit a job and return its id; one `sbatch`."""
-        return self._submitting.submit(argv)
 
     def begin(self, ids: Iterable[int], in_s: int) -> None:
         """Let waiting jobs begin in `in_s` seconds, 0: now; one `scontrol` per 500 jobs."""

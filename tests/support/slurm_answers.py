@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Finding, Level, Service
-from pilotfish.adapters.slurm.doctor import findings_of
-from pilotfish.adapters.slurm.doctor.questions import Answers
+from pilotfish.adapters.slurm import doctor
+from pilotfish.adapters.slurm.doctor.questions import Answers, ask
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmNode
 from pilotfish.simulate.model.cluster import Cluster
@@ -90,9 +90,7 @@ class Recorded:
 
 def asked_of(config: str = CONFIG, user: str = "backup", **settings: object) -> Answers:
     """Return the answers of a good site, with some of them replaced."""
-    from pilotfish.adapters.slurm import doctor
-
-    asked = doctor.ask(Recorded(scontrol_show_config=config), user, lambda: NOW)
+    asked = ask(Recorded(scontrol_show_config=config), user, lambda: NOW)
     asked.nodes = NODES
     for name, value in settings.items():
         assert hasattr(asked, name)
@@ -102,7 +100,7 @@ def asked_of(config: str = CONFIG, user: str = "backup", **settings: object) -> 
 
 def found(asked: Answers, service: Service = GOOD, selection: Selection | None = None,
           cluster: Cluster | None = None) -> list[Finding]:  # fmt: skip
-    return list(findings_of(asked, selection or Selection(), cluster, service))
+    return list(doctor.findings_of(asked, selection or Selection(), cluster, service))
 
 
 def about(topic: str, asked: Answers, **others: object) -> list[tuple[Level, str]]:

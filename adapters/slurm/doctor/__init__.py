@@ -11,28 +11,12 @@ from collections.abc import Iterator
 from ....simulate.model.cluster import Cluster
 from ...findings import Finding, Level, Service
 from ..ownership import Selection
-from ..transport.runner import Runner
 from . import check_accounts, check_connection, check_nodes, check_partitions, check_queue
-from .questions import Answers, ask
-
-
-def run_checks(
-    run: Runner, user: str, selection: Selection, cluster: Cluster | None, service: Service
-) -> Iterator[Finding]:
-    """Send all requests and yield the findings, the most basic ones first.
-
-    Args:
-        run: Runs a command and returns what it printed.
-        user: Account of the daemon.
-        selection: Jobs that are handed over.
-        cluster: Nodes that the daemon is configured with; None: Slurm's.
-        service: State of the daemon.
-    """
-    yield from findings_of(ask(run, user), selection, cluster, service)
+from .questions import Answers
 
 
 def findings_of(answers: Answers, selection: Selection, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
-    """Yield the findings from Slurm's answers; pure."""
+    """Yield the findings from Slurm's answers, the most basic ones first; pure. Arguments as of `examine`."""
     found = list(check_connection.findings(answers))
     yield from found
     if any(finding.level is Level.PROBLEM for finding in found):

@@ -64,7 +64,7 @@ def _rights(answers: Answers) -> Finding:
 
 
 def _privacy(answers: Answers) -> Iterator[Finding]:
-    hidden = [word for word in answers.words("PrivateData") if word in ("jobs", "nodes", "partitions", "all")]
+    hidden = [word for word in answers.config.words("PrivateData") if word in ("jobs", "nodes", "partitions", "all")]
     if not hidden:
         return
     text = f"PrivateData={','.join(hidden)}"
@@ -88,10 +88,10 @@ def _accounting(answers: Answers) -> Iterator[Finding]:
                       "daemon that is away for longer does not learn it")  # fmt: skip
         return
     yield Finding(OK, "accounting", "slurmdbd answers: how a job ended is known after it has left the queue")
-    if "job_comment" not in answers.words("AccountingStoreFlags"):
+    if "job_comment" not in answers.config.words("AccountingStoreFlags"):
         says = "comments are not kept: sacct does not show afterwards which jobs were handed over"
         yield Finding(NOTE, "accounting", says, ("AccountingStoreFlags=job_comment   # in slurm.conf",))
-    enforced = [word for word in answers.words("AccountingStorageEnforce") if word != "nosteps"]
+    enforced = [word for word in answers.config.words("AccountingStorageEnforce") if word != "nosteps"]
     if enforced and not answers.accounts and not answers.rules_all:
         says = (f"{answers.user} has no account (AccountingStorageEnforce={','.join(enforced)}): jobs submitted to "
                 "pilotfish itself are refused; placing users' jobs needs none")  # fmt: skip

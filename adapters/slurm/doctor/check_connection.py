@@ -30,13 +30,13 @@ def findings(answers: Answers) -> Iterator[Finding]:
         yield _unreachable(error, answers.errors.get("munge"))
         return
     release = _release(answers.controller)
-    auth = answers.setting("AuthType").removeprefix("auth/") or "unknown"
+    auth = answers.config["AuthType"].removeprefix("auth/") or "unknown"
     says = f"slurmctld {release} answers in {1e3 * answers.answer_s:.0f} ms; authentication by {auth}"
     yield Finding(OK, "controller", says)
     yield from _backups(answers)
     yield from _versions(answers)
     yield _clock(answers)
-    if "rl_enable" in answers.words("SlurmctldParameters"):
+    if "rl_enable" in answers.config.words("SlurmctldParameters"):
         says = "SlurmctldParameters=rl_enable: Slurm slows down users with many requests, the daemon's account too"
         yield Finding(NOTE, "controller", says)
     for name in ("time", "partitions", "nodes", "jobs"):
@@ -49,7 +49,6 @@ def _release(version: tuple[int, int]) -> str:
 
 
 def _backups(answers: Answers) -> Iterator[Finding]:
-    """Yield a warning for each of several controllers that is down."""
     down = [line.strip() for line in answers.pings if line.strip().endswith("DOWN")]
     if error := answers.errors.get("ping"):
         down.append(str(error))

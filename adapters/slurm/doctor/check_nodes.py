@@ -29,13 +29,13 @@ def findings(answers: Answers, cluster: Cluster | None, service: Service) -> Ite
 
 
 def _memory(answers: Answers) -> Finding:
-    chosen = answers.setting("SelectTypeParameters")
+    chosen = answers.config["SelectTypeParameters"]
     if "MEMORY" not in chosen.upper():
         return Finding(NOTE, "memory", f"SelectTypeParameters={chosen or '(none)'}: Slurm does not count memory; "
                        "pilotfish counts what jobs ask for")  # fmt: skip
-    if "OverMemoryKill" in answers.words("JobAcctGatherParams"):
+    if "OverMemoryKill" in answers.config.words("JobAcctGatherParams"):
         return Finding(OK, "memory", "it is counted, and a job that takes more is ended (OverMemoryKill)")
-    if "task/cgroup" not in answers.words("TaskPlugin"):
+    if "task/cgroup" not in answers.config.words("TaskPlugin"):
         return Finding(NOTE, "memory", "it is counted, but not enforced (TaskPlugin has no task/cgroup): a job may "
                        "take its neighbours' memory")  # fmt: skip
     enforced = constrains(answers)
@@ -50,7 +50,7 @@ def _memory(answers: Answers) -> Finding:
 
 def constrains(answers: Answers) -> bool | None:
     """Return whether cgroups keep jobs to their memory; None: unknown."""
-    value = answers.setting("ConstrainRAMSpace")
+    value = answers.config["ConstrainRAMSpace"]
     if not value:
         text = answers.files.get("cgroup.conf")
         if text is None:
@@ -61,7 +61,7 @@ def constrains(answers: Answers) -> bool | None:
 
 
 def _power(answers: Answers, service: Service) -> Iterator[Finding]:
-    sleeps = answers.setting("SuspendProgram") and answers.setting("ResumeProgram")
+    sleeps = answers.config["SuspendProgram"] and answers.config["ResumeProgram"]
     if sleeps and not service.power_save:
         says = "Slurm can power nodes down and wake them for a job; power.save would use that, as an administrator"
         yield Finding(NOTE, "power", says)

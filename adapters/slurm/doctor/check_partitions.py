@@ -31,7 +31,7 @@ def findings(answers: Answers, selection: Selection) -> Iterator[Finding]:
     yield from _scheduling(answers)
     chosen = [words for words in answers.partitions if words["PartitionName"] in selection.partitions]
     relevant = answers.partitions if selection.comment or not chosen else chosen
-    if answers.setting("SelectType") == "select/linear":
+    if answers.config["SelectType"] == "select/linear":
         yield Finding(WARNING, "sharing", "select/linear allocates whole nodes: pilotfish cannot pair jobs")
     else:
         for kind, names in _by(relevant, sharing).items():
@@ -49,32 +49,32 @@ def findings(answers: Answers, selection: Selection) -> Iterator[Finding]:
 
 def _scheduling(answers: Answers) -> Iterator[Finding]:
     """Yield what happens after a hold, the priority that a hold costs, the backfill scheduler, preemption."""
-    every = answers.number("sched_interval", SCHED_INTERVAL_S)
-    depth = answers.number("default_queue_depth", QUEUE_DEPTH)
+    every = answers.config.number("sched_interval", SCHED_INTERVAL_S)
+    depth = answers.config.number("default_queue_depth", QUEUE_DEPTH)
     yield Finding(OK, "grace", f"after its hold Slurm starts a job within {every} s (sched_interval) if it is among "
                   f"the first {depth} (default_queue_depth); with holds of {max(10 * every, 120)} s and more this "
                   "delay matters little")  # fmt: skip
     yield _age(answers)
-    scheduler = answers.setting("SchedulerType")
+    scheduler = answers.config["SchedulerType"]
     if scheduler == "sched/backfill":
-        backfill = answers.number("bf_interval", BF_INTERVAL_S)
-        hours = answers.number("bf_window", BF_WINDOW_MIN) / 60
+        backfill = answers.config.number("bf_interval", BF_INTERVAL_S)
+        hours = answers.config.number("bf_window", BF_WINDOW_MIN) / 60
         yield Finding(OK, "backfill", f"Slurm plans every {backfill} s (bf_interval), {hours:.3g} h ahead (bf_window); "
                       "it reserves no nodes for a job that is held for pilotfish")  # fmt: skip
     else:
         yield Finding(NOTE, "backfill", f"{scheduler or 'unknown'} makes no reservations: no nodes are kept free for a "
                       "wide job, with or without pilotfish")  # fmt: skip
-    if answers.setting("PreemptType") not in ("", "preempt/none"):
-        yield Finding(NOTE, "preemption", f"{answers.setting('PreemptType')}: a job that is preempted and requeued "
+    if answers.config["PreemptType"] not in ("", "preempt/none"):
+        yield Finding(NOTE, "preemption", f"{answers.config['PreemptType']}: a job that is preempted and requeued "
                       "loses its pin within seconds, and Slurm starts it again")  # fmt: skip
 
 
 def _age(answers: Answers) -> Finding:
-    if answers.setting("PriorityType") != "priority/multifactor":
+    if answers.config["PriorityType"] != "priority/multifactor":
         return Finding(OK, "priority", "no priority grows with waiting here: a begin time costs none")
-    if "ACCRUE_ALWAYS" in answers.words("PriorityFlags"):
+    if "ACCRUE_ALWAYS" in answers.config.words("PriorityFlags"):
         return Finding(OK, "priority", "ACCRUE_ALWAYS: waiting for a begin time counts as waiting")
-    weight, longest = answers.setting("PriorityWeightAge"), answers.seconds("PriorityMaxAge", 7 * 86400.0)
+    weight, longest = answers.config["PriorityWeightAge"], answers.seconds("PriorityMaxAge", 7 * 86400.0)
     lost = int(weight) * min(1.0, EXAMPLE_S / max(longest, 1.0)) if weight.isdigit() else 0.0
     if lost == 0:
         return Finding(OK, "priority", "PriorityWeightAge=0: a begin time costs no priority")
@@ -97,7 +97,6 @@ def sharing(words: Mapping[str, str]) -> str:
 
 
 def _by(partitions: list[dict[str, str]], key: Callable[[Mapping[str, str]], str]) -> dict[str, list[str]]:
-    """Return the names of partitions by a key."""
     found: dict[str, list[str]] = {}
     for words in partitions:
         found.setdefault(key(words), []).append(words["PartitionName"])

@@ -73,7 +73,7 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
 def _submit_plugin(answers: Answers, service: Service) -> Iterator[Finding]:
     """Yield nothing if no lua is used."""
     text = answers.files.get(LUA)
-    if "lua" not in answers.words("JobSubmitPlugins"):
+    if "lua" not in answers.config.words("JobSubmitPlugins"):
         if text is not None and "pilotfish:hold" in text:
             says = f"{LUA} exists but is not in use (JobSubmitPlugins has no lua): it holds no jobs"
             yield Finding(NOTE, "job_submit", says, ("JobSubmitPlugins=lua   # in slurm.conf", "scontrol reconfigure"))

@@ -19,29 +19,23 @@ from ....simulate.errors import ConfigError
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ..rest.token import parse
-from ..rest.transport import RestTransport, from_options
-from ..transport.command_transport import CommandTransport, CoreTransport
-from ..transport.runner import Runner
+from ..rest.transport import RestTransport, rest_transport
+from ..transport.command_transport import CommandTransport
+from ..transport.runner import CommandRunner
 
 PATIENCE_S = 3.0
 #: A token that ends sooner will be missing soon, seconds.
 SOON_S = 60.0
 
 
-def findings(options: Mapping[str, Any], user: str, timeout_s: float, run: Runner, now: float) -> Iterator[Finding]:
-    """Yield nothing if no `rest_url` is configured.
-
-    Args:
-        options: Options of the adapter.
-        user: Account of the daemon.
-        timeout_s: Time limit of a request, seconds.
-        run: Runs a command and returns what it printed.
-        now: Epoch seconds.
-    """
+def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: float) -> Iterator[Finding]:
+    """Yield nothing if no `rest_url` is configured. Arguments as of `examine`; `now` in epoch seconds."""
     found = list(connection_findings(options, now))
     yield from found
     if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):
-        yield from request_findings(lambda: from_options(options, user, timeout_s), CommandTransport(run))
+        own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
+        own["user"] = own.get("user") or user
+        yield from request_findings(lambda: rest_transport(**own, timeout_s=run.timeout_s), CommandTransport(run))
 
 
 def connection_findings(options: Mapping[str, object], now: float) -> Iterator[Finding]:
@@ -58,7 +52,7 @@ def connection_findings(options: Mapping[str, object], now: float) -> Iterator[F
         yield from _token(Path(path), now)
 
 
-def request_findings(connect: Callable[[], RestTransport], commands: CoreTransport) -> Iterator[Finding]:
+def request_findings(connect: Callable[[], RestTransport], commands: CommandTransport) -> Iterator[Finding]:
     """Yield what the slurmrestd of `connect` answers, compared with `commands`."""
     try:
         rest = connect()
@@ -69,7 +63,7 @@ def request_findings(connect: Callable[[], RestTransport], commands: CoreTranspo
         yield Finding(WARNING, "rest", f"{error}; commands are used instead", ("systemctl status slurmrestd",))
 
 
-def _compare(rest: RestTransport, commands: CoreTransport) -> Iterator[Finding]:
+def _compare(rest: RestTransport, commands: CommandTransport) -> Iterator[Finding]:
     before = {job.id for job in commands.jobs()}
     began = time.monotonic()
     shown = {job.id for job in rest.jobs()}

@@ -21,12 +21,11 @@ from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
 from ..transport import scontrol
 from ..transport.command_transport import CommandTransport
+from ..transport.parsing import span
 from ..transport.runner import Runner
 
-_LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
-_NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 #: Files next to slurm.conf with settings that Slurm does not show.
 FILES = ("cgroup.conf", "job_submit.lua")
 Answer = TypeVar("Answer")
@@ -34,88 +33,50 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Answers:
-    """The answers; the error of a failed request is in `errors`, under the name of the answer.
+    """The answers; the error of a failed request is in `errors`, under the name of the answer."""
 
-    Args:
-        user: Account of the daemon.
-        uid: Its Unix user id on this machine; None: there is no such user.
-        slurm_uid: Its user id as slurmctld knows it; None: not shown.
-        client: Version of the commands, (0, 0) if unknown.
-        config: `scontrol show config`, key -> value.
-        ahead_s: Controller's clock minus this machine's, seconds.
-        level: Rights in accounting, `None`, `Operator` or `Administrator`; "" if unknown.
-        accounts: Accounts in which it may submit.
-        pings: What `scontrol ping` prints for each of several controllers.
-        files: Text of the files next to slurm.conf that exist and are readable.
-        unread: Names of the files that are not readable.
-        at_controller: slurmctld runs on this machine, so a file that is missing here does not exist.
-        errors: Also `munge`, which is asked only if Slurm does not answer.
-    """
-
-    user: str
-    uid: int | None = None
-    slurm_uid: int | None = None
-    client: tuple[int, int] = (0, 0)
-    config: dict[str, str] = field(default_factory=dict)
+    user: str  #: account of the daemon
+    uid: int | None = None  #: its Unix user id on this machine; None: there is no such user
+    slurm_uid: int | None = None  #: its user id as slurmctld knows it; None: not shown
+    client: tuple[int, int] = (0, 0)  #: version of the commands, (0, 0) if unknown
+    config: scontrol.Configuration = field(default_factory=scontrol.Configuration)
     partitions: list[dict[str, str]] = field(default_factory=list)
     nodes: list[SlurmNode] = field(default_factory=list)
     jobs: list[SlurmJob] = field(default_factory=list)
-    ahead_s: float = 0.0
+    ahead_s: float = 0.0  #: controller's clock minus this machine's, seconds
     answer_s: float = 0.0
     now: float = 0.0
-    level: str = ""
-    accounts: tuple[str, ...] = ()
-    pings: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    unread: frozenset[str] = frozenset()
-    at_controller: bool = False
-    errors: dict[str, AdapterError] = field(default_factory=dict)
-
-    def setting(self, name: str) -> str:
-        """Return a setting of the controller, "" if it is not set."""
-        value = self.config.get(name, "")
-        return "" if value.lower() in _NOTHING else value
-
-    def words(self, name: str) -> list[str]:
-        """Return a setting that is a list."""
-        return [word for word in self.setting(name).replace(" ", "").split(",") if word]
+    level: str = ""  #: rights in accounting, `None`, `Operator` or `Administrator`; "" if unknown
+    accounts: tuple[str, ...] = ()  #: accounts in which it may submit
+    pings: list[str] = field(default_factory=list)  #: what `scontrol ping` prints for each of several controllers
+    files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
+    unread: frozenset[str] = frozenset()  #: names of the files that are not readable
+    at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
+    errors: dict[str, AdapterError] = field(default_factory=dict)  #: `munge` is asked only if Slurm does not answer
 
     def seconds(self, name: str, otherwise: float) -> float:
         """Return a setting such as `300 sec` or `7-00:00:00` in seconds."""
-        text = self.setting(name).removesuffix(" sec").strip()
-        days, _, clock = text.rpartition("-")
-        parts = clock.split(":")
-        if not all(part.isdigit() for part in parts):
-            return otherwise
-        total = 0.0
-        for part in parts:
-            total = 60 * total + int(part)
-        return total + 86400.0 * int(days) if days.isdigit() else total
-
-    def parameter(self, name: str) -> str | None:
-        """Return one of SchedulerParameters: its value, "" if it has none, None if it is not set."""
-        options = dict(word.partition("=")[::2] for word in self.words("SchedulerParameters"))
-        return options.get(name)
-
-    def number(self, name: str, otherwise: int) -> int:
-        """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
-        value = self.parameter(name)
-        return int(value) if value and value.isdigit() and int(value) else otherwise
+        text = self.config[name].removesuffix(" sec").strip()
+        try:
+            found = float(text) if text.isdigit() else span(text)
+        except ValueError:
+            found = None
+        return otherwise if found is None else found
 
     @property
     def controller(self) -> tuple[int, int]:
         """Version of the controller, (0, 0) if unknown."""
-        return version(self.setting("SLURM_VERSION"))
+        return version(self.config["SLURM_VERSION"])
 
     @property
     def slurm_user(self) -> str:
         """Slurm's own user."""
-        return self.setting("SlurmUser").partition("(")[0]
+        return self.config["SlurmUser"].partition("(")[0]
 
     @property
     def has_accounting(self) -> bool:
         """Whether a slurmdbd is configured."""
-        return self.setting("AccountingStorageType").endswith("slurmdbd")
+        return self.config["AccountingStorageType"].endswith("slurmdbd")
 
     @property
     def rules_all(self) -> bool:
@@ -154,29 +115,22 @@ def munge_command() -> list[str]:
     return ["munge", "--no-input", *([f"--socket={found[1]}"] if found else [])]
 
 
-def uid_of(user: str) -> int | None:
-    """Return the user id of a Unix user of this machine, or None."""
+def _uid_of(user: str) -> int | None:
     try:
         return pwd.getpwnam(user).pw_uid
     except KeyError:
         return None
 
 
-def ask(
-    run: Runner,
-    user: str,
-    clock: Callable[[], float] = time.time,
-    find_uid: Callable[[str], int | None] = uid_of,
-) -> Answers:
+def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answers:
     """Send all requests. Never raises AdapterError: see `Answers.errors`.
 
     Args:
         run: Runs a command and returns what it printed.
         user: Account of the daemon.
         clock: This machine's clock, epoch seconds.
-        find_uid: Returns the id of a Unix user, or None.
     """
-    answers, transport = Answers(user, find_uid(user)), CommandTransport(run)
+    answers, transport = Answers(user, _uid_of(user)), CommandTransport(run)
 
     def attempt(name: str, question: Callable[[], Answer], otherwise: Answer) -> Answer:
         try:
@@ -189,7 +143,7 @@ def ask(
     if "version" in answers.errors:
         return answers
     began = time.perf_counter()
-    answers.config = dict(_LINE.findall(attempt("config", lambda: run(["scontrol", "show", "config"]), "")))
+    answers.config = scontrol.Configuration(attempt("config", lambda: run(["scontrol", "show", "config"]), ""))
     answers.answer_s = time.perf_counter() - began
     if "config" in answers.errors:
         attempt("munge", lambda: run(munge_command()), "")
@@ -218,7 +172,7 @@ def _read_files(answers: Answers) -> None:
     host = socket.gethostname().partition(".")[0]
     hosts = [value for key, value in answers.config.items() if key.startswith("SlurmctldHost")]
     answers.at_controller = host in {value.partition("(")[0].partition(".")[0] for value in hosts}
-    folder, unread = Path(answers.setting("SLURM_CONF") or "/etc/slurm/slurm.conf").parent, set()
+    folder, unread = Path(answers.config["SLURM_CONF"] or "/etc/slurm/slurm.conf").parent, set()
     for name in FILES:
         try:
             answers.files[name] = (folder / name).read_text(errors="replace")

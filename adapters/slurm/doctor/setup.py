@@ -6,10 +6,7 @@ id when the account is added.
 
 from __future__ import annotations
 
-CREATE_USER = (
-    "install -D -m 644 systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf",
-    "systemd-sysusers",
-)
+CREATE_USER = ("install -D -m 644 systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf", "systemd-sysusers")
 
 SETUP = f"""\
 # As root and an administrator of Slurm, in the source folder of pilotfish; ACCOUNT is any account in slurmdbd.

@@ -22,12 +22,7 @@ SUBMIT = (
 
 
 def findings(run: Runner, submit_options: Sequence[str] = ()) -> Iterator[Finding]:
-    """Submit, change and cancel a job, with the changes that the daemon makes.
-
-    Args:
-        run: Runs a command and returns what it printed.
-        submit_options: As for the daemon's own jobs.
-    """
+    """Submit, change and cancel a job, with the changes and the submit options that the daemon uses."""
     try:
         job = submission.job_id(run([*SUBMIT, *submit_options, "--wrap=true"]))
     except (AdapterError, ValueError) as error:

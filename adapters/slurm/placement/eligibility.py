@@ -19,20 +19,11 @@ from ..ownership import Ownership, OwnershipCache, Selection, is_held
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
-from .future_occupancy import (
-    START_S,
-    FutureOccupancy,
-    Occupation,
-    Order,
-    PlannedStart,
-    QueuedAhead,
-    ReservedWindow,
-    StartRequest,
-)  # fmt: skip
+from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, PlannedStart, QueuedAhead, StartRequest
 from .limits import Limits, Quota
 from .node_capacity import NodeCapacity
 from .node_constraints import NodeLists
-from .partitions import Partition
+from .partitions import Partition, of_job
 
 #: Reasons with which Slurm leaves a job waiting that it would otherwise start.
 STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
@@ -42,13 +33,7 @@ UNSEEN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """For how long pilotfish keeps jobs.
-
-    Args:
-        max_defer_s: Longest time after submission, seconds.
-        wide_nodes: Jobs of so many nodes or more are kept for one pass of Slurm's backfill; None: jobs of more than a
-            quarter of their partition and of at least 2 nodes.
-    """
+    """For how long pilotfish keeps jobs; see `create`."""
 
     max_defer_s: float = 3600.0
     wide_nodes: int | None = None
@@ -56,30 +41,17 @@ class Deferral:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a waiting job.
+    """The verdict on a waiting job."""
 
-    Args:
-        allowed: Names of the nodes on which it may start.
-        waits: Why it must not start now, or "".
-        cores: Cores that it takes on each node.
-        due: Until when it is kept at most, epoch seconds; None: it is not pilotfish that keeps it.
-        why: The reason to let it go then.
-    """
-
-    allowed: frozenset[str]
-    waits: str
-    cores: int
-    due: float | None = None
-    why: str = ""
+    allowed: frozenset[str]  #: names of the nodes on which it may start
+    waits: str  #: why it must not start now, or ""
+    cores: int  #: cores that it takes on each node
+    due: float | None = None  #: until when it is kept at most, epoch seconds; None: it is not pilotfish that keeps it
+    why: str = ""  #: the reason to let it go then
 
 
 class EligibilityCache:
-    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again.
-
-    Args:
-        cluster: Nodes on which pilotfish may place jobs.
-        selection: Jobs that are handed over.
-    """
+    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again."""
 
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
         self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()
@@ -232,7 +204,6 @@ class Eligibility:
         return Verdict(left, waits, cores, due, reason)
 
     def _least_cores(self, usable: frozenset[str]) -> int:
-        """Return the number of cores of the smallest of these nodes."""
         if usable not in self._least_cores_of:
             sizes = [node.type.cores for node in self._cluster.nodes if node.name in usable]
             self._least_cores_of[usable] = min(sizes, default=1)
@@ -272,12 +243,9 @@ class Eligibility:
         return node_capacity.alone(job, self._partitions(job))
 
     def _partitions(self, job: SlurmJob) -> JobPartitions:
-        found = self._partitions_by_name.get(job.partition)
-        if found is None:
-            known = self._site.partitions
-            found = JobPartitions(known[name] for name in job.partition.split(",") if name in known)
-            self._partitions_by_name[job.partition] = found
-        return found
+        if job.partition not in self._partitions_by_name:
+            self._partitions_by_name[job.partition] = JobPartitions(of_job(job, self._site.partitions))
+        return self._partitions_by_name[job.partition]
 
     def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
         if job.submit is None or not (what is Ownership.HELD or is_held(job, self.now)):
@@ -312,7 +280,8 @@ class Eligibility:
         """Return the quota with all running and placed jobs counted; kept up to date by `place`."""
         if self._counted_quota is None:
             site = self._site
-            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, _qos_of(site))
+            qos = {name: partition.qos for name, partition in site.partitions.items() if partition.qos}
+            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, qos)
             for job, _ in self._placed:
                 left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
                 self._counted_quota.count(job, max(0.0, left))
@@ -336,9 +305,8 @@ class Eligibility:
                 planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole))
             else:
                 ahead.append(QueuedAhead(job.id, order, self._possible(job)))
-        windows = [ReservedWindow(r.name, r.nodes, r.start, r.end) for r in self._site.reservations]
-        canonical = self._node_lists.canonical
-        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, windows, canonical=canonical)
+        reserved, canonical = self._site.reservations, self._node_lists.canonical
+        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, reserved, canonical=canonical)
 
     def _end(self, job: SlurmJob) -> float:
         """Return the latest end of a job that runs or was placed, epoch seconds."""
@@ -356,7 +324,3 @@ def holds(job: SlurmJob) -> tuple[str, ...]:
     if job.state is JobState.PENDING:
         return job.wanted if job.wanted and pin_of(job) else ()
     return () if job.state.ended else job.placed
-
-
-def _qos_of(site: Site) -> Mapping[str, str]:
-    return {name: partition.qos for name, partition in site.partitions.items() if partition.qos}

@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from .partitions import Reservation
+
 #: Longest time from a decision to the start that it causes, seconds.
 START_S = 10.0
 
@@ -20,6 +22,7 @@ FEW = 16
 
 #: Slurm's sort key of the queue, smallest first: tier of the partition, priority (both negated), and job id.
 Order = tuple[int, int, int]
+Indices = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +58,14 @@ class QueuedAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class ReservedWindow:
-    """Nodes that are reserved from `start` to `end`, epoch seconds."""
-
-    name: str
-    nodes: frozenset[str]
-    start: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
 class StartRequest:
-    """A job that is to start now.
+    """A job that is to start now."""
 
-    Args:
-        order: Its place in Slurm's queue.
-        span: Its time limit, seconds; may be inf.
-        cores: Cores that it takes on each node.
-        memory: Bytes that it takes on each node.
-        whole: Whether it needs whole nodes.
-    """
-
-    order: Order
-    span: float
-    cores: int
-    memory: float = 0.0
-    whole: bool = False
+    order: Order  #: its place in Slurm's queue
+    span: float  #: its time limit, seconds; may be inf
+    cores: int  #: cores that it takes on each node
+    memory: float = 0.0  #: bytes that it takes on each node
+    whole: bool = False  #: whether it needs whole nodes
 
 
 class FutureOccupancy:
@@ -103,12 +88,12 @@ class FutureOccupancy:
         holds: Iterable[Occupation] = (),
         planned: Iterable[PlannedStart] = (),
         first: Iterable[QueuedAhead] = (),
-        windows: Iterable[ReservedWindow] = (),
+        windows: Iterable[Reservation] = (),
         canonical: Callable[[frozenset[str]], frozenset[str]] = lambda names: names,
     ) -> None:
         self._now, self._sizes, self._canonical = now, sizes, canonical
         self._planned: dict[str, list[PlannedStart]] = defaultdict(list)
-        self._windows: dict[str, list[ReservedWindow]] = defaultdict(list)
+        self._windows: dict[str, list[Reservation]] = defaultdict(list)
         self._first_by_node: dict[str, QueuedAhead] = {}
         self._full_by_shape: dict[object, frozenset[str]] = {}
         self._answers: dict[object, tuple[frozenset[str], str]] = {}
@@ -168,12 +153,7 @@ class FutureOccupancy:
         return left, self.obstacle(request, closed) if closed else ""
 
     def _left(
-        self,
-        request: StartRequest,
-        names: frozenset[str],
-        windows: tuple[int, ...],
-        firsts: int,
-        before: tuple[int, ...],
+        self, request: StartRequest, names: frozenset[str], windows: Indices, firsts: int, before: Indices
     ) -> tuple[frozenset[str], str]:
         """Return those of the nodes that are open, given what is relevant, and the first of the others."""
         if len(names) <= FEW:
@@ -186,7 +166,7 @@ class FutureOccupancy:
         closed = shut & names
         return (names - closed, min(closed)) if closed else (names, "")
 
-    def _full(self, request: StartRequest, before: tuple[int, ...]) -> frozenset[str]:
+    def _full(self, request: StartRequest, before: Indices) -> frozenset[str]:
         """Return the nodes without room for the job besides these planned starts; equal for many jobs."""
         shape = (before, request.cores, request.memory, request.whole)
         if shape not in self._full_by_shape:

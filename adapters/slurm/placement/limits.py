@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 from ...base import ParseError
 from ..cache import TwoGenerationCache
@@ -29,8 +29,6 @@ _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins
 _EACH = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
 _MEMBERS = {"MaxJobsPU": "jobs", "MaxTRESPU": "{}", "MaxJobsPA": "jobs", "MaxTRESPA": "{}"}
 
-Member = TypeVar("Member", int, str)
-
 
 @dataclass(frozen=True, slots=True)
 class Cap:
@@ -45,10 +43,11 @@ Caps = Mapping[str, Cap]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A group of jobs that are counted together, in words, and the caps on them by what is counted."""
+    """A group of jobs that are counted together, in words, the caps on them and those on each of them alone."""
 
     name: str
     caps: Caps
+    each: Caps = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +86,11 @@ class Limits:
         """Yield the groups in which the job is counted."""
         for name in filter(None, dict.fromkeys((job.qos, partition_qos))):
             if qos := self.qos.get(name):
-                yield Scope(f"QOS {name}", qos.group)
+                yield Scope(f"QOS {name}", qos.group, qos.each)
                 yield Scope(f"user {job.uid} in QOS {name}", _of(job.uid, qos.users))
                 yield Scope(f"account {job.account} in QOS {name}", _of(job.account, qos.accounts))
         for association in self._above(job):
-            yield Scope(f"association {association.id}", association.group)
-
-    def of_one(self, job: SlurmJob, partition_qos: str = "") -> Iterator[Scope]:
-        """Yield the caps on the job by itself."""
-        for name in filter(None, dict.fromkeys((job.qos, partition_qos))):
-            if qos := self.qos.get(name):
-                yield Scope(f"QOS {name}", qos.each)
-        for association in self._above(job):
-            yield Scope(f"association {association.id}", association.each)
+            yield Scope(f"association {association.id}", association.group, association.each)
 
     @cached_property
     def _by_id(self) -> dict[int, Association]:
@@ -119,18 +110,13 @@ class Limits:
             above = self._by_id.get(above.above) if above.above is not None else None
 
 
-def _of(member: Member, caps: Mapping[Member, Caps]) -> Caps:
+def _of(member: int | str, caps: Mapping[Any, Caps]) -> Caps:
     """Return the caps on one member; they are equal for all, so another member's serve if this one's are missing."""
     return caps.get(member) or next(iter(caps.values()), {})
 
 
-def command() -> list[str]:
-    """Return the argv that shows the limits."""
-    return ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]
-
-
 def parse(text: str) -> Limits:
-    """Return the limits. Raises ParseError."""
+    """Return the limits that `scontrol --oneliner show assoc_mgr` prints. Raises ParseError."""
     if "Association Manager" not in text:
         raise ParseError("scontrol: the answer shows no limits", argv=("scontrol",), stderr_tail=text[:200])
     qos, associations = dict[str, Qos](), dict[tuple[str, int | None, str], Association]()
@@ -193,7 +179,7 @@ def _number(text: str) -> int | None:
 _SLACK = 1e-9
 
 
-def charge(job: SlurmJob, span_s: float) -> dict[str, float]:
+def _charge(job: SlurmJob, span_s: float) -> dict[str, float]:
     """Return what a job counts for if it runs for `span_s` more seconds, by what is counted."""
     used = {**dict(job.tres), "node": float(job.nodes)}
     used["cpu"] = max(used.get("cpu", 0.0), float(job.cpus), float(job.threads * job.nodes))
@@ -208,17 +194,12 @@ def charge(job: SlurmJob, span_s: float) -> dict[str, float]:
 
 
 class Quota:
-    """Counts jobs in each scope.
-
-    Args:
-        limits: The caps.
-        partition_qos: Partition -> its own QOS.
-    """
+    """Counts jobs in each scope of the limits; `partition_qos`: partition -> its own QOS."""
 
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
-        self._known = TwoGenerationCache[object, tuple[list[Scope], list[Scope]]]()
+        self._known = TwoGenerationCache[object, list[Scope]]()
 
     def empty(self) -> Quota:
         """Return a new quota with nothing counted that shares what was looked up."""
@@ -238,10 +219,10 @@ class Quota:
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
         """Return why the job would exceed a limit, or ""; `span_s`: seconds that it may run."""
-        scopes, alone = self._scopes(job)
-        amounts = charge(job, span_s) if scopes or alone else {}
-        for scope in alone:
-            for what, cap in scope.caps.items():
+        scopes = self._scopes(job)
+        amounts = _charge(job, span_s) if scopes else {}
+        for scope in scopes:
+            for what, cap in scope.each.items():
                 if amounts.get(what, 0.0) > cap.most * (1 + _SLACK):
                     return f"{scope.name} allows a job {cap.most:g} {what}, it asks for {amounts[what]:g}"
         for scope in scopes:
@@ -254,24 +235,16 @@ class Quota:
 
     def count(self, job: SlurmJob, span_s: float) -> None:
         """Count a job that runs, or is about to; `span_s`: seconds that it may still run."""
-        scopes, _ = self._scopes(job)
-        amounts = charge(job, span_s) if scopes else {}
+        scopes = self._scopes(job)
+        amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
             for what in scope.caps:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
-    def _scopes(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
-        """Return the scopes in which the job counts together with others, and those that cap it alone."""
+    def _scopes(self, job: SlurmJob) -> list[Scope]:
         who = job.qos, job.partition, job.account, job.uid
         return self._known.get(who, lambda: self._look_up(job))
 
-    def _look_up(self, job: SlurmJob) -> tuple[list[Scope], list[Scope]]:
-        qos = self._qos(job)
-        return _capped(self.limits.scopes(job, qos)), _capped(self.limits.of_one(job, qos))
-
-    def _qos(self, job: SlurmJob) -> str:
-        return next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
-
-
-def _capped(scopes: Iterable[Scope]) -> list[Scope]:
-    return [scope for scope in scopes if scope.caps]
+    def _look_up(self, job: SlurmJob) -> list[Scope]:
+        qos = next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
+        return [scope for scope in self.limits.scopes(job, qos) if scope.caps or scope.each]

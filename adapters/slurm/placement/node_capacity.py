@@ -17,26 +17,18 @@ from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
-from .partitions import Partition, Sharing
+from .partitions import Partition, Sharing, of_job
 
 
 @dataclass(slots=True)
 class NodeLoad:
-    """What jobs take on a node.
+    """What jobs take on a node."""
 
-    Args:
-        cores: Cores in all.
-        memory: Bytes.
-        jobs: Partition -> cores of each of its jobs.
-        alone: Whether a job has the node for itself.
-        kinds: Whether jobs share cores (True), or not (False).
-    """
-
-    cores: int = 0
-    memory: float = 0.0
-    jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    alone: bool = False
-    kinds: set[bool] = field(default_factory=set)
+    cores: int = 0  #: cores in all
+    memory: float = 0.0  #: bytes
+    jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  #: partition -> cores of each job
+    alone: bool = False  #: whether a job has the node for itself
+    kinds: set[bool] = field(default_factory=set)  #: whether jobs share cores (True), or not (False)
 
     def key(self) -> object:
         """Return a key that is equal for equal loads."""
@@ -51,9 +43,7 @@ def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> 
         found.cores += job.cores
         found.memory += job.memory
         found.jobs[job.partition].append(job.cores)
-        found.kinds.add(
-            shares_cores(job, [partitions[name] for name in job.partition.split(",") if name in partitions])
-        )
+        found.kinds.add(shares_cores(job, of_job(job, partitions)))
         found.alone = found.alone or alone(job)
     return found
 
@@ -89,7 +79,7 @@ def obstacle(
         oversubscribed: The cluster's own limit on cores is above Slurm's, so a full node is reported here. Otherwise
             that limit reports it, now and in the forecast of free cores.
     """
-    chosen = [partitions[name] for name in job.partition.split(",") if name in partitions]
+    chosen = of_job(job, partitions)
     if node_load.alone or alone(job, chosen):
         busy = node_load.cores > 0 or (node.idle is not None and node.idle < node.cpus)
         return f"{node.name} is not empty" if busy else ""
@@ -149,12 +139,9 @@ class NodeCapacity:
         placed: Mapping[int, tuple[SlurmJob, tuple[str, ...]]],
         partitions: Mapping[str, Partition],
     ) -> None:
-        """Take the next snapshot. O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
+        """Take the next snapshot: nodes by name, placed jobs with their nodes by job id, partitions by name.
 
-        Args:
-            nodes: Nodes by name.
-            placed: Job id -> the job and its nodes.
-            partitions: Partitions by name.
+        O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
         """
         if partitions != self._partitions:
             self._placed, self._jobs_by_node, self._loads, self._keys = {}, defaultdict(dict), {}, {}
@@ -228,7 +215,6 @@ class NodeCapacity:
         return obstacle(job, self._nodes[name], node_load, self._partitions, oversubscribed=self._oversubscribed)
 
     def _alike(self) -> dict[int, list[str]]:
-        """Return the nodes by their kind."""
         if self._nodes_by_kind is None:
             groups, kinds = defaultdict[int, list[str]](list), self._kinds
             for name, node in self._nodes.items():

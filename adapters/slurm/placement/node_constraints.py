@@ -20,10 +20,8 @@ class NodeLists:
     """Node lists by what decides them; equal lists are one object, so that comparing them is fast."""
 
     def __init__(self) -> None:
-        self._made, self._canonical = (
-            TwoGenerationCache[object, frozenset[str]](),
-            TwoGenerationCache[frozenset[str], frozenset[str]](),
-        )
+        self._made = TwoGenerationCache[object, frozenset[str]]()
+        self._canonical = TwoGenerationCache[frozenset[str], frozenset[str]]()
 
     def of(self, shape: object, make: Callable[[], frozenset[str]]) -> frozenset[str]:
         """Return the list for this shape; create it with `make` if it is missing."""

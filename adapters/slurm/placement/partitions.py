@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -33,13 +34,7 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A Slurm partition; None: no limit.
-
-    Args:
-        rows: Jobs that may share a core.
-        tier: `PriorityTier`: jobs of a higher tier come first, whatever their priority.
-        qos: QOS whose limits hold for all its jobs.
-    """
+    """A Slurm partition; None: no limit."""
 
     name: str
     up: bool = True
@@ -54,9 +49,9 @@ class Partition:
     node_cpus: int | None = None
     reserved: bool = False
     sharing: Sharing = Sharing.NO
-    rows: int = 1
-    tier: int = 1
-    qos: str = ""
+    rows: int = 1  #: jobs that may share a core
+    tier: int = 1  #: `PriorityTier`: jobs of a higher tier come first, whatever their priority
+    qos: str = ""  #: QOS whose limits hold for all its jobs
 
     def obstacle(self, job: SlurmJob) -> str:
         """Return why the job may not run in this partition, or ""."""
@@ -73,6 +68,11 @@ class Partition:
         if job.nodes < self.min_nodes or (self.max_nodes is not None and job.nodes > self.max_nodes):
             return f"partition {self.name} does not take jobs of {job.nodes} nodes"
         return ""
+
+
+def of_job(job: SlurmJob, partitions: Mapping[str, Partition]) -> list[Partition]:
+    """Return the partitions, of all by name, in which a job may start."""
+    return [partitions[name] for name in job.partition.split(",") if name in partitions]
 
 
 def parse(text: str) -> dict[str, Partition]:

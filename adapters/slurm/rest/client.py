@@ -33,8 +33,6 @@ CHUNK = 1 << 16
 
 
 class _UnixConnection(HTTPConnection):
-    """A connection to a unix socket."""
-
     def __init__(self, path: str, **options: Any) -> None:
         super().__init__("localhost", **options)
         self._path = path
@@ -80,7 +78,7 @@ class UnixAdapter(HTTPAdapter):
 
 
 class Client:
-    """One slurmrestd.
+    """One slurmrestd. Raises ConfigError for another kind of URL, or if `user` is not the name of an account.
 
     Args:
         url: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH`.
@@ -88,9 +86,6 @@ class Client:
         token: Source of tokens.
         timeout_s: Time limit of an answer, seconds; a controller that is down answers after 9 to 10.
         clock: Monotonic clock, seconds.
-
-    Raises:
-        ConfigError: The URL is none of these.
     """
 
     def __init__(
@@ -111,7 +106,7 @@ class Client:
         self._base = "http://localhost" if scheme == "unix" else url.rstrip("/")
         if scheme == "unix":
             self._session.mount("http://", UnixAdapter(os.path.normpath(host)))
-        self.exposed = scheme == "http" and not _is_here(host)
+        self.exposed = scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
 
     def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
         """Read; `what` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
@@ -143,22 +138,16 @@ class Client:
     def _send(self, method: str, path: str, what: str, **options: Any) -> dict[str, Any]:
         token = self._token.get()
         headers = {"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": token.text, "Accept": "application/json"}
+        options |= {
+            "headers": headers,
+            "timeout": (CONNECT_S, self.timeout_s),
+            "stream": True,
+            "allow_redirects": False,
+        }
         deadline = self._clock() + self.timeout_s
-        limits = (CONNECT_S, self.timeout_s)
         try:
-            with closing(
-                self._session.request(
-                    method,
-                    f"{self._base}{path}",
-                    headers=headers,
-                    timeout=limits,
-                    stream=True,
-                    allow_redirects=False,
-                    **options,
-                )
-            ) as answer:
-                body = self._whole(answer, deadline, what)
-                return errors.read(what, answer.status_code, body)
+            with closing(self._session.request(method, f"{self._base}{path}", **options)) as answer:
+                return errors.read(what, answer.status_code, self._whole(answer, deadline, what))
         except (requests.RequestException, HTTPError, OSError) as error:
             raise _problem(what, self.url, error) from None
 
@@ -191,10 +180,10 @@ def _problem(what: str, url: str, error: Exception) -> AdapterError:
         return errors.NotDone(f"{what}: no server listens at {url}", kind="unreachable")
     if isinstance(error, requests.Timeout):
         return AdapterError(f"{what}: slurmrestd did not answer in time", transient=True, kind="timeout")
-    why = "slurmrestd closed the connection without a whole answer"
     if isinstance(error, requests.exceptions.SSLError):
         return errors.NotDone(f"{what}: {url}: its certificate is not trusted", kind="unreachable")
-    return AdapterError(f"{what}: {why}", transient=True, kind="closed")
+    why = f"{what}: slurmrestd closed the connection without a whole answer"
+    return AdapterError(why, transient=True, kind="closed")
 
 
 def _never_connected(error: Exception) -> bool:
@@ -202,7 +191,3 @@ def _never_connected(error: Exception) -> bool:
         return True
     reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
     return isinstance(reason, NewConnectionError)
-
-
-def _is_here(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")

@@ -8,7 +8,6 @@ Source: answers of Slurm 22.05 (v0.0.36 to v0.0.38); rest_api.html of 23.02 to 2
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,22 +15,18 @@ from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
 from ..transport.parsing import job_state, node_state, tres
-from ..transport.squeue import SPECIAL, amounts, memory, threads_for
+from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for
 from ..transport.squeue import nodes as names
 
 Form = Mapping[str, Any]
+#: Fields of a SlurmJob that are texts, times and lists of nodes -> keys of a job.
+_TEXTS = {
+    "name": "name", "account": "account", "qos": "qos", "partition": "partition", "dependency": "dependency",
+    "features": "features", "reservation": "resv_name", "comment": "comment", "admin_comment": "admin_comment",
+}  # fmt: skip
+_TIMES = {"submit": "submit_time", "begin": "eligible_time", "start": "start_time", "deadline": "deadline"}
+_NODES = {"placed": "nodes", "wanted": "required_nodes", "unwanted": "excluded_nodes"}
 _TASKS = ("tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node")
-#: Keys that every job must have.
-NEEDED = frozenset((
-    "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "name", "user_id",
-    "account", "qos", "partition", "node_count", "cpus", "time_limit", "submit_time", "eligible_time", "start_time",
-    "end_time", "deadline", "nodes", "required_nodes", "excluded_nodes", "dependency", "features", "resv_name",
-    "shared", "priority", "restart_cnt", "exit_code", "comment", "admin_comment", "tres_req_str", "tres_alloc_str",
-    "memory_per_node", "memory_per_cpu", "tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node",
-    "licenses", "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "contiguous", "core_spec",
-    "thread_spec", "minimum_tmp_disk_per_node", "tasks_per_socket", "tasks_per_core", "sockets_per_node",
-    "cores_per_socket", "threads_per_core", "cluster_features",
-))  # fmt: skip
 #: What Slurm 22.05 does not show yet: where it plans to start a job, and two requests of jobs.
 SINCE_23_02 = frozenset(("scheduled_nodes", "required_switches", "prefer"))
 #: Requests of jobs that are left to Slurm: key -> the field of squeue's that names it in words.
@@ -43,6 +38,13 @@ _SPECIAL = {
     "sockets_per_node": "Sockets", "cores_per_socket": "Cores", "threads_per_core": "Threads", "prefer": "prefer",
     "cluster_features": "ClusterFeature",
 }  # fmt: skip
+#: Keys that every job must have.
+NEEDED = frozenset((
+    "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "user_id", "node_count",
+    "cpus", "time_limit", "end_time", "shared", "priority", "restart_cnt", "exit_code", "tres_req_str",
+    "tres_alloc_str", "memory_per_node", "memory_per_cpu", *_TASKS, *_TEXTS.values(), *_TIMES.values(),
+    *_NODES.values(), *_SPECIAL,
+)) - SINCE_23_02  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits.
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
 #: The same of 16 bits, for small numbers; an unset `thread_spec` loses its first bit.
@@ -125,46 +127,39 @@ def _job(form: Form) -> SlurmJob:
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
+    shares, priority = _words(form["shared"]), number(form["priority"])
     asked, threads = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])), max(1, -(-cpus // many))
     if state is JobState.PENDING:
         tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
         threads = max(threads, threads_for(many, tasks, each, per_node, least))
+    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in asked else threads)
+    one = number(form["memory_per_node"]) or of_core
+    plain: dict[str, Any] = {
+        **{name: _text(form[key]) for name, key in _TEXTS.items()},
+        **{name: _moment(form[key]) for name, key in _TIMES.items()},
+        **{name: names(_text(form[key])) for name, key in _NODES.items()},
+    }
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=state,
         reason=_without_none(_text(form["state_description"]) or _text(form["state_reason"])),
         part=bool(number(form["array_job_id"]) or number(form["het_job_id"])),
-        name=_text(form["name"]),
         uid=_identity(form["user_id"], least=0),
-        account=_text(form["account"]),
-        qos=_text(form["qos"]),
-        partition=_text(form["partition"]),
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=memory(_memory(form, 1 if "mem" in asked else threads), asked, cpus, threads, many),
+        memory=memory(one * 2.0**20, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=None if minutes is None else 60.0 * minutes,
-        submit=_moment(form["submit_time"]),
-        begin=_moment(form["eligible_time"]),
-        start=_moment(form["start_time"]),
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
-        deadline=_moment(form["deadline"]),
-        placed=names(_text(form["nodes"])),
-        wanted=names(_text(form["required_nodes"])),
-        unwanted=names(_text(form["excluded_nodes"])),
         planned=names(_text(form.get("scheduled_nodes"))),
         special=_special(form),
-        dependency=_text(form["dependency"]),
-        features=_text(form["features"]),
-        reservation=_text(form["resv_name"]),
-        shares=_shares(form["shared"]),
-        priority=_priority(form["priority"]),
+        shares=_SHARES.get(shares, shares.upper()),
+        priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not
         restarts=_count(form["restart_cnt"]),
         exit_code=exit_code,
         signal=signal,
-        comment=_text(form["comment"]),
-        admin_comment=_text(form["admin_comment"]),
+        **plain,
     )
 
 
@@ -205,12 +200,6 @@ def _moment(value: object) -> float | None:
     return float(found) if found else None
 
 
-def _priority(value: object) -> int:
-    """Return a priority; 0 means held, but a priority that is not set yet does not."""
-    found = number(value)
-    return 1 if found is None else int(found)
-
-
 def _text(value: object) -> str:
     """Return a text; join a list of words, and return "" for null."""
     if isinstance(value, str):
@@ -233,25 +222,12 @@ def _items(value: object) -> list[str]:
     return [word for word in found if word]
 
 
-def _shares(value: object) -> str:
-    words = _words(value)
-    return _SHARES.get(words, words.upper())
-
-
-def _memory(form: Form, cores: int) -> float:
-    """Return the requested bytes, of a node or of so many cores."""
-    of_node, of_core = number(form["memory_per_node"]), number(form["memory_per_cpu"])
-    return (of_node or (of_core or 0.0) * cores) * 2.0**20
-
-
 def _few(value: object) -> int | None:
-    """Return a small count, or None."""
     found = number(value)
     return None if found is None or found in _SHORT_STAND_INS else int(found)
 
 
 def _special(form: Form) -> str:
-    """Return a request that only Slurm understands, in words; "": none."""
     return next((SPECIAL[field] for key, field in _SPECIAL.items() if _is_asked(form.get(key))), "")
 
 
@@ -264,11 +240,7 @@ def _is_asked(value: object) -> bool:
 def _ending(value: object) -> tuple[int | None, int | None]:
     """Return exit code and signal of a wait status, or of `{status, return_code, signal: {id}}`."""
     if not isinstance(value, dict) or "return_code" not in value:
-        status = _count(value)
-        return (
-            os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-            os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        )
+        return exit_of(_count(value))
     sent = value.get("signal") or {}
     signal = number(sent.get("id", sent.get("signal_id")))
     code = number(value["return_code"])

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ....simulate.errors import ConfigError
 from ...base import AdapterError
@@ -43,18 +42,6 @@ class Token:
         return float("inf") if self.exp is None or self.iat is None else self.exp - self.iat
 
 
-class TokenSource(Protocol):
-    """A source of tokens."""
-
-    def get(self) -> Token:
-        """Return a valid token, the same one while it is valid. Raises AdapterError."""
-        ...
-
-    def renew(self) -> bool:
-        """Drop a token that was not accepted; return False if no other can be had yet."""
-        ...
-
-
 def parse(text: str) -> Token:
     """Return the token in a file or in the output of `scontrol token`. Raises ValueError, which does not show it."""
     word = text.strip().removeprefix("SLURM_JWT=").strip()
@@ -77,7 +64,7 @@ class TokenFile:
         self._read()
 
     def get(self) -> Token:
-        """Return the file's token."""
+        """Return the file's token, the same one while it is valid. Raises AdapterError."""
         try:
             if self._mark() != self._seen:
                 self._read()
@@ -89,7 +76,7 @@ class TokenFile:
         return self._token
 
     def renew(self) -> bool:
-        """Return whether the file has changed."""
+        """Return whether the file has changed, after a token that was not accepted."""
         try:
             return self._mark() != self._seen
         except OSError:
@@ -124,8 +111,9 @@ class TokenCommand:
         self._had_at = 0.0
 
     def get(self) -> Token:
-        """Return the last token, or a new one."""
-        if self._token is None or self._used_up(self._token):
+        """Return the last token while it is valid, or a new one. Raises AdapterError."""
+        age = self._clock() - self._had_at
+        if self._token is None or age >= self._token.life_s - min(LAST_S, (1 - USED_UP) * self._token.life_s):
             began = self._clock()
             try:
                 self._token, self._had_at = parse(self._run(self._argv)), began
@@ -136,12 +124,12 @@ class TokenCommand:
         return self._token
 
     def renew(self) -> bool:
-        """Drop the token, unless it is so new that it cannot be at fault."""
+        """Drop a token that was not accepted; return False if it is so new that it cannot be at fault."""
         if self._token is None or self._clock() - self._had_at < 1.0:
             return False
         self._token = None
         return True
 
-    def _used_up(self, token: Token) -> bool:
-        age = self._clock() - self._had_at
-        return age >= token.life_s - min(LAST_S, (1 - USED_UP) * token.life_s)
+
+#: A source of tokens.
+TokenSource = TokenFile | TokenCommand

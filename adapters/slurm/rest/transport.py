@@ -13,8 +13,7 @@ import os
 import pwd
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
@@ -26,7 +25,7 @@ from . import forms
 from .client import Client
 from .errors import NotDone, Unchanged, warnings
 from .token import TokenCommand, TokenFile, TokenSource
-from .versions import Version, choose
+from .versions import NODES_SINCE, Version, choose
 
 log = logging.getLogger("pilotfish.slurm")
 #: Seconds after which the whole queue is read, changed or not: clocks are set, and Slurm does not count every
@@ -43,23 +42,12 @@ def rest_transport(
     user: str = "",
     token_file: str = "",
     token_command: str = "",
-    lifespan_s: float = 600.0,
+    token_lifespan_s: float = 600.0,
     timeout_s: float = 15.0,
 ) -> RestTransport:
-    """Return the transport to the slurmrestd at `url`; arguments as of the adapter's `create`, without `rest_`.
-
-    Raises:
-        ConfigError: An argument is invalid.
-    """
-    where = "adapter slurm"
-    texts = {"rest_url": url, "rest_user": user, "rest_token_file": token_file, "rest_token_command": token_command}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise ConfigError(where, name, f"found {value!r}", "text")
+    """Return the transport to the slurmrestd at `url`; arguments and errors as of `create`, without `rest_`."""
     if token_file and token_command:
-        raise ConfigError(where, "rest_token_file", "rest_token_command is set, too", "one of them")
-    if isinstance(lifespan_s, bool) or not isinstance(lifespan_s, (int, float)) or not 1 <= lifespan_s < math.inf:
-        raise ConfigError(where, "rest_token_lifespan_s", f"found {lifespan_s!r}", "seconds, 1 or more")
+        raise ConfigError("adapter slurm", "rest_token_file", "rest_token_command is set, too", "one of them")
     me = pwd.getpwuid(os.geteuid()).pw_name
     source: TokenSource
     if token_file:
@@ -68,23 +56,16 @@ def rest_transport(
         try:
             argv = shlex.split(token_command)
         except ValueError as error:
-            raise ConfigError(where, "rest_token_command", str(error)) from None
-        argv = argv or ["scontrol", "token", f"lifespan={int(lifespan_s)}"]
+            raise ConfigError("adapter slurm", "rest_token_command", str(error)) from None
+        argv = argv or ["scontrol", "token", f"lifespan={int(token_lifespan_s)}"]
         if not token_command and user not in ("", me):
             argv.append(f"username={user}")
         source = TokenCommand(argv, CommandRunner(timeout_s))
     return RestTransport(Client(url, user or me, source, timeout_s))
 
 
-def from_options(options: Mapping[str, Any], user: str, timeout_s: float) -> RestTransport:
-    """Return the transport of the adapter's options, for the daemon's account `user`. Raises ConfigError."""
-    own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
-    lifespan_s = own.pop("token_lifespan_s", 600.0)
-    return rest_transport(**{**own, "user": own.get("user") or user}, lifespan_s=lifespan_s, timeout_s=timeout_s)
-
-
 class RestTransport:
-    """The part of a `Transport` that slurmrestd serves (`CoreTransport`)."""
+    """The part of a `Transport` that slurmrestd serves."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._clock = client, clock
@@ -109,16 +90,15 @@ class RestTransport:
             log.info("slurmrestd at %s: %s%s", self._client.url, self._version, limits)
         return self._version
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs (the same list while nothing has changed), or those of `ids`, one by one.
 
-        `shows_all` then says whether they have all fields; `squeue.HiddenFields` is what may be missing.
+        `shows_all` then says whether they have all fields; `squeue.hidden` shows what may be missing.
         """
-        some = tuple(ids)
-        if 0 < len(some) <= SINGLY:
-            return [job for number in some for job in self._job(number)]
+        if 0 < len(ids) <= SINGLY:
+            return [job for number in ids for job in self._job(number)]
         everything = self._all()
-        return [job for job in everything if job.id in set(some)] if some else everything
+        return [job for job in everything if job.id in set(ids)] if ids else everything
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return excluded nodes, without a request: the queue contains them."""
@@ -126,7 +106,7 @@ class RestTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes. Not only changes: for these Slurm 22.05 fails if partitions have none."""
-        if not self.version.tells_nodes:
+        if self.version.number < NODES_SINCE:
             raise NotDone(f"slurmrestd {self.version} does not show partitions and drained nodes")
         return forms.nodes(self._get("nodes"), self._what("nodes"))
 
@@ -157,7 +137,10 @@ class RestTransport:
         try:
             answer = self._get("jobs", **query)
         except Unchanged:
-            return self._unchanged(query)
+            if query:
+                return self._jobs
+            why = f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request"
+            raise ParseError(why) from None
         read = forms.jobs(answer, self._what("jobs"))
         if query and not read:  # since 23.02 an unchanged queue may be an empty list and a warning
             if "changes since" in warnings(answer):
@@ -170,11 +153,6 @@ class RestTransport:
         if not query:
             self._whole_at = began
         return read
-
-    def _unchanged(self, query: Mapping[str, int]) -> list[SlurmJob]:
-        if not query:
-            raise ParseError(f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request")
-        return self._jobs
 
     def _job(self, number: int) -> list[SlurmJob]:
         path, what = self.version.job(number), self._what(f"job {number}")

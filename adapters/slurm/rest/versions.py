@@ -39,24 +39,16 @@ class Version:
     def __str__(self) -> str:
         return f"v0.0.{self.number}"
 
-    @property
-    def tells_nodes(self) -> bool:
-        """Whether its nodes show all that is needed."""
-        return self.number >= NODES_SINCE
-
     def job(self, number: int) -> str:
         """Return the path of a job."""
         return self.paths["job/{job_id}"].replace("{job_id}", str(number))
 
     def body(self, fields: Mapping[str, str], now: float) -> dict[str, object]:
-        """Return the body of a request that writes these fields of a job, all at once.
+        """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
             fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
             now: Controller's clock, epoch seconds.
-
-        Raises:
-            NotDone: kind `unsupported`: a field cannot be written over REST.
         """
         structured = self.number >= STRUCTURED
         body: dict[str, object] = {}

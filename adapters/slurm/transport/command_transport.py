@@ -7,21 +7,22 @@ jobs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 from time import time as machine_time
 from typing import Protocol
 
+from ....formats.hostlist import fold
 from ...base import AdapterError, ParseError
 from .. import job_update, submission
 from ..placement import limits, partitions
 from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
-from . import sacct, sacct_usage, scontrol, sinfo, squeue
-from .parsing import draw_mark
+from . import sacct, scontrol, squeue
+from .parsing import Record, Table
 from .runner import Runner
-from .sacct_usage import Entry
+from .sacct import Entry
 from .scontrol import Settings
 
 #: Seconds by which this machine's clock may be ahead: the controller reports whole seconds.
@@ -31,113 +32,55 @@ USAGE_TIMEOUT_S = 5.0
 _TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
-class CoreTransport(Protocol):
-    """The requests that slurmrestd can serve, too. Every call is one request and raises AdapterError."""
+class Transport(Protocol):
+    """All requests to Slurm. Every call is one request and raises AdapterError."""
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences for a person, logged once at start."""
-        ...
+    notes: Sequence[str]  #: sentences for a person, logged once at start
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs of the queue, or those of `ids` that are there."""
-        ...
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return the nodes that waiting jobs must not run on, by job id."""
-        ...
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes."""
-        ...
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds."""
-        ...
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once. Raises `NotDone` if Slurm was surely not asked to."""
-        ...
 
     def close(self) -> None:
         """Close connections."""
-        ...
-
-
-class Transport(CoreTransport, Protocol):
-    """All requests to Slurm. Every call is one request and raises AdapterError."""
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions, by name."""
-        ...
 
     def reservations(self) -> list[Reservation]:
         """Return all reservations that keep nodes."""
-        ...
 
     def limits(self) -> Limits:
         """Return the limits of QOS and associations."""
-        ...
 
     def settings(self) -> Settings:
         """Return the controller's settings."""
-        ...
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """Return ended jobs from accounting; kind `unrecorded` if there is no accounting."""
-        ...
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """Return ended jobs of one user by their names that existed at `since` (epoch seconds) or later."""
-        ...
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+        """Return ended jobs from accounting, by options of `sacct`; kind `unrecorded` if there is no accounting."""
 
     def books(self, which: Sequence[str]) -> list[Entry]:
-        """Return what ended jobs used, from accounting; `which` are options of `sacct`. `unrecorded` as above."""
-        ...
+        """Return what ended jobs used, from accounting, as `ended` does."""
 
     def submit(self, argv: Sequence[str]) -> int:
         """Submit a job by the argv of an `sbatch`; return its id."""
-        ...
 
     def cancel(self, job: int) -> None:
         """Cancel a job."""
-        ...
 
     def power_off(self, nodes: Sequence[str]) -> None:
         """Let Slurm's power saving power nodes down, each once it is idle."""
-        ...
-
-
-class DryRunTransport:
-    """A transport that reads through another one and records writes instead of sending them: `argvs`."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner, self.notes = inner, inner.notes
-        self.argvs: list[list[str]] = []
-        self.jobs, self.excluded, self.nodes, self.time = inner.jobs, inner.excluded, inner.nodes, inner.time
-        self.partitions, self.reservations = inner.partitions, inner.reservations
-        self.limits, self.settings = inner.limits, inner.settings
-        self.ended, self.ended_by_name, self.books = inner.ended, inner.ended_by_name, inner.books
-
-    def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """Record the `scontrol`."""
-        self.argvs.append(job_update.command(job, fields))
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """Record the `sbatch`."""
-        self.argvs.append(list(argv))
-        return 0
-
-    def cancel(self, job: int) -> None:
-        """Record the `scancel`."""
-        self.argvs.append(["scancel", str(job)])
-
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Record the `scontrol`."""
-        self.argvs.append(job_update.power_off_command(nodes))
-
-    def close(self) -> None:
-        """Do nothing: no connection is open."""
 
 
 class CommandTransport:
@@ -158,16 +101,16 @@ class CommandTransport:
         *,
         run_usage: Runner | None = None,
     ) -> None:
-        self._run, self._run_usage, self._clock, self._wall = run, run_usage, clock, wall
+        self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
-        self._read_jobs, self._read_nodes = squeue.reader(), sinfo.reader()
+        self._queue, self._nodes = squeue.queue(), squeue.node_table()
         self.notes: Sequence[str] = ()
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs; one `squeue`."""
-        mark, some = draw_mark(), list(ids)
+        some = [f"--jobs={','.join(map(str, ids))}"] if ids else []
         try:
-            return self._read_jobs(self._run(squeue.command(mark, some)), mark, whole=not some)
+            return self._queue.ask(self._run, *some, whole=not ids)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # requested by id, and gone
@@ -175,18 +118,15 @@ class CommandTransport:
 
     def excluded(self) -> dict[int, tuple[str, ...]]:
         """Return excluded nodes; one `squeue` of waiting jobs."""
-        mark = draw_mark()
-        return squeue.parse_excluded(self._run(squeue.excluded_command(mark)), mark)
+        return {job: names for job, names in squeue.excluded().ask(self._run) if names}
 
-    def hidden_fields(self) -> dict[int, squeue.HiddenFields]:
-        """Return the fields of waiting jobs that REST does not show; one `squeue`."""
-        mark = draw_mark()
-        return squeue.parse_hidden(self._run(squeue.hidden_command(mark)), mark)
+    def hidden_fields(self) -> dict[int, SlurmJob]:
+        """Return by job id what REST does not show of waiting jobs; one `squeue`."""
+        return {job.id: job for job in squeue.hidden().ask(self._run)}
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
-        mark = draw_mark()
-        return sinfo.merged(self._read_nodes(self._run(sinfo.command(mark)), mark))
+        return squeue.merged(self._nodes.ask(self._run))
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions; one `scontrol show partition`."""
@@ -198,7 +138,7 @@ class CommandTransport:
 
     def limits(self) -> Limits:
         """Return the limits; one `scontrol show assoc_mgr`."""
-        return limits.parse(self._run(limits.command()))
+        return limits.parse(self._run(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]))
 
     def settings(self) -> Settings:
         """Return the controller's settings; one `scontrol show config`."""
@@ -213,27 +153,20 @@ class CommandTransport:
         self._offset = float(found[1]) - self._clock()
         return float(found[1])
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """Return ended jobs by id; one `sacct`."""
-        mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_ids(ids))), mark)
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """Return ended jobs by name; one `sacct`."""
-        mark = draw_mark()
-        return sacct.parse(self._recorded(sacct.command(mark, sacct.of_names(names, uid, since))), mark)
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+        """Return ended jobs; one `sacct`."""
+        return sacct.jobs(self._recorded(sacct.table(), self._run, which))
 
     def books(self, which: Sequence[str]) -> list[Entry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
-        mark = draw_mark()
-        return sacct_usage.parse(self._recorded(sacct_usage.command(mark, which), self._run_usage), mark)
+        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which))
 
-    def _recorded(self, argv: Sequence[str], run: Runner | None = None) -> str:
+    def _recorded(self, table: Table[Record], run: Runner, which: Sequence[str]) -> list[Record]:
         try:
-            return (run or self._run)(argv)
+            return table.ask(run, *which)
         except AdapterError as error:
             if sacct.DISABLED in error.stderr_tail:
-                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=argv) from None
+                raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=error.argv) from None
             raise
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
@@ -261,7 +194,7 @@ class CommandTransport:
 
     def power_off(self, nodes: Sequence[str]) -> None:
         """Power nodes down; one `scontrol update`."""
-        self._run(job_update.power_off_command(nodes))
+        self._run(["scontrol", "update", f"NodeName={fold(nodes)}", "State=POWER_DOWN"])
 
     def close(self) -> None:
         """Do nothing: no connection is open."""

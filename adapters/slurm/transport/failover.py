@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
 from ..rest.errors import NotDone
-from .command_transport import CoreTransport, Transport
-from .squeue import HiddenFields
+from ..rest.transport import RestTransport
+from .command_transport import CommandTransport
 
 log = logging.getLogger("pilotfish.slurm")
 Answer = TypeVar("Answer")
@@ -25,66 +25,39 @@ Answer = TypeVar("Answer")
 FIRST_GAP_S, LONGEST_GAP_S = 1.0, 60.0
 
 
-class CompleteTransport(Transport, Protocol):
-    """Slurm by its commands, with the fields that an old REST does not show."""
-
-    def hidden_fields(self) -> dict[int, HiddenFields]:
-        """Return the fields of waiting jobs that REST does not show."""
-        ...
-
-
-class RestCore(CoreTransport, Protocol):
-    """Slurm by REST."""
-
-    @property
-    def shows_all(self) -> bool:
-        """Whether the queue that was read last showed all fields."""
-        ...
-
-
 class FailoverTransport:
     """REST where it can serve, commands where it cannot."""
 
     def __init__(
-        self, rest: RestCore, commands: CompleteTransport, clock: Callable[[], float] = time.monotonic
+        self, rest: RestTransport, commands: CommandTransport, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rest, self._commands, self._clock = rest, commands, clock
         self._away = False
         self._gap, self._try_at = FIRST_GAP_S, clock()
-        self._queue_from: CoreTransport = commands
+        self._queue_from: RestTransport | CommandTransport = commands
         self._read_last: list[SlurmJob] = []
         self._whole: list[SlurmJob] = []
-        self._hidden: dict[int, HiddenFields] = {}
+        self._hidden: dict[int, SlurmJob] = {}
         self.notes: Sequence[str] = (*rest.notes, *commands.notes)
         # Only commands: slurmrestd shows limits as accounting has them, not as the controller applies them, and jobs of
         # our own are submitted and cancelled as the user that runs us.
         self.partitions, self.reservations = commands.partitions, commands.reservations
         self.limits, self.settings = commands.limits, commands.settings
-        self.ended, self.ended_by_name, self.books = commands.ended, commands.ended_by_name, commands.books
+        self.ended, self.books = commands.ended, commands.books
         self.submit, self.cancel, self.power_off = commands.submit, commands.cancel, commands.power_off
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs over REST; fields that an old REST does not show are read when the queue has changed."""
-        some = tuple(ids)
-        came_from: CoreTransport = self._commands
-
-        def ask(way: CoreTransport) -> list[SlurmJob]:
-            nonlocal came_from
-            found, came_from = way.jobs(some), way
-            return found
-
-        found = self._read(ask)
-        self._queue_from = self._queue_from if some else came_from
+        found, came_from = self._ask(lambda way: (way.jobs(ids), way))
+        self._queue_from = self._queue_from if ids else came_from
         if came_from is not self._rest or self._rest.shows_all:
             return found
-        if not some and found is self._read_last:
-            return self._whole
-        if not some:
+        if ids:
+            return [self._completed(job) for job in found]
+        if found is not self._read_last:
             self._hidden = self._commands.hidden_fields()
-        whole = [self._completed(job) for job in found]
-        if not some:
-            self._read_last, self._whole = found, whole
-        return whole
+            self._read_last, self._whole = found, [self._completed(job) for job in found]
+        return self._whole
 
     def _completed(self, job: SlurmJob) -> SlurmJob:
         more = self._hidden.get(job.id)
@@ -96,46 +69,39 @@ class FailoverTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes over REST."""
-        return self._read(lambda way: way.nodes())
+        return self._ask(lambda way: way.nodes())
 
     def time(self) -> float:
         """Return the controller's clock over REST, epoch seconds."""
-        return self._read(lambda way: way.time())
+        return self._ask(lambda way: way.time())
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change a job over REST, or by a command if REST surely did not do it."""
-        if self._is_due():
-            try:
-                self._rest.update(job, fields)
-            except NotDone as error:
-                self._pause_rest(error)
-            except AdapterError as error:
-                if error.transient:
-                    self._pause_rest(error)
-                raise
-            else:
-                self._resume_rest()
-                return
-        self._commands.update(job, fields)
+        self._ask(lambda way: way.update(job, fields), NotDone)
 
     def close(self) -> None:
         """Close connections."""
         self._rest.close()
         self._commands.close()
 
-    def _read(self, ask: Callable[[CoreTransport], Answer]) -> Answer:
-        if self._is_due():
+    def _ask(
+        self, ask: Callable[[RestTransport | CommandTransport], Answer], harmless: type[AdapterError] = AdapterError
+    ) -> Answer:
+        """Ask REST, and commands if it is away or fails with a `harmless` error, after which asking again is safe."""
+        if not self._away or self._clock() >= self._try_at:
             try:
                 answer = ask(self._rest)
             except AdapterError as error:
-                self._pause_rest(error)
+                if error.transient or isinstance(error, harmless):
+                    self._pause_rest(error)
+                if not isinstance(error, harmless):
+                    raise
             else:
-                self._resume_rest()
+                if self._away:
+                    log.warning("slurmrestd is usable again")
+                self._away = False
                 return answer
         return ask(self._commands)
-
-    def _is_due(self) -> bool:
-        return not self._away or self._clock() >= self._try_at
 
     def _pause_rest(self, error: AdapterError) -> None:
         """Leave REST alone for a while, unless it can never serve this request."""
@@ -145,8 +111,3 @@ class FailoverTransport:
             log.warning("slurmrestd is not usable; using Slurm's commands: %s", error)
         self._gap = min(2 * self._gap, LONGEST_GAP_S) if self._away else FIRST_GAP_S
         self._away, self._try_at = True, self._clock() + self._gap
-
-    def _resume_rest(self) -> None:
-        if self._away:
-            log.warning("slurmrestd is usable again")
-        self._away = False

@@ -11,16 +11,13 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
 import stamina
 
 from ...base import AdapterError, BreakerState, Load
-from ..records import SlurmJob
 from .command_transport import Transport
-from .sacct_usage import Entry
 
 #: Bad answers in a row that open a breaker.
 TRIPS = 3
@@ -99,12 +96,7 @@ KEPT_FOR_READS = 0.1
 
 
 class Budget:
-    """Request budget; unused requests are kept for at most a minute.
-
-    Args:
-        per_minute: Requests per minute.
-        clock: Monotonic clock, seconds.
-    """
+    """Budget of so many requests per minute; unused ones are kept for at most a minute. `clock`: see `Breaker`."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
         self._most, self._clock = float(per_minute), clock
@@ -125,6 +117,7 @@ class Budget:
         self._left, self._at = self.left - 1.0, self._clock()
 
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 #: Seconds within which a failure is worth a retry, and the longest wait before it.
 AT_ONCE_S, AGAIN_S = 1.0, 0.3
@@ -137,9 +130,7 @@ class GuardedTransport:
     Args:
         inner: Transport that sends the requests.
         per_minute: Requests per minute.
-        clock: Monotonic clock, seconds.
-        draw: Returns a random number in [0, 1).
-        sleep: Sleeps for so many seconds.
+        sleep: Sleeps for so many seconds; `clock` and `draw` are those of `Breaker`.
     """
 
     def __init__(
@@ -151,7 +142,7 @@ class GuardedTransport:
         draw: Callable[[], float] = random.random,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._inner, self._clock, self._sleep = inner, clock, sleep
+        self._clock, self._sleep = clock, sleep
         self.notes: Sequence[str] = inner.notes
         self._budget = Budget(per_minute, clock)
         self._controller, self._accounting = Breaker(clock, draw), Breaker(clock, draw)
@@ -159,57 +150,25 @@ class GuardedTransport:
         self._breakers = {"controller": self._controller, "accounting": self._accounting}
         self._requests: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, tuple[int, float]] = {}
-        self.excluded = partial(self._read, "excluded", inner.excluded)
-        self.nodes = partial(self._read, "nodes", inner.nodes)
-        self.partitions = partial(self._read, "partitions", inner.partitions)
-        self.reservations = partial(self._read, "reservations", inner.reservations)
-        self.limits = partial(self._read, "limits", inner.limits)
-        self.settings = partial(self._read, "settings", inner.settings)
-        self.time, self.close = partial(self._read, "time", inner.time), inner.close
+        self.jobs = _through(self._read, "jobs", inner.jobs)
+        self.excluded = _through(self._read, "excluded", inner.excluded)
+        self.nodes = _through(self._read, "nodes", inner.nodes)
+        self.partitions = _through(self._read, "partitions", inner.partitions)
+        self.reservations = _through(self._read, "reservations", inner.reservations)
+        self.limits = _through(self._read, "limits", inner.limits)
+        self.settings = _through(self._read, "settings", inner.settings)
+        self.time, self.close = _through(self._read, "time", inner.time), inner.close
+        self.ended = _through(self._look_up, "ended", inner.ended)
+        self.books = _through(self._look_up_usage, "books", inner.books)
+        self.update = _through(self._write, "update", inner.update)
+        self.submit = _through(self._write, "submit", inner.submit)
+        self.cancel = _through(self._write, "cancel", inner.cancel)
+        self.power_off = _through(self._write, "power_off", inner.power_off)
 
     def load(self) -> Load:
         """Return the requests so far. Safe to call from any thread."""
         states = {name: breaker.state for name, breaker in self._breakers.items()}
         return Load(self._requests.copy(), self._seconds.copy(), states, max(0.0, self._budget.left))
-
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        """Return jobs as `inner` does."""
-        some = list(ids)
-        return self._read("jobs", lambda: self._inner.jobs(some))
-
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
-        """Return ended jobs as `inner` does, without a retry: the caller asks again for missing jobs."""
-        return self._send("ended", self._accounting, lambda: self._inner.ended(ids))
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        """Return ended jobs as `inner` does, without a retry."""
-        return self._send("ended", self._accounting, lambda: self._inner.ended_by_name(names, uid, since))
-
-    def books(self, which: Sequence[str]) -> list[Entry]:
-        """Return usage as `inner` does, without a retry, and only within the budget of changes: it can wait.
-
-        Jobs with many steps make it slow; it has its own breaker, so that this does not hide how jobs ended.
-        """
-        if self._accounting.state is BreakerState.OPEN:
-            raise self._not_sent("books", "open", self._closed_to("accounting", self._accounting))
-        self._spare("books")
-        return self._send("books", self._usage, lambda: self._inner.books(which))
-
-    def update(self, job: int, fields: Mapping[str, str]) -> None:
-        """Change a job as `inner` does, once."""
-        self._write("update", lambda: self._inner.update(job, fields))
-
-    def submit(self, argv: Sequence[str]) -> int:
-        """Submit a job as `inner` does, once."""
-        return self._write("submit", lambda: self._inner.submit(argv))
-
-    def cancel(self, job: int) -> None:
-        """Cancel a job as `inner` does, once."""
-        self._write("cancel", lambda: self._inner.cancel(job))
-
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Power nodes down as `inner` does, once."""
-        self._write("power_off", lambda: self._inner.power_off(nodes))
 
     def _read(self, call: str, ask: Callable[[], Result]) -> Result:
         began = self._clock()
@@ -224,11 +183,30 @@ class GuardedTransport:
                 return self._send(call, self._controller, ask)
         raise AssertionError("there is always a first try")
 
+    def _look_up(self, call: str, ask: Callable[[], Result]) -> Result:
+        """Ask accounting, without a retry: the caller asks again for missing jobs."""
+        return self._send(call, self._accounting, ask)
+
+    def _look_up_usage(self, call: str, ask: Callable[[], Result]) -> Result:
+        """Ask accounting for usage, without a retry, and only within the budget of changes: it can wait.
+
+        Jobs with many steps make it slow; it has its own breaker, so that this does not hide how jobs ended.
+        """
+        self._check(call, self._accounting)
+        self._spare(call)
+        return self._send(call, self._usage, ask)
+
     def _write(self, call: str, ask: Callable[[], Result]) -> Result:
-        if self._controller.state is not BreakerState.CLOSED:
-            raise self._not_sent(call, "open", self._closed_to("the controller", self._controller))
+        self._check(call, self._controller, BreakerState.OPEN, BreakerState.HALF_OPEN)
         self._spare(call)
         return self._send(call, self._controller, ask)
+
+    def _check(self, call: str, breaker: Breaker, *closed: BreakerState) -> None:
+        """Raise AdapterError if the breaker is OPEN, or in one of these states."""
+        if breaker.state in (closed or (BreakerState.OPEN,)):
+            who = "the controller" if breaker is self._controller else "accounting"
+            since = f"{who} has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
+            raise self._not_sent(call, "open", f"{since}, because: {breaker.why}")
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""
@@ -237,9 +215,7 @@ class GuardedTransport:
 
     def _send(self, call: str, breaker: Breaker, ask: Callable[[], Result]) -> Result:
         """Send one request. Raises AdapterError: `open` if it must not be sent now, otherwise as `ask` does."""
-        if breaker.state is BreakerState.OPEN:
-            who = "the controller" if breaker is self._controller else "accounting"
-            raise self._not_sent(call, "open", self._closed_to(who, breaker))
+        self._check(call, breaker)
         if pause := self._budget.pause_s(read=True):
             self._sleep(pause)
         self._budget.spend()
@@ -262,9 +238,16 @@ class GuardedTransport:
         self._count(call, kind)
         return AdapterError(f"{call}: {why}", transient=True, kind=kind)
 
-    def _closed_to(self, who: str, breaker: Breaker) -> str:
-        since = f"{who} has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
-        return f"{since}, because: {breaker.why}"
-
     def _count(self, call: str, outcome: str) -> None:
         self._requests[call, outcome] = self._requests.get((call, outcome), 0) + 1
+
+
+def _through(
+    how: Callable[[str, Callable[[], Result]], Result], call: str, ask: Callable[Parameters, Result]
+) -> Callable[Parameters, Result]:
+    """Return the request `ask` as it is sent through `how`, under the name `call`."""
+
+    def asked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return how(call, lambda: ask(*args, **options))
+
+    return asked

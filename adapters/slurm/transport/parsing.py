@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -47,37 +47,34 @@ def span(text: str) -> float | None:
     """
     if text.strip().lower() in UNKNOWN:
         return None
-    days, clock = "0", text.strip()
-    if "-" in clock:
-        days, clock = clock.split("-", 1)
-        numbers = [*clock.split(":"), "0", "0"][:3]
-    else:
-        numbers = clock.split(":")
-        numbers = ["0", *numbers, "0"] if len(numbers) == 1 else ["0", *numbers][-3:]
     if not _SPAN.fullmatch(text.strip()):
         raise ValueError(f"{text!r} is not a span of time")
-    hours, minutes, seconds = (float(number) for number in numbers)
-    return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+    days, _, clock = text.strip().rpartition("-")
+    numbers = [float(number) for number in clock.split(":")]
+    if not days and len(numbers) < 3:
+        numbers.insert(0, 0.0)  # without days the first of two numbers, or the only one, is minutes
+    hours, minutes, seconds = [*numbers, 0.0, 0.0][:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def size(text: str) -> float | None:
     """Return bytes of `256M`, `4G`, `1.50T`; a bare number is MiB, Slurm's unit of memory."""
-    if text.strip().lower() in UNKNOWN:
-        return None
-    found = _SIZE.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is not a size")
-    return float(found["number"]) * _UNITS[found["unit"]]
+    return _scaled(text, _SIZE, _UNITS, "size")
 
 
 def count(text: str) -> int | None:
     """Return the number in `4`, `2K`, or the lower end of `2-4`."""
+    found = _scaled(text, _COUNT, _THOUSANDS, "count")
+    return None if found is None else round(found)
+
+
+def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], what: str) -> float | None:
     if text.strip().lower() in UNKNOWN:
         return None
-    found = _COUNT.fullmatch(text.strip())
+    found = form.fullmatch(text.strip())
     if not found:
-        raise ValueError(f"{text!r} is not a count")
-    return round(float(found["number"]) * _THOUSANDS[found["unit"]])
+        raise ValueError(f"{text!r} is not a {what}")
+    return float(found["number"]) * units[found["unit"]]
 
 
 def word(text: str) -> str:
@@ -109,9 +106,9 @@ JOB_STATES = {
     )
     for word in words.split()
 }
-_DOWN = _words("DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE")
 #: A node that powers down takes no job; one that is powered down wakes for a job.
-_LEAVING, _ASLEEP = _words("POWERING_DOWN POWER_DOWN"), _words("POWERED_DOWN")
+_DOWN = _words("DOWN FAIL FAILING ERROR REBOOT REBOOT_ISSUED REBOOT_REQUESTED FUTURE POWERING_DOWN POWER_DOWN")
+_ASLEEP = _words("POWERED_DOWN")
 _DRAINED = _words("DRAIN DRAINED DRAINING MAINT RESERVED PLANNED_DRAIN BLOCKED PERFCTRS NPC")
 _SILENT = _words("NOT_RESPONDING NO_RESPOND")
 _UNSURE = _SILENT | _words("UNKNOWN UNK INVALID INVALID_REG")
@@ -139,13 +136,8 @@ def node_state(words: str) -> NodeState:
         flags |= {bare, *(_SUFFIXES[mark] for mark in word[len(bare) :])}
     if flags & _ASLEEP:
         flags -= _SILENT  # a node that is powered down cannot respond
-    kinds = (
-        (_UNSURE, NodeState.UNKNOWN),
-        (_DOWN | _LEAVING, NodeState.DOWN),
-        (_DRAINED, NodeState.DRAINED),
-        (_ASLEEP, NodeState.ASLEEP),
-    )
-    for known, state in kinds:
+    kinds = {NodeState.UNKNOWN: _UNSURE, NodeState.DOWN: _DOWN, NodeState.DRAINED: _DRAINED, NodeState.ASLEEP: _ASLEEP}
+    for state, known in kinds.items():
         if flags & known:
             return state
     return NodeState.UP if flags <= _UP else NodeState.UNKNOWN
@@ -159,66 +151,61 @@ def draw_mark() -> str:
     return f"@{secrets.token_hex(8)}@"
 
 
-def format_of(fields: Sequence[str], mark: str) -> str:
-    """Return the `--Format` that prints these fields, each followed by the mark."""
-    return ",".join(f"{field}:0{mark}" for field in fields)
+def format_of(fields: Sequence[str], mark: str) -> list[str]:
+    """Return the options that print these fields, each followed by the mark."""
+    return [f"--Format={','.join(f'{field}:0{mark}' for field in fields)}"]
 
 
-def rows(text: str, fields: Sequence[str], mark: str, argv: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return each row as field -> value, blanks around values removed. O(length).
-
-    Args:
-        text: What the command printed.
-        fields: Names of the fields, in order.
-        mark: Mark after each field.
-        argv: The command, for errors.
-
-    Raises:
-        ParseError: The text ends within a row, or is no table.
-    """
-    return [_row(fields, values) for values in _cells(text, len(fields), mark, argv)]
-
-
-class Reader(Generic[Record]):
-    """Reads one table again and again; the record of an unchanged row is reused.
+class Table(Generic[Record]):
+    """A table that is read again and again; the record of an unchanged row is reused.
 
     Args:
-        fields: Names of the fields, in order.
-        read: Converts one row to a record. Raises ParseError.
-        argv: The command, for errors.
+        command: The command that prints it, such as `squeue --all`, without its fields.
+        fields: Names of the fields, in order; the first identifies a row in errors.
+        read: Converts one row, field -> value without blanks around it, to a record. Raises ValueError.
+        what: What a row describes, for errors.
+        form: Returns the options that print the fields, each followed by a mark.
     """
 
-    def __init__(self, fields: Sequence[str], read: Callable[[dict[str, str]], Record], argv: Sequence[str]) -> None:
-        self._fields, self._read, self._argv = fields, read, argv
+    def __init__(
+        self,
+        command: str,
+        fields: Sequence[str],
+        read: Callable[[dict[str, str]], Record],
+        what: str,
+        form: Callable[[Sequence[str], str], list[str]] = format_of,
+    ) -> None:
+        self._command, self._fields, self._read, self._what, self._form = command.split(), fields, read, what, form
         self._last: dict[tuple[str, ...], Record] = {}
 
-    def __call__(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
-        """Return the records in order. O(length). Raises ParseError.
+    def ask(self, run: Callable[[Sequence[str]], str], *options: str, whole: bool = True) -> list[Record]:
+        """Run the command with further options and return the records in order. Raises AdapterError.
 
         Args:
-            text: Output of a command.
-            mark: Separator after each value.
-            whole: Forget the records of rows that are not in this table.
+            run: Runs a command and returns what it printed.
+            options: Options that select rows.
+            whole: Forget the records of rows that are not in this answer.
         """
+        mark = draw_mark()
+        return self.parse(run([*self._command, *self._form(self._fields, mark), *options]), mark, whole=whole)
+
+    def parse(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
+        """Return the records of an answer with this mark, as `ask` does. O(length). Raises ParseError."""
+        program, width, cells = self._command[0], len(self._fields), text.split(mark)
+        if cells.pop().strip() or len(cells) % width:
+            why, tail = f"{program}: the table is cut off or garbled", text[-200:].replace(mark, "|")
+            raise ParseError(why, argv=(program,), stderr_tail=tail)
         found, kept = [], dict[tuple[str, ...], Record]()
-        for values in _cells(text, len(self._fields), mark, self._argv):
+        for values in zip(*[iter(cells)] * width, strict=True):
             record = self._last.get(values)
-            kept[values] = record = self._read(_row(self._fields, values)) if record is None else record
+            try:
+                if record is None:
+                    record = self._read(dict(zip(self._fields, map(str.strip, values), strict=True)))
+                kept[values] = record
+            except ValueError as problem:
+                why = f"{program}: {self._what} {values[0].strip()}: {problem}"
+                raise ParseError(why, argv=(program,)) from None
             found.append(record)
         if whole:
             self._last = kept
         return found
-
-
-def _cells(text: str, width: int, mark: str, argv: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the values of each row as printed."""
-    values = text.split(mark)
-    rest = values.pop()
-    if rest.strip() or len(values) % width:
-        who, tail = argv[0] if argv else "Slurm", text[-200:].replace(mark, "|")
-        raise ParseError(f"{who}: the table is cut off or garbled", argv=argv, stderr_tail=tail)
-    return list(zip(*[iter(values)] * width, strict=True))
-
-
-def _row(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    return dict(zip(fields, map(str.strip, values), strict=True))

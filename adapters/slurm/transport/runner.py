@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 
 from ...base import AdapterError
@@ -45,14 +44,11 @@ class CommandRunner:
 
     Args:
         timeout_s: Time limit of a command, seconds; a controller that is down answers after 9 to 10.
-        clock: Monotonic clock, seconds.
         as_user: Run in the user's own environment, which submitted jobs inherit.
     """
 
-    def __init__(
-        self, timeout_s: float = 15.0, clock: Callable[[], float] = time.monotonic, *, as_user: bool = False
-    ) -> None:
-        self.timeout_s, self.clock = timeout_s, clock
+    def __init__(self, timeout_s: float = 15.0, *, as_user: bool = False) -> None:
+        self.timeout_s = timeout_s
         left_out = _NOT_EVEN_FOR_USERS if as_user else _MEANT_FOR_USERS
         kept = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
         self._environment = kept if as_user else {**kept, **ENVIRONMENT}

@@ -1,28 +1,47 @@
-"""Ended jobs from accounting, by `sacct`: its commands and the parser of its output.
+"""Ended jobs from accounting, by `sacct`: how they ended and what they used, its commands and the parsers.
 
-Rule: pure. Of several records of one job (it was requeued, or ids started again) the last submission counts. A record
-that has not ended is reported as it is.
+Rule: pure. Of several records of one job (it was requeued, or ids started again) the last submission counts, with the
+steps after it. A record that has not ended is reported as it is; its usage is omitted, because it comes later.
 Source: sacct(1) of Slurm 22.05. Without `--duplicates` it chooses among records by itself; `--name` ignores case; the
-comment exists only at sites that store it.
+comment exists only at sites that store it; CPU time and memory are of steps, which `--allocations` omits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from ....formats import sacct as form
+from ....simulate.errors import ConfigError
+from ....simulate.model.accounting_record import AccountingRecord
 from ...base import ParseError
 from ..records import SlurmJob
-from .parsing import count, job_state, moment, rows, word
+from .parsing import Record, Table, count, job_state, moment, word
 from .squeue import nodes
 
 FIELDS = (
     "JobIDRaw", "DBIndex", "State", "ExitCode", "UID", "Account", "QOS", "Partition", "NNodes", "Submit", "Start",
     "End", "NodeList", "JobName", "Comment",
 )  # fmt: skip
+USAGE_FIELDS = (
+    "JobIDRaw", "DBIndex", "State", "UID", "JobName", "Submit", "Start", "End", "ElapsedRaw", "TotalCPU", "AllocCPUS",
+    "NNodes", "NTasks", "MaxRSS", "AveRSS", "ConsumedEnergyRaw", "NodeList",
+)  # fmt: skip
 #: Error of a site without accounting, which is no fault.
 DISABLED = "Slurm accounting storage is disabled"
 _PLAIN_ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The usage of a job, and what identifies the job."""
+
+    id: int
+    uid: int
+    name: str
+    submit: float | None
+    booked: AccountingRecord
 
 
 def of_ids(ids: Iterable[int]) -> list[str]:
@@ -31,42 +50,61 @@ def of_ids(ids: Iterable[int]) -> list[str]:
 
 
 def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
-    """Return the options that select one user's jobs of these names (without commas) that existed at or after `since`.
+    """Return the options that select one user's jobs of these names, without commas, that existed at some time.
 
-    Args:
-        names: Job names.
-        uid: User id.
-        since: Epoch seconds.
+    The time is `since`, epoch seconds, or later.
     """
     start = datetime.fromtimestamp(max(0.0, since), UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return [f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]
 
 
-def command(mark: str, which: Sequence[str]) -> list[str]:
-    """Return the argv that lists every record of jobs, without their steps."""
-    return [*table(mark, FIELDS), "--allocations", *which]
+def table() -> Table[form.Row]:
+    """Return the table of every record of jobs, without their steps."""
+    return Table("sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited)
 
 
-def table(mark: str, fields: Sequence[str]) -> list[str]:
-    """Return the argv that lists these fields of every record, each followed by the mark."""
-    return ["sacct", "--noheader", "--parsable", f"--delimiter={mark}", "--duplicates", f"--format={','.join(fields)}"]
+def usage_table() -> Table[form.Row]:
+    """Return the table of every record of jobs with their steps, sizes in bytes."""
+    return Table("sacct --noheader --parsable --duplicates --noconvert", USAGE_FIELDS, dict, "job", _delimited)
 
 
-def parse(text: str, mark: str) -> list[SlurmJob]:
-    """Return the last record of each job. O(length). Raises ParseError."""
-    last: dict[int, tuple[tuple[float, int], SlurmJob]] = {}
-    for row in rows(text, FIELDS, mark, ("sacct",)):
+def _delimited(fields: Sequence[str], mark: str) -> list[str]:
+    return [f"--delimiter={mark}", f"--format={','.join(fields)}"]
+
+
+def jobs(rows: Iterable[form.Row]) -> list[SlurmJob]:
+    """Return the last record of each job. Raises ParseError."""
+    return _last(([row] for row in rows), _job)
+
+
+def usage(rows: Iterable[form.Row]) -> list[Entry]:
+    """Return the last record of each ended job. Raises ParseError."""
+    records: list[list[form.Row]] = []
+    for row in rows:
+        if "." not in row["JobIDRaw"]:
+            records.append([row])
+        elif records:  # otherwise a step of a job that was not selected
+            records[-1].append(row)
+    return [entry for entry in _last(records, _entry) if entry is not None]
+
+
+def _last(records: Iterable[Sequence[form.Row]], read: Callable[[Sequence[form.Row]], Record]) -> list[Record]:
+    """Return what `read` makes of the last of each job's records: the row of the job, then those of its steps."""
+    last: dict[int, tuple[tuple[float, int], Record]] = {}
+    for record in records:
+        row = record[0]
         try:
-            job, index = _read(row), int(row["DBIndex"])
-        except ValueError as problem:
+            found, number = read(record), int(row["JobIDRaw"])
+            order = moment(row["Submit"]) or 0.0, int(row["DBIndex"])
+        except (ValueError, ConfigError) as problem:
             raise ParseError(f"sacct: job {row['JobIDRaw']}: {problem}", argv=("sacct",)) from None
-        order = (job.submit or 0.0, index)
-        if job.id not in last or order >= last[job.id][0]:
-            last[job.id] = (order, job)
-    return [job for _, job in last.values()]
+        if number not in last or order >= last[number][0]:
+            last[number] = order, found
+    return [found for _, found in last.values()]
 
 
-def _read(row: dict[str, str]) -> SlurmJob:
+def _job(record: Sequence[form.Row]) -> SlurmJob:
+    row = record[0]
     code, _, number = row["ExitCode"].partition(":")
     state, said = job_state(row["State"]), row["State"].split(" ")[0]
     return SlurmJob(
@@ -87,3 +125,13 @@ def _read(row: dict[str, str]) -> SlurmJob:
         signal=int(number) or None,
         comment=word(row["Comment"]),
     )
+
+
+def _entry(record: Sequence[form.Row]) -> Entry | None:
+    job = record[0]
+    if not job_state(job["State"]).ended or moment(job["End"]) is None:
+        return None
+    booked = form.booked(record)
+    began = f"{booked.began}Z" if booked.began else ""  # the commands run in UTC
+    whose = int(job["JobIDRaw"]), int(job["UID"]), job["JobName"], moment(job["Submit"])
+    return Entry(*whose, replace(booked, began=began))

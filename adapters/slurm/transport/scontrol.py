@@ -19,16 +19,10 @@ def command(what: str) -> list[str]:
     return ["scontrol", "--oneliner", "--all", "show", what]
 
 
-def lines(text: str, first: str, argv: tuple[str, ...] = ("scontrol",)) -> Iterator[dict[str, str]]:
+def lines(text: str, first: str) -> Iterator[dict[str, str]]:
     """Yield each line that begins with the key `first` as key -> value; a word without `=` continues the value before.
 
-    Args:
-        text: What scontrol printed.
-        first: First key of a line.
-        argv: The command, for errors.
-
-    Raises:
-        ParseError: There are lines and none begins so, unless Slurm reports that it has none.
+    Raises ParseError if there are lines and none begins so, unless Slurm reports that it has none.
     """
     found = 0
     for line in text.splitlines():
@@ -46,7 +40,7 @@ def lines(text: str, first: str, argv: tuple[str, ...] = ("scontrol",)) -> Itera
                 words[last] += f" {word}"
         yield words
     if not found and text.strip() and not text.strip().startswith("No "):
-        raise ParseError(f"scontrol: there is no {first}", argv=argv, stderr_tail=text[:200])
+        raise ParseError(f"scontrol: there is no {first}", argv=("scontrol",), stderr_tail=text[:200])
 
 
 def names(text: str) -> frozenset[str] | None:
@@ -54,30 +48,42 @@ def names(text: str) -> frozenset[str] | None:
     return None if text in ("", "ALL", "(null)", "N/A") else frozenset(text.split(","))
 
 
-_LINE = re.compile(r"^(\w+) *= ?(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
+_NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
+
+
+class Configuration(dict[str, str]):
+    """What `scontrol show config` prints, key -> value; "" for a key that is not set."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__((key, "" if value.lower() in _NOTHING else value) for key, value in _LINE.findall(text))
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+    def words(self, name: str) -> list[str]:
+        """Return a setting that is a list."""
+        return [word for word in self[name].replace(" ", "").split(",") if word]
+
+    def number(self, name: str, otherwise: int) -> int:
+        """Return one of SchedulerParameters as a number; `otherwise` is Slurm's own default."""
+        value = dict(word.partition("=")[::2] for word in self.words("SchedulerParameters")).get(name, "")
+        return int(value) if value.isdigit() and int(value) else otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The controller's settings.
+    """The controller's settings."""
 
-    Args:
-        backfill_s: Seconds between two passes of the backfill scheduler.
-        limits: Whether limits of QOS and associations are enforced.
-    """
-
-    backfill_s: float = 30.0
-    limits: bool = False
+    backfill_s: float = 30.0  #: seconds between two passes of the backfill scheduler
+    limits: bool = False  #: whether limits of QOS and associations are enforced
 
 
 def parse_settings(text: str) -> Settings:
     """Return the settings in `scontrol show config`. Raises ParseError."""
-    words = dict(_LINE.findall(text))
-    if "SchedulerType" not in words:
+    config = Configuration(text)
+    if "SchedulerType" not in config:
         why = "scontrol: the configuration is cut off or garbled"
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
-    options = dict(option.partition("=")[::2] for option in words.get("SchedulerParameters", "").split(","))
-    every = options.get("bf_interval", "").strip()
-    enforced = words.get("AccountingStorageEnforce", "").replace(" ", "").split(",")
-    backfill_s = float(every) if every.isdigit() and int(every) else 30.0
-    return Settings(backfill_s, "limits" in enforced or "safe" in enforced)
+    enforced = config.words("AccountingStorageEnforce")
+    return Settings(float(config.number("bf_interval", 30)), "limits" in enforced or "safe" in enforced)

@@ -1,32 +1,23 @@
-"""The queue by `squeue`: its commands and the parser of its output.
+"""The queue by `squeue` and the nodes by `sinfo`: their tables and the parsers of a job and of a node.
 
 Rule: pure. One call shows all of every job. An unreadable value is an error that names the job, because an omitted job
-would look like one that has gone.
-Source: squeue(1) of Slurm 22.05.
+would look like one that has gone. A node of several partitions is listed once for each, and is one node here.
+Source: squeue(1) and sinfo(1) of Slurm 22.05.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
-from ...base import ParseError
-from ..records import SlurmJob
-from .parsing import Reader, count, format_of, job_state, moment, rows, size, span, tres, word
+from ..records import SlurmJob, SlurmNode
+from .parsing import Table, count, job_state, moment, node_state, size, span, tres, word
 
-FIELDS = (
-    "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
-    "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
-    "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
-    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
-    "MinCpus", "Licenses", "tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task", "Contiguous",
-    "CoreSpec", "reqswitch", "MinTmpDisk", "NTPerNode", "ntpersocket", "NTPerCore", "Sockets", "Cores", "Threads",
-    "prefer", "ClusterFeature",
-)  # fmt: skip
 #: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
     "Licenses": "licenses", "tres-per-node": "generic resources", "tres-per-job": "generic resources",
@@ -36,63 +27,54 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster",
 }  # fmt: skip
+FIELDS = (
+    "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
+    "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
+    "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
+    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
+    "NTPerNode", "MinCpus", *SPECIAL,
+)  # fmt: skip
+#: Fields of a SlurmJob that are texts, times and lists of nodes -> fields of squeue.
+_TEXTS = {
+    "reason": "Reason", "name": "Name", "account": "Account", "qos": "QOS", "partition": "Partition",
+    "dependency": "Dependency", "features": "Feature", "reservation": "Reservation", "shares": "OverSubscribe",
+    "comment": "Comment", "admin_comment": "admin_comment",
+}  # fmt: skip
+_TIMES = {
+    "submit": "SubmitTime", "begin": "EligibleTime", "start": "StartTime", "end": "EndTime", "deadline": "DeadLine",
+}  # fmt: skip
+_NODES = {"placed": "NodeList", "wanted": "ReqNodes", "planned": "SchedNodes"}
+#: What REST does not show of a waiting job before Slurm 23.02.
 _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
+NODE_FIELDS = (
+    "NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason", "CPUsState", "AllocMem",
+)  # fmt: skip
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
-def command(mark: str, ids: Iterable[int] = ()) -> list[str]:
-    """Return the argv that lists all jobs, or only these."""
-    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={format_of(FIELDS, mark)}"]
-    some = ",".join(map(str, ids))
-    return [*argv, f"--jobs={some}"] if some else argv
+def queue() -> Table[SlurmJob]:
+    """Return the table of all jobs."""
+    return Table("squeue --noheader --all --states=all", FIELDS, _job, "job")
 
 
-def command_of(mark: str, uid: int) -> list[str]:
-    """Return the argv that lists the jobs of one user."""
-    return [*command(mark), f"--user={uid}"]
+def excluded() -> Table[tuple[int, tuple[str, ...]]]:
+    """Return the table of ids and excluded nodes of waiting jobs; `--Format` has no field for them."""
+    command = "squeue --noheader --all --states=pending"
+    return Table(command, ("%A", "%x"), lambda row: (int(row["%A"]), nodes(row["%x"])), "job", _short_format)
 
 
-def parse(text: str, mark: str) -> list[SlurmJob]:
-    """Return the jobs of a queue. O(length). Raises ParseError."""
-    return reader()(text, mark)
+def _short_format(fields: Iterable[str], mark: str) -> list[str]:
+    return [f"--format={''.join(f'{field}{mark}' for field in fields)}"]
 
 
-def reader() -> Reader[SlurmJob]:
-    """Return a parser of one queue after another."""
-    return Reader(FIELDS, _job, ("squeue",))
+def hidden() -> Table[SlurmJob]:
+    """Return the table of what REST does not show of waiting jobs, `planned` and `special`."""
+    return Table("squeue --noheader --all --states=pending", _HIDDEN, _hidden, "job")
 
 
-def excluded_command(mark: str) -> list[str]:
-    """Return the argv that lists the nodes excluded by waiting jobs; `--Format` has no field for them."""
-    return ["squeue", "--noheader", "--all", "--states=pending", f"--format=%A{mark}%x{mark}"]
-
-
-def parse_excluded(text: str, mark: str) -> dict[int, tuple[str, ...]]:
-    """Return job id -> excluded nodes, if any. Raises ParseError."""
-    found = rows(text, ("job", "nodes"), mark, ("squeue",))
-    return {int(row["job"]): nodes(row["nodes"]) for row in found if word(row["nodes"])}
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenFields:
-    """What REST does not show of a waiting job before Slurm 23.02; fields as in SlurmJob."""
-
-    planned: tuple[str, ...]
-    special: str
-
-
-def hidden_command(mark: str) -> list[str]:
-    """Return the argv that lists what REST does not show of waiting jobs."""
-    return ["squeue", "--noheader", "--all", "--states=pending", f"--Format={format_of(_HIDDEN, mark)}"]
-
-
-def parse_hidden(text: str, mark: str) -> dict[int, HiddenFields]:
-    """Return job id -> what REST does not show. Raises ParseError."""
-    found = rows(text, _HIDDEN, mark, ("squeue",))
-    try:
-        return {int(row["JobID"]): HiddenFields(nodes(row["SchedNodes"]), _special(row, _HIDDEN)) for row in found}
-    except ValueError as problem:
-        raise ParseError(f"squeue: {problem}", argv=("squeue",)) from None
+def _hidden(row: Mapping[str, str]) -> SlurmJob:
+    planned, special = nodes(row["SchedNodes"]), _special(row, _HIDDEN)
+    return SlurmJob(int(row["JobID"]), JobState.PENDING, planned=planned, special=special)
 
 
 def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
@@ -108,59 +90,47 @@ def nodes(text: str) -> tuple[str, ...]:
 
 
 def _job(row: dict[str, str]) -> SlurmJob:
-    try:
-        return _read(row)
-    except ValueError as problem:
-        raise ParseError(f"squeue: job {row['JobID']}: {problem}", argv=("squeue",)) from None
-
-
-def _read(row: dict[str, str]) -> SlurmJob:
     asked, many = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
-    state, status, cpus = job_state(row["State"]), int(row["exit_code"] or 0), count(row["NumCPUs"]) or 1
+    state, cpus = job_state(row["State"]), count(row["NumCPUs"]) or 1
+    exit_code, signal = exit_of(int(row["exit_code"] or 0))
+    plain: dict[str, Any] = {
+        **{name: word(row[field]) for name, field in _TEXTS.items()},
+        **{name: moment(row[field]) for name, field in _TIMES.items()},
+        **{name: nodes(row[field]) for name, field in _NODES.items()},
+    }
     threads = max(1, -(-cpus // many))
     if state is JobState.PENDING:
-        tasks, each, per_node = (_known(row[field]) for field in ("NumTasks", "cpus-per-task", "NTPerNode"))
+        tasks, each, per_node = (
+            None if row[field] in _NOTHING else count(row[field])
+            for field in ("NumTasks", "cpus-per-task", "NTPerNode")
+        )
         threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
     return SlurmJob(
         id=int(row["JobID"]),
         state=state,
-        reason=word(row["Reason"]),
         part="_" in row["JobArrayID"] or "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0"),
-        name=word(row["Name"]),
         uid=int(row["UserID"]),
-        account=word(row["Account"]),
-        qos=word(row["QOS"]),
-        partition=word(row["Partition"]),
         nodes=many,
         cpus=cpus,
         threads=threads,
         memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
-        submit=moment(row["SubmitTime"]),
-        begin=moment(row["EligibleTime"]),
-        start=moment(row["StartTime"]),
-        end=moment(row["EndTime"]),
-        deadline=moment(row["DeadLine"]),
-        placed=nodes(row["NodeList"]),
-        wanted=nodes(row["ReqNodes"]),
-        planned=nodes(row["SchedNodes"]),
         special=_special(row, SPECIAL),
-        dependency=word(row["Dependency"]),
-        features=word(row["Feature"]),
-        reservation=word(row["Reservation"]),
-        shares=word(row["OverSubscribe"]),
         priority=int(row["PriorityLong"] or 0),
         restarts=count(row["RestartCnt"]) or 0,
-        exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-        signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        comment=word(row["Comment"]),
-        admin_comment=word(row["admin_comment"]),
+        exit_code=exit_code,
+        signal=signal,
+        **plain,
     )
 
 
-def _known(text: str) -> int | None:
-    return None if text in _NOTHING else count(text)
+def exit_of(status: int) -> tuple[int | None, int | None]:
+    """Return exit code and signal of a wait status."""
+    return (
+        os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+        os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+    )
 
 
 def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | None, least: int | None) -> int:
@@ -201,4 +171,34 @@ def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     return tuple(
         (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
         for name, value in asked.items()
+    )
+
+
+def node_table() -> Table[SlurmNode]:
+    """Return the table of every node, whose records are to be `merged`."""
+    return Table("sinfo --noheader --all --Node", NODE_FIELDS, _node, "node")
+
+
+def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
+    """Return one node for each name, in all its partitions."""
+    found: dict[str, SlurmNode] = {}
+    for node in rows:
+        known = found.get(node.name)
+        found[node.name] = node if known is None else replace(known, partitions=known.partitions | node.partitions)
+    return list(found.values())
+
+
+def _node(row: dict[str, str]) -> SlurmNode:
+    memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+    cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
+    return SlurmNode(
+        name=row["NodeList"],
+        state=node_state(row["StateComplete"]),
+        cpus=count(row["CPUs"]) or 0,
+        memory=memory,
+        idle=count(cpus[1]) if len(cpus) == 4 else None,
+        free=None if taken is None else max(0.0, memory - taken),
+        features=frozenset(filter(None, word(row["Features_act"]).split(","))),
+        partitions=frozenset({row["PartitionName"]} - {""}),
+        reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, Service
-from pilotfish.adapters.slurm.doctor import run_checks
-from pilotfish.adapters.slurm.doctor.questions import Answers, munge_command, rights, version
+from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
+from pilotfish.adapters.slurm.doctor import findings_of
+from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights, version
 from pilotfish.adapters.slurm.doctor.setup import SETUP
 from pilotfish.adapters.slurm.doctor.setup import __file__ as SETUP_FILE
 from pilotfish.adapters.slurm.ownership import Selection
@@ -33,6 +33,10 @@ from tests.support.slurm_answers import (
 )
 
 
+def checked(run: Recorded) -> Iterator[Finding]:
+    return findings_of(ask(run, "backup"), Selection(), None, GOOD)
+
+
 def test_a_good_site_has_no_problems() -> None:
     every = found(asked_of())
     assert {each.topic for each in every} >= {"controller", "clock", "rights", "accounting", "grace", "sharing"}
@@ -43,7 +47,7 @@ def test_a_good_site_has_no_problems() -> None:
 
 def test_only_reading_commands_are_run() -> None:
     run = Recorded()
-    list(run_checks(run, "backup", Selection(), None, GOOD))
+    list(checked(run))
     verbs = {tuple(word for word in line.split() if word[0] != "-")[:2] for line in run.asked}
     showing = {("scontrol", "show"), ("sacctmgr", "show")}
     assert verbs <= showing | {("squeue",), ("sinfo",), ("sdiag",)}
@@ -153,9 +157,7 @@ def test_an_account_that_was_added_before_its_unix_user_has_no_rights() -> None:
     assert only.mend == ("sacctmgr delete user name=backup",
                          "sacctmgr add user backup account=ACCOUNT AdminLevel=Operator")  # fmt: skip
     assert asked_of().slurm_uid == 34
-    every = run_checks(
-        Recorded(scontrol_show_assoc__mgr=USERS.format(uid=4294967294)), "backup", Selection(), None, GOOD
-    )
+    every = checked(Recorded(scontrol_show_assoc__mgr=USERS.format(uid=4294967294)))
     assert [each.level for each in every if each.topic == "rights"] == [PROBLEM]
 
 
@@ -192,22 +194,22 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
         ({"scontrol_show_config": munge}, "munge"),
         ({"squeue_--version": absent}, "commands"),
     ):
-        (only,) = run_checks(Recorded(**answers), "backup", Selection(), None, GOOD)
+        (only,) = checked(Recorded(**answers))
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
     lost = AdapterError("scontrol: fatal: Could not establish a configuration source", kind="refused")
-    (only,) = run_checks(Recorded(**{"squeue_--version": lost}), "backup", Selection(), None, GOOD)
+    (only,) = checked(Recorded(**{"squeue_--version": lost}))
     assert (only.level, only.topic) == (PROBLEM, "commands") and "SLURM_CONF" in only.mend[0]
     monkeypatch.setenv("SLURM_CONF", "/no/such/slurm.conf")
     run = Recorded()
-    (only,) = run_checks(run, "backup", Selection(), None, GOOD)
+    (only,) = checked(run)
     assert "/no/such/slurm.conf, which does not exist" in only.says and run.asked == []
     monkeypatch.delenv("SLURM_CONF")
     slow = AdapterError("scontrol did not answer within 15 s", kind="timeout")
     munge = AdapterError("munge: Error: Failed to connect to ...", kind="refused")
     for error, topic in ((munge, "munge"), (absent, "controller")):
-        (only,) = run_checks(Recorded(scontrol_show_config=slow, munge=error), "backup", Selection(), None, GOOD)
+        (only,) = checked(Recorded(scontrol_show_config=slow, munge=error))
         assert (only.level, only.topic) == (PROBLEM, topic)
-    books = run_checks(Recorded(sacctmgr=away), "backup", Selection(), None, GOOD)
+    books = checked(Recorded(sacctmgr=away))
     levels = {each.topic: each.level for each in books}
     assert levels["rights"] is WARNING and levels["accounting"] is WARNING and "grace" in levels
 
@@ -216,7 +218,7 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
 def test_garbled_answers_end_in_findings(text: str) -> None:
     run = Recorded(**{"scontrol_show_config": text, "sdiag": text, "sacctmgr": text, "squeue_--version": text,
                       "scontrol_--oneliner": text, "scontrol_--oneliner_--all_show_partition": text})  # fmt: skip
-    every = list(run_checks(run, "backup", Selection(), None, GOOD))
+    every = list(checked(run))
     assert any(each.level is PROBLEM for each in every)
 
 
@@ -225,7 +227,7 @@ def test_garbled_answers_end_in_findings(text: str) -> None:
 def test_any_answer_ends_in_findings(texts: list[str]) -> None:
     names = ("squeue_--version", "scontrol_show_config", "sdiag", "sacctmgr", "scontrol_--oneliner")
     run = Recorded(**dict(zip(names, texts, strict=True)))
-    assert list(run_checks(run, "backup", Selection(), None, GOOD))
+    assert list(checked(run))
 
 
 def test_power_saving_needs_its_programs_and_an_administrator() -> None:

@@ -140,7 +140,7 @@ def test_jobs_by_id(fake: FakeRest) -> None:
         f"{V}/job/20": wrong(-1),
     }
     way = rest(fake)
-    assert [job.id for job in way.jobs(iter([17, 99]))] == [17]
+    assert [job.id for job in way.jobs([17, 99])] == [17]
     with pytest.raises(ParseError, match="neither a job nor a reason"):
         way.jobs([13])
     with pytest.raises(AdapterError) as caught:
@@ -352,7 +352,7 @@ def test_without_a_source_scontrol_creates_the_tokens(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     for user in ("", "somebody"):
         with pytest.raises(NotDone):
-            rest_transport(f"unix:{tmp_path}/none", user, lifespan_s=90.0).time()
+            rest_transport(f"unix:{tmp_path}/none", user, token_lifespan_s=90.0).time()
     assert (tmp_path / "runs").read_text() == "token lifespan=90\ntoken lifespan=90 username=somebody\n"
 
 

@@ -96,14 +96,13 @@ def test_squeue_shows_the_fields_that_rest_hides() -> None:
     mark = "@00ff@"
     lines = [("309", "n[1-2]", "0", "(null)"), ("310", "(null)", "1", "(null)"), ("311", "", "0", "ssd")]
     text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
-    told = squeue.parse_hidden(text, mark)
-    assert told[309] == squeue.HiddenFields(("n1", "n2"), "") and told[310] == squeue.HiddenFields(
-        (), "a number of switches"
-    )
-    assert told[311].special == "preferred features" and squeue.parse_hidden("", mark) == {}
+    told = {job.id: job for job in squeue.hidden().parse(text, mark)}
+    assert (told[309].planned, told[309].special) == (("n1", "n2"), "")
+    assert (told[310].planned, told[310].special) == ((), "a number of switches")
+    assert told[311].special == "preferred features" and squeue.hidden().parse("", mark) == []
     for wrong in (text[:-3], text.replace("309", "x"), text.replace("n[1-2]", "n[1-")):
         with pytest.raises(ParseError):
-            squeue.parse_hidden(wrong, mark)
+            squeue.hidden().parse(wrong, mark)
 
 
 def _less(key: str) -> dict[str, Any]:

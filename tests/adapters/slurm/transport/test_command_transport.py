@@ -118,7 +118,7 @@ ASK: dict[str, Callable[[CommandTransport], object]] = {
     "sbatch": lambda slurm: slurm.submit(["sbatch", "--parsable", "--wrap=true"]),
     "sdiag": lambda slurm: slurm.time(),
     "sinfo": lambda slurm: slurm.nodes(),
-    "sacct": lambda slurm: slurm.ended([1]),
+    "sacct": lambda slurm: slurm.ended(["--jobs=1"]),
 }
 
 
@@ -175,7 +175,7 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     slurm = CommandTransport(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
-             lambda slurm: slurm.ended_by_name(["x"], 5, 0.0),
+             lambda slurm: slurm.books(["--jobs=1"]),
              lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
     for call in calls:
         with suppress(ParseError):

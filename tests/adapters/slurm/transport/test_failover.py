@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.slurm.adapter import SlurmAdapter
+from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
-from pilotfish.adapters.slurm.transport.command_transport import DryRunTransport
 from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverTransport
-from pilotfish.adapters.slurm.transport.sacct_usage import Entry
+from pilotfish.adapters.slurm.transport.sacct import Entry
 from pilotfish.adapters.slurm.transport.scontrol import Settings
-from pilotfish.adapters.slurm.transport.squeue import HiddenFields
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Cancel, PowerOff
 from pilotfish.simulate.model.snapshot import JobState
 
 
@@ -44,7 +47,7 @@ class Way:
         if self.fails:
             raise self.fails
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         self._called(f"jobs {list(ids)}")
         return self.queue
 
@@ -63,9 +66,9 @@ class Way:
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self._called("update")
 
-    def hidden_fields(self) -> dict[int, HiddenFields]:
+    def hidden_fields(self) -> dict[int, SlurmJob]:
         self._called("unshown")
-        return {1: HiddenFields(("n9",), "a number of switches")}
+        return {1: SlurmJob(1, JobState.PENDING, planned=("n9",), special="a number of switches")}
 
     def partitions(self) -> dict[str, Partition]:
         self._called("partitions")
@@ -83,12 +86,8 @@ class Way:
         self._called("settings")
         return Settings()
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         self._called("ended")
-        return []
-
-    def ended_by_name(self, names: Iterable[str], uid: int, since: float) -> list[SlurmJob]:
-        self._called("ended_as")
         return []
 
     def books(self, which: Sequence[str]) -> list[Entry]:
@@ -134,7 +133,7 @@ def test_reads_use_commands_while_rest_is_down_with_one_log_line(
         tried = []
         for second in range(600):
             clock.now, before = float(second), len(rest.calls)
-            assert way.jobs(iter([7]))[0].id == 2
+            assert way.jobs([7])[0].id == 2
             tried += [second] * (len(rest.calls) - before)
         assert tried == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363, 423, 483, 543]
         assert len(caplog.messages) == 1 and str(why) in caplog.messages[0]
@@ -204,21 +203,22 @@ def test_a_refused_write_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_our_own_jobs_accounting_and_power_use_commands() -> None:
     way, rest, commands, _ = both()
-    assert way.submit(["sbatch"]) == 2 and way.ended([1]) == way.ended_by_name(["x"], 5, 0.0) == []
+    assert way.submit(["sbatch"]) == 2 and way.ended(["--jobs=1"]) == way.books(["--jobs=1"]) == []
     way.cancel(2)
     way.power_off(["n1"])
     assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
     way.close()
-    told = ["submit", "ended", "ended_as", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
+    told = ["submit", "ended", "books", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
     assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
 
 
 def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
     way, rest, commands, _ = both()
-    told = DryRunTransport(way)
-    told.update(1, {"AdminComment": "x"})
-    assert told.jobs()[0].id == 1 and told.argvs == [["scontrol", "update", "JobId=1", "AdminComment=x"]]
-    assert "update" not in rest.calls + commands.calls
+    rest.queue = [SlurmJob(1, JobState.PENDING, uid=os.getuid())]
+    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, Selection())
+    assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest.calls == ["jobs []"]
+    assert adapter.preview(PowerOff(("n1",))) == ["scontrol update NodeName=n1 State=POWER_DOWN"]
+    assert commands.calls == []
 
 
 @given(st.lists(st.tuples(st.sampled_from([*AWAY, None]), st.floats(0, 100), st.sampled_from(["jobs", "update"]))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pytest
 import stamina
@@ -15,7 +15,7 @@ from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport import guard as limits
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.guard import KEPT_FOR_READS, Breaker, Budget, GuardedTransport
-from pilotfish.adapters.slurm.transport.sacct_usage import Entry
+from pilotfish.adapters.slurm.transport.sacct import Entry
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster
 
@@ -49,14 +49,14 @@ class Slurm(CommandTransport):
         self.well, self.takes = False, takes
         self.problem = AdapterError("squeue: Unable to contact", **({"transient": True, "kind": "unreachable"} | what))  # type: ignore[arg-type]
 
-    def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         self.answer()
         return []
 
     def cancel(self, job: int) -> None:
         self.answer()
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         self.answer()
         return []
 
@@ -126,8 +126,8 @@ def test_a_refusal_is_an_answer(problem: AdapterError) -> None:
 def test_accounting_and_controller_have_separate_breakers() -> None:
     slurm = Slurm()
     slurm.ill()
-    assert kind_of(lambda: slurm.transport.ended([1])) == "unreachable"
-    assert kind_of(lambda: slurm.transport.ended([1])) == "open"
+    assert kind_of(lambda: slurm.transport.ended(["--jobs=1"])) == "unreachable"
+    assert kind_of(lambda: slurm.transport.ended(["--jobs=1"])) == "open"
     slurm.well, slurm.takes = True, 0.01
     assert slurm.transport.jobs() == []
     states = slurm.transport.load().breakers
@@ -140,9 +140,9 @@ def test_slow_usage_requests_do_not_block_ended_jobs() -> None:
     assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "timeout"
     assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open"
     slurm.well = True
-    assert slurm.transport.ended([1]) == []
+    assert slurm.transport.ended(["--jobs=1"]) == []
     slurm.ill()
-    assert kind_of(lambda: slurm.transport.ended([1])) == "unreachable"
+    assert kind_of(lambda: slurm.transport.ended(["--jobs=1"])) == "unreachable"
     assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open", "who is away is asked for nothing"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -32,6 +32,10 @@ def printed(**changed: str) -> str:
     return "".join(f"{value}{MARK}" for value in (PRINTED | changed).values()) + "\n"
 
 
+def parse(text: str, mark: str) -> list[SlurmJob]:
+    return sacct.jobs(sacct.table().parse(text, mark))
+
+
 class Recorded:
     """A Slurm whose accounting is a text; `asked` are the commands."""
 
@@ -55,7 +59,7 @@ def test_the_recorded_row_has_every_field() -> None:
 
 
 def test_a_job_that_failed() -> None:
-    (job,) = sacct.parse(printed(), MARK)
+    (job,) = parse(printed(), MARK)
     assert (job.id, job.state, job.exit_code, job.signal, job.uid) == (2, JobState.FAILED, 3, None, 5)
     assert (job.submit, job.start, job.end, job.placed) == (SUBMIT, SUBMIT, SUBMIT + 2, ("n1",))
     assert (job.name, job.reason) == ("Flow-1/Align%20x", "")
@@ -80,7 +84,7 @@ def test_a_job_that_failed() -> None:
     ],
 )
 def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
-    (job,) = sacct.parse(printed(**changed), MARK)
+    (job,) = parse(printed(**changed), MARK)
     assert getattr(job, field) == value
 
 
@@ -98,7 +102,7 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
     ],
 )
 def test_of_several_records_the_last_counts(records: list[dict[str, str]]) -> None:
-    (job,) = sacct.parse("".join(printed(**record) for record in records), MARK)
+    (job,) = parse("".join(printed(**record) for record in records), MARK)
     assert (job.state, job.exit_code) == (JobState.FAILED, 3)
 
 
@@ -109,33 +113,35 @@ def test_of_several_records_the_last_counts(records: list[dict[str, str]]) -> No
 )  # fmt: skip
 def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match="sacct: job 2"):
-        sacct.parse(printed(**changed), MARK)
+        parse(printed(**changed), MARK)
 
 
 @given(st.text(), st.text())
 def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
     if MARK in name + comment:
         return
-    found = sacct.parse(printed(JobName=name, Comment=comment) + printed(JobIDRaw="3"), MARK)
+    found = parse(printed(JobName=name, Comment=comment) + printed(JobIDRaw="3"), MARK)
     assert [(job.id, job.state) for job in found] == [(2, JobState.FAILED), (3, JobState.FAILED)]
 
 
 @pytest.mark.parametrize("forged", ["x|2|COMPLETED|0:0|5|", "a\n2|1|COMPLETED|0:0", "@00fe@2@00fe@", "", "a\0"])
 def test_a_name_with_delimiters_and_newlines(forged: str) -> None:
-    (job,) = sacct.parse(printed(JobName=forged), MARK)
+    (job,) = parse(printed(JobName=forged), MARK)
     assert job.state is JobState.FAILED
 
 
 @given(st.integers(1, len(printed()) - 2))
 def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
     with pytest.raises(ParseError):
-        sacct.parse((printed() + printed(JobIDRaw="3"))[: len(printed()) + cut], MARK)
+        parse((printed() + printed(JobIDRaw="3"))[: len(printed()) + cut], MARK)
 
 
 def test_the_commands() -> None:
-    argv = sacct.command(MARK, sacct.of_ids([3, 9]))
-    assert {"--allusers", "--jobs=3,9", "--allocations", "--duplicates", f"--delimiter={MARK}"} <= set(argv)
-    argv = sacct.command(MARK, sacct.of_names(["a/b", "a/c"], 5, SUBMIT))
+    slurm = Recorded()
+    slurm.transport.ended(sacct.of_ids([3, 9]))
+    slurm.transport.ended(sacct.of_names(["a/b", "a/c"], 5, SUBMIT))
+    by_ids, argv = slurm.asked
+    assert {"--allusers", "--jobs=3,9", "--allocations", "--duplicates"} <= set(by_ids)
     assert {"--uid=5", "--name=a/b,a/c", "--starttime=2026-11-21T06:53:34"} <= set(argv)
     assert "--starttime=1970-01-01T00:00:00" in sacct.of_names(["a"], 5, -60.0)
 
@@ -200,7 +206,7 @@ def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
 class Foreign(CommandTransport):
     """An accounting that shows jobs that were not requested."""
 
-    def ended(self, ids: Iterable[int]) -> list[SlurmJob]:
+    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         return [SlurmJob(99, JobState.COMPLETED, submit=SUBMIT)]
 
 

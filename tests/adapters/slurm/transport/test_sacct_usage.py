@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm.accounting_lookup import ended_usage
-from pilotfish.adapters.slurm.transport import sacct_usage as books
+from pilotfish.adapters.slurm.transport import sacct
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.accounting_record import AccountingRecord
 
@@ -35,6 +35,10 @@ def printed(*rows: dict[str, str]) -> str:
     return "".join("".join(f"{value}{MARK}" for value in row.values()) + "\n" for row in rows)
 
 
+def parse(text: str, mark: str) -> list[sacct.Entry]:
+    return sacct.usage(sacct.usage_table().parse(text, mark))
+
+
 class Recorded:
     """A Slurm whose accounting is a text; `asked` are the commands."""
 
@@ -53,11 +57,11 @@ class Recorded:
 
 
 def test_the_recorded_row_has_every_field() -> None:
-    assert tuple(JOB) == books.FIELDS
+    assert tuple(JOB) == sacct.USAGE_FIELDS
 
 
 def test_a_job_with_its_steps_is_one_entry() -> None:
-    (entry,) = books.parse(printed(JOB, BATCH, STEP), MARK)
+    (entry,) = parse(printed(JOB, BATCH, STEP), MARK)
     assert (entry.id, entry.uid, entry.name, entry.submit) == (3, 5, "wrap", SUBMIT)
     assert entry.booked == AccountingRecord(
         "wrap", True, "2026-11-22T05:15:08Z", 4.0, 1, 2, 1.121, 68657152.0, None, ("n1",)
@@ -79,7 +83,7 @@ def test_a_job_with_its_steps_is_one_entry() -> None:
     ],
 )
 def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
-    (entry,) = books.parse(printed(JOB | changed), MARK)
+    (entry,) = parse(printed(JOB | changed), MARK)
     assert getattr(entry.booked, field) == value
 
 
@@ -93,7 +97,7 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
     ],
 )
 def test_memory_is_of_a_node(changed: dict[str, str], memory: float | None) -> None:
-    (entry,) = books.parse(printed(JOB, STEP | changed), MARK)
+    (entry,) = parse(printed(JOB, STEP | changed), MARK)
     assert entry.booked.memory_bytes == memory
 
 
@@ -101,14 +105,14 @@ def test_of_several_records_the_last_counts_with_its_own_steps() -> None:
     first = JOB | {"State": "REQUEUED", "End": "Unknown"}
     second = JOB | {"Submit": "2026-11-22T06:00:00", "DBIndex": "9", "TotalCPU": "00:07.000"}
     for text in (printed(first, STEP | {"MaxRSS": "9G"}, second), printed(second, first, STEP | {"MaxRSS": "9G"})):
-        (entry,) = books.parse(text, MARK)
+        (entry,) = parse(text, MARK)
         assert (entry.booked.cpu_s, entry.booked.memory_bytes) == (7.0, None)
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "BRAND_NEW", "REQUEUED"])
 def test_what_has_not_ended_is_left_out(state: str) -> None:
-    assert books.parse(printed(JOB | {"State": state, "End": "Unknown"}, STEP), MARK) == []
-    assert books.parse(printed(JOB, JOB | {"DBIndex": "7", "State": state, "End": "Unknown"}), MARK) == []
+    assert parse(printed(JOB | {"State": state, "End": "Unknown"}, STEP), MARK) == []
+    assert parse(printed(JOB, JOB | {"DBIndex": "7", "State": state, "End": "Unknown"}), MARK) == []
 
 
 @pytest.mark.parametrize(
@@ -118,21 +122,21 @@ def test_what_has_not_ended_is_left_out(state: str) -> None:
 )  # fmt: skip
 def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match=r"sacct: job (3|x)"):
-        books.parse(printed(JOB | changed), MARK)
+        parse(printed(JOB | changed), MARK)
 
 
 @given(st.integers(1, len(printed(STEP)) - 2))
 def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
     text = printed(JOB) + printed(STEP)[:cut]
     with pytest.raises(ParseError):
-        books.parse(text, MARK)
+        parse(text, MARK)
 
 
 @given(st.text())
 def test_names_cannot_pass_for_fields(name: str) -> None:
     if MARK in name:
         return
-    found = books.parse(printed(JOB | {"JobName": name}, JOB | {"JobIDRaw": "4"}), MARK)
+    found = parse(printed(JOB | {"JobName": name}, JOB | {"JobIDRaw": "4"}), MARK)
     assert [(entry.id, entry.booked.cpu_s) for entry in found] == [(3, 1.121), (4, 1.121)]
 
 
@@ -155,5 +159,5 @@ def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
 def test_a_request_that_may_wait_has_a_limit_of_its_own() -> None:
     usual, spared = Recorded(), Recorded(printed(JOB))
     transport = CommandTransport(usual, run_usage=spared)
-    assert len(transport.books(["--jobs=3"])) == 1 and transport.ended([3]) == []
+    assert len(transport.books(["--jobs=3"])) == 1 and transport.ended(["--jobs=3"]) == []
     assert (len(spared.asked), len(usual.asked)) == (1, 1)

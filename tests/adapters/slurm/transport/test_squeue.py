@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import ParseError
 from pilotfish.adapters.slurm import cluster_of
 from pilotfish.adapters.slurm.records import SlurmNode
-from pilotfish.adapters.slurm.transport import sinfo, squeue
+from pilotfish.adapters.slurm.transport import squeue
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.parsing import (
     JOB_STATES,
+    Table,
     count,
     draw_mark,
     format_of,
     job_state,
     moment,
     node_state,
-    rows,
     size,
     span,
     tres,
@@ -35,9 +36,9 @@ PRINTED = {
     "EndTime": "2026-11-21T03:48:30", "DeadLine": "N/A", "NodeList": "", "ReqNodes": "n2", "Dependency": "(null)",
     "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "YES", "PriorityLong": "26187", "RestartCnt": "0",
     "exit_code": "0", "Name": "wrap", "Comment": "pilotfish", "admin_comment": "(null)",
-    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "MinCpus": "2", "Licenses": "(null)",
+    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "NTPerNode": "0", "MinCpus": "2", "Licenses": "(null)",
     "tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A", "Contiguous": "0",
-    "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "NTPerNode": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
+    "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
     "Sockets": "*", "Cores": "*", "Threads": "*", "prefer": "(null)", "ClusterFeature": "(null)",
 }  # fmt: skip
 
@@ -52,7 +53,7 @@ def test_the_recorded_row_has_every_field() -> None:
 
 
 def test_a_waiting_job() -> None:
-    (job,) = squeue.parse(printed(), MARK)
+    (job,) = squeue.queue().parse(printed(), MARK)
     assert (job.id, job.state, job.reason, job.uid, job.part) == (309, JobState.PENDING, "BeginTime", 5, False)
     assert (job.nodes, job.cpus, job.memory, job.time_limit) == (1, 2, 512 * 2**20, 600.0)
     assert (job.begin, job.submit) == (job.submit + 300.0 if job.submit else None, 1795232010.0)
@@ -117,7 +118,7 @@ def test_a_waiting_job() -> None:
     ],
 )
 def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
-    (job,) = squeue.parse(printed(**changed), MARK)
+    (job,) = squeue.queue().parse(printed(**changed), MARK)
     assert getattr(job, field) == value
 
 
@@ -126,14 +127,14 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
 )
 def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
     with pytest.raises(ParseError, match="squeue: job"):
-        squeue.parse(printed(**changed), MARK)
+        squeue.queue().parse(printed(**changed), MARK)
 
 
 @given(st.text(), st.text())
 def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
     if MARK in name + comment:
         return
-    found = squeue.parse(printed(Name=name, Comment=comment) + printed(JobID="310"), MARK)
+    found = squeue.queue().parse(printed(Name=name, Comment=comment) + printed(JobID="310"), MARK)
     assert [job.id for job in found] == [309, 310]
     assert found[0].state is JobState.PENDING and found[0].admin_comment == ""
 
@@ -142,30 +143,35 @@ def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> N
 def test_a_table_that_was_cut_off_is_an_error_or_whole_rows(cut: int) -> None:
     text = printed() + printed(JobID="310")
     with pytest.raises(ParseError):
-        squeue.parse(text[: len(printed()) + cut], MARK)
+        squeue.queue().parse(text[: len(printed()) + cut], MARK)
 
 
 def test_no_jobs_is_an_empty_text_only() -> None:
-    assert squeue.parse("", MARK) == [] and squeue.parse("\n", MARK) == []
+    assert squeue.queue().parse("", MARK) == [] and squeue.queue().parse("\n", MARK) == []
     with pytest.raises(ParseError, match="cut off or garbled"):
-        squeue.parse("slurm_load_jobs error: Unable to contact slurm controller\n", MARK)
+        squeue.queue().parse("slurm_load_jobs error: Unable to contact slurm controller\n", MARK)
 
 
 def test_marks_differ_and_mean_nothing_in_a_format() -> None:
     assert draw_mark() != draw_mark() and not set(draw_mark()) & set(",:%.")
-    assert rows("1@2@", ("a", "b"), "@") == [{"a": "1", "b": "2"}]
-    assert format_of(("a", "b"), "@") == "a:0@,b:0@"
+    assert Table("x", ("a", "b"), dict, "row").parse("1@2 @", "@") == [{"a": "1", "b": "2"}]
+    assert format_of(("a", "b"), "@") == ["--Format=a:0@,b:0@"]
 
 
 def test_excluded_nodes() -> None:
     text = f"309{MARK}n1{MARK}\n310{MARK}(null){MARK}\n311{MARK}{MARK}\n312{MARK}n[3-4]{MARK}\n"
-    assert squeue.parse_excluded(text, MARK) == {309: ("n1",), 312: ("n3", "n4")}
+    transport = CommandTransport(
+        lambda argv: text.replace(MARK, argv[-1].removeprefix("--format=%A").partition("%x")[0])
+    )
+    assert transport.excluded() == {309: ("n1",), 312: ("n3", "n4")}
+    with pytest.raises(ParseError, match="squeue: job x"):
+        squeue.excluded().parse(text.replace("310", "x"), MARK)
 
 
 def test_nodes_of_several_partitions_are_one() -> None:
     row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512")
     text = "".join("".join(v + MARK for v in (*row[:5], p, *row[6:])) + "\n" for p in ("main", "shared"))
-    (node,) = sinfo.parse(text, MARK)
+    (node,) = squeue.merged(squeue.node_table().parse(text, MARK))
     assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
     assert (node.idle, node.free) == (3, 3.5 * 2.0**30)
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
