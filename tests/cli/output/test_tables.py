@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.cli.output.tables import (
-    Column,
     bound,
     busy_hint,
     comparison,
     comparison_notes,
     energy,
     failures,
-    grid,
     header,
     known_to,
     left_out,
@@ -26,7 +24,7 @@ from pilotfish.cli.output.tables import (
     signed,
     summary,
 )
-from pilotfish.cli.output.text import Screen
+from pilotfish.cli.output.text import Column, Screen, grid
 from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, relative_error
 from pilotfish.formats.text import width
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
@@ -49,6 +47,12 @@ def shown(monkeypatch, capsys):
         return capsys.readouterr().out.splitlines()
 
     return show
+
+
+def screen(cells: int = 80, *, ascii_only: bool = False) -> Screen:
+    made = Screen()
+    made.cells, made.ascii_only = cells, ascii_only
+    return made
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown)
     if factor:
         within = PredictionInterval(0.0, makespan * factor, 0.0, makespan * factor)
         plan = dataclasses.replace(plan, jobs=tuple(dataclasses.replace(job, within=within) for job in plan.jobs))
-    lines = shown(plan_table(plan, ascii_only=ascii_only))
+    lines = shown(plan_table(plan, screen(ascii_only=ascii_only)))
     assert ("KNOWN TO" in lines[0]) is (bool(factor) and jobs > 0)
     assert max(map(width, lines)) <= 80
     assert len(lines) == (jobs + 1 if jobs <= 40 else 32)
@@ -114,14 +118,14 @@ def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown)
 def test_the_plan_table_says_why(shown):
     plan = make_plan(1)
     plan = dataclasses.replace(plan, jobs=(dataclasses.replace(plan.jobs[0], id="prepare"),))
-    head, row = shown(plan_table(plan))
+    head, row = shown(plan_table(plan, screen()))
     assert head.split() == ["JOB", "NODES", "START", "s", "FINISH", "s", "SLOWDOWN", "NEXT", "BEST"]
     assert row.split() == ["prepare", "s1", "0.0", "123.4", "1.32", "s2", "+3.4", "s"]
 
 
 def test_what_is_left_out_can_be_seen(shown):
     assert left_out(40) == "" and left_out(1000).startswith("970 jobs left out: --all")
-    assert len(shown(plan_table(make_plan(1000), everything=True))) == 1001
+    assert len(shown(plan_table(make_plan(1000), screen(), everything=True))) == 1001
 
 
 def test_the_header_names_what_was_planned():
@@ -147,7 +151,7 @@ def test_the_summary_has_bound_energy_and_effort():
 
 def test_the_comparison_marks_the_best_by_the_objective(shown):
     plans = [make_plan(1, policy="slf", energy_j=1000.0), make_plan(1, 246.8, policy="mom", energy_j=10.0)]
-    lines = shown(comparison(plans, [1000.0, 10.0]))
+    lines = shown(comparison(plans, [1000.0, 10.0], screen()))
     assert max(map(width, lines)) <= 80
     assert lines[1].split() == ["slf", "123.4", "s", "best", "1.00", "kJ", "+7.0", "%", "2.1", "ms"]
     assert lines[2].startswith("> mom") and "+100 %" in lines[2] and "10.0 J" in lines[2]
@@ -172,7 +176,7 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     assert went.jobs[0].error == pytest.approx(0.2) and went.jobs[1].error == pytest.approx(-0.8)
     assert went.median_error == pytest.approx(0.5) and went.worst is went.jobs[1]
     assert went.makespan_error == pytest.approx(0.2)
-    lines = shown(outcome_table(went), *outcome_summary(went))
+    lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert "+20 %" in lines[1] and "-80 %" in lines[2] and lines[1].endswith("ok")
     assert lines[3] == "makespan  12.50 s, forecast 10.00 s, error +20 %"
     assert lines[-1] == "jobs      2 of 2 completed"
@@ -212,7 +216,7 @@ def test_what_failed_is_named_with_its_output(shown):
     }
     went = outcome({"state": JobState.FAILED, "exit_code": 3}, never, {"state": JobState.FAILED, "signal": 9})
     assert went.exit_code == 1 and went.makespan_error is None and went.worst is None
-    lines = shown(outcome_table(went), *outcome_summary(went))
+    lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert lines[1].endswith("exit 3") and lines[3].endswith("cancelled")
     assert "SIGKILL" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
     said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
@@ -236,9 +240,9 @@ def test_shared_cores_are_explained_and_nothing_else_is():
 
 def test_a_table_that_is_too_wide_shortens_names_and_no_heading_or_number():
     columns = (Column("WORKLOAD"), Column("POLICY"), Column("LOAD", right=True), Column("SEED", right=True))
-    screen = Screen()
+    narrow = screen(60, ascii_only=True)
     rows = [("w" * 60, "p" * 60, "1.25", "4711")]
-    table = grid(columns, rows, 60, ascii_only=True)
+    table = grid(columns, rows, narrow)
     assert [column.header for column in table.columns] == ["WORKLOAD", "POLICY", "LOAD", "SEED"]
     texts = [str(next(iter(column.cells))) for column in table.columns]
-    assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60 < screen.cells
+    assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60
