@@ -12,7 +12,7 @@ import numpy as np
 from ...formats.text import fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import RunMetrics, distribution, figures
-from .figure import Axis, Bars, Figure, Line, Panel, Series
+from .figure import Axis, Bars, Figure, Line, Panel, Series, bars_panel
 from .replay_figures import Array, Shown, View, about
 from .scales import common_time_unit
 
@@ -67,8 +67,7 @@ def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], wo
         [float("nan") if value is None else value for value in values],
         ["unknown" if value is None else next(texts) for value in values],
     )
-    return Panel(Axis("", 0.0, max(known) or 1.0), Axis("", -0.6, len(shown) - 0.4), [bars], title,
-                 0.24 * len(shown) + 0.1)  # fmt: skip
+    return bars_panel(bars, title, 0.24)
 
 
 def _waits(shown: Shown, window: tuple[float, float] | None) -> Array:

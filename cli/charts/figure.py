@@ -200,6 +200,16 @@ class Panel:
         return list(self.y.marks) or number_ticks(*self.y_range, most, whole=self.y.whole)
 
 
+def bars_panel(bars: Bars, title: str, height: float, empty: str = "") -> Panel:
+    """Return a panel of bars; its height grows with `height` for each bar. `empty`: text where there are no bars."""
+    names = max(len(bars.names), 1)
+    x, y = (
+        Axis("", 0.0, float(np.nanmax(np.array(bars.values, float), initial=0.0)) or 1.0),
+        Axis("", -0.6, names - 0.4),
+    )
+    return Panel(x, y, [] if empty else [bars], title, 0.1 + height * names, empty)
+
+
 @dataclass(frozen=True, slots=True)
 class ColourBar:
     """A logarithmic scale of colours from 1 to `high`."""
