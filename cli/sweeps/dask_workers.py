@@ -17,6 +17,7 @@ from typing import Any, Self
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
 from .tasks import Contents, Failure, Task, attempt
+from .workers import WorkerPool
 
 #: Seconds for the scheduler to answer, and for a first worker to connect.
 PATIENCE_S = 15
@@ -43,7 +44,7 @@ def answer(function: Callable[..., Any], task: Task, contents: Contents) -> Any:
         return attempt(function, task, contents)
 
 
-class DaskWorkers:
+class DaskWorkers(WorkerPool):
     """A WorkerPool: the workers of the cluster at `address`.
 
     Raises:

@@ -136,19 +136,16 @@ def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
 
 
 def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
-    """Read the jobs in the file at `path`, the trace or a copy of it."""
+    """Read the jobs in the file at `path`, the trace or a copy of it; errors name the trace."""
     try:
         return read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid)
     except ConfigError as error:
-        source, key, problem = (_named(trace, path, text) for text in (error.source, error.key, error.problem))
+        folder = f"{path.parent}/", trace.path.removesuffix(path.name)
+        source, key, problem = (
+            text if str(path) == trace.path else text.replace(*folder)
+            for text in (error.source, error.key, error.problem)
+        )
         raise ConfigError(source, key, problem, in_a_sweep(error.allowed)) from None
-
-
-def _named(trace: TraceFile, path: Path, text: str) -> str:
-    """Replace the path of a copy in a text by the name in the sweep."""
-    if str(path) == trace.path:
-        return text
-    return text.replace(f"{path.parent}/", trace.path.removesuffix(path.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ import signal
 import socket
 import subprocess
 import sys
+from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, Self
+from typing import Any
 
 from .tasks import Failure, Task, attempt
 
@@ -47,27 +48,20 @@ TRIES = 2
 GRACE_S = 1.0
 
 
-class WorkerPool(Protocol):
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Carries out tasks; a context that ends the workers."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
+    @abstractmethod
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
         """Yield (task, result or Failure) for every task as they end, in lists of those that end together."""
-        ...
 
 
-class Processes:
+class Processes(WorkerPool):
     """A WorkerPool of up to `workers` processes; they are started when there are tasks."""
 
     def __init__(self, workers: int) -> None:
         self._most = workers
         self._workers: list[_Worker] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
