@@ -14,7 +14,7 @@ import numpy as np
 from ...formats.text import width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Array, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
+from .figure import Area, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
 
 if TYPE_CHECKING:
     from bokeh.models import Div, LayoutDOM
@@ -88,7 +88,7 @@ def _entry(entry: Entry) -> str:
 
 
 def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | None, *, named: bool) -> Plot:
-    from bokeh.models import NumeralTickFormatter, PlainText, Range1d, WheelZoomTool
+    from bokeh.models import Label, NumeralTickFormatter, PlainText, Range1d, WheelZoomTool
     from bokeh.plotting import figure as plot
 
     bars, boxes = panel.of(Bars), panel.of(Boxes)
@@ -101,15 +101,14 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
         output_backend="webgl" if boxes and len(boxes[0]) > rectangles.FEW else "canvas", x_axis_type=kind,
         x_range=first.x_range if first else Range1d(*panel.x_range), y_range=Range1d(*panel.y_range),
     )  # fmt: skip
+    made.min_border_left = round(names * _CHAR)
     if not bars:
         made.min_border_left = 80
         wheel = WheelZoomTool(dimensions="both" if boxes else "width")
         made.add_tools(wheel)
         made.toolbar.active_scroll = wheel
-        made.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-        if kind == "linear":
-            made.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    made.min_border_left = max(made.min_border_left or 0, round(names * _CHAR))
+        for axis in (made.yaxis, made.xaxis) if kind == "linear" else (made.yaxis,):
+            axis.formatter = NumeralTickFormatter(format="0,0.[000]")
     if panel.title:
         made.title.text = PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
     if panel.x.marks or (panel.x.time and panel.x.time.breaks):
@@ -121,7 +120,9 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
     for series in panel.series:
         _draw(made, panel, series, named=named)
     if panel.empty:
-        _empty(made, panel)
+        (begin, end), (low, top) = panel.x_range, panel.y_range
+        middle = (begin * end) ** 0.5 if panel.x.log else (begin + end) / 2
+        made.add_layout(Label(x=middle, y=(low + top) / 2, text=panel.empty, text_color=QUIET, text_align="center"))
     return made
 
 
@@ -157,7 +158,9 @@ def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
     x = panel.x.place(getattr(series, "x", ()))
     colour = getattr(series, "colour", INK)
     if isinstance(series, Line):
-        at, y = _corners(x, series.y) if series.stairs else (x, series.y)
+        at, y = x, series.y
+        if series.stairs:  # as corners: Bokeh's own steps do not react to the pointer
+            at, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
         dashes = [max(1, round(2 * length)) for length in DASHES[series.dash]]
         line = made.line(at, y, color=colour, line_width=1 if panel.rows else 1.8, line_dash=dashes)
         if not panel.rows:
@@ -176,11 +179,6 @@ def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
         made.segment(x, series.low, x, series.high, line_color=colour, line_width=2)
     else:
         _bars(made, series, named=named)
-
-
-def _corners(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return the corners of a step function: Bokeh's own steps do not react to the pointer."""
-    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
@@ -203,7 +201,7 @@ def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
 
 
 def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    from bokeh.models import BooleanFilter, CDSView, ColumnDataSource, CustomJSHover, HoverTool
+    from bokeh.models import BooleanFilter, BoxAnnotation, CDSView, ColumnDataSource, CustomJSHover, HoverTool
     from bokeh.transform import linear_cmap
 
     made.ygrid.grid_line_color = None
@@ -228,24 +226,24 @@ def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
     colour = linear_cmap("fill", list(boxes.colours), -0.5, len(boxes.colours) - 0.5)
     gap = "white" if panel.rows else None
     drawn = [made.quad("left", "right", "high", "low", source=source, fill_color=colour, line_color=gap)]
-    for chosen, style in ((boxes.left == boxes.right, {}), (boxes.strong, {"line_color": INK, "line_width": 1.8})):
-        if chosen is None or not chosen.any():
-            continue
-        view = CDSView(filter=BooleanFilter(chosen.tolist()))
-        if style:
-            made.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, **style)
-        else:
-            drawn.append(made.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
+    if (at_once := boxes.left == boxes.right).any():
+        view = CDSView(filter=BooleanFilter(at_once.tolist()))
+        drawn.append(made.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
+    if boxes.strong is not None and boxes.strong.any():
+        view = CDSView(filter=BooleanFilter(boxes.strong.tolist()))
+        made.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, line_color=INK,
+                  line_width=1.8)  # fmt: skip
     made.add_tools(HoverTool(renderers=drawn, tooltips=shown, formatters=formats, visible=False))
     _names(made, panel, boxes)
-    _breaks(made, panel)
+    for span in panel.x.time.breaks if panel.x.time else ():
+        begin, end = panel.x.place(span).tolist()
+        made.add_layout(BoxAnnotation(left=begin, right=end, fill_color="white", fill_alpha=0.6, line_color=None,
+                                      hatch_pattern="/", hatch_alpha=0.4))  # fmt: skip
 
 
 def _names(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    if not boxes.labelled:
-        return
-    wide, high = 1050.0, (made.height or 400) - 70.0
-    placed = list(rectangles.names(panel, boxes, wide, high, (_CHAR, 13.0)))
+    high = (made.height or 400) - 70.0
+    placed = list(rectangles.names(panel, boxes, 1050.0, high, (_CHAR, 13.0))) if boxes.labelled else []
     if not placed:
         return
     chosen = np.array([i for i, _ in placed])
@@ -253,15 +251,6 @@ def _names(made: Plot, panel: Panel, boxes: Boxes) -> None:
     inks = [ink_on(boxes.colours[boxes.fill[i]]) for i in chosen]
     made.text((left + right) / 2, (boxes.low[chosen] + boxes.high[chosen]) / 2, [name for _, name in placed],
               text_align="center", text_baseline="middle", text_color=inks, text_font_size="11px")  # fmt: skip
-
-
-def _breaks(made: Plot, panel: Panel) -> None:
-    from bokeh.models import BoxAnnotation
-
-    for span in panel.x.time.breaks if panel.x.time else ():
-        left, right = panel.x.place(span).tolist()
-        made.add_layout(BoxAnnotation(left=left, right=right, fill_color="white", fill_alpha=0.6, line_color=None,
-                                      hatch_pattern="/", hatch_alpha=0.4))  # fmt: skip
 
 
 def _raster(made: Plot, panel: Panel, boxes: Boxes) -> None:
@@ -283,12 +272,3 @@ def _bars(made: Plot, bars: Bars, *, named: bool) -> None:
     made.xaxis.visible, made.xgrid.visible, made.ygrid.visible = False, False, False
     _named_ticks(made.yaxis, [(int(at), name if named else "") for at, name in zip(places, bars.names, strict=True)])
     made.yaxis.major_tick_line_color = None
-
-
-def _empty(made: Plot, panel: Panel) -> None:
-    """Write in the middle that there is nothing to show."""
-    from bokeh.models import Label
-
-    (begin, end), (low, high) = panel.x_range, panel.y_range
-    middle = (begin * end) ** 0.5 if panel.x.log else (begin + end) / 2
-    made.add_layout(Label(x=middle, y=(low + high) / 2, text=panel.empty, text_color=QUIET, text_align="center"))
