@@ -134,7 +134,6 @@ def _named_ticks(axis: Any, ticks: Any) -> None:
 
 
 def _rows(made: Plot, panel: Panel) -> None:
-    """Names and stripes of the rows of a Gantt chart."""
     from bokeh.models import BoxAnnotation
 
     _named_ticks(made.yaxis, [((row.low + row.high) / 2, row.name) for row in panel.rows])

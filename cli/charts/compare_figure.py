@@ -13,8 +13,8 @@ from ...formats.text import fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import RunMetrics, distribution, figures
 from .figure import Axis, Bars, Figure, Line, Panel, Series, bars_panel
-from .replay_figures import Array, Shown, View, about
-from .scales import common_time_unit
+from .replay_figures import Shown, View, about
+from .scales import Array, common_time_unit
 
 _LONGEST, _ACROSS = 22, 3
 _MARKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .colours import INK
-from .scales import Ticks, TimeScale, number_ticks
-
-Array = npt.NDArray[Any]
+from .scales import Array, Ticks, TimeScale, number_ticks
 
 
 @dataclass(frozen=True, slots=True)

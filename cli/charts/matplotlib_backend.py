@@ -16,7 +16,8 @@ import numpy as np
 from ...formats.text import fit, width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Array, Bars, Boxes, ColourBar, Entry, Figure, Line, Panel, Points, Strokes
+from .figure import Area, Bars, Boxes, ColourBar, Entry, Figure, Line, Panel, Points, Strokes
+from .scales import Array
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -283,7 +284,6 @@ def _bars(axes: Axes, bars: Bars, *, named: bool) -> None:
 
 
 def _handle(entry: Entry) -> Artist:
-    """Return the sign of an entry of the legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

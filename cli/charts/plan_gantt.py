@@ -82,7 +82,6 @@ def _boxes(
 
 
 def _facts(plan: Plan, chain: set[str]) -> list[Fact]:
-    """What the pointer shows of each job."""
     places = decimals(plan.makespan)
     facts: dict[str, Callable[[PlannedJob], str]] = {
         "nodes": lambda job: clean(fold(job.nodes)),

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...formats.text import clean, fit, joules, percent
 from ...simulate.errors import ConfigError
@@ -23,9 +21,8 @@ from . import colours
 from .colours import job_colours, series_style
 from .figure import Area, Axis, Boxes, Fact, Figure, Line, Panel, Series, Strokes, time_axis
 from .rectangles import FEW
-from .scales import TimeScale, amount_unit, dated
+from .scales import Array, TimeScale, amount_unit, dated
 
-Array = npt.NDArray[Any]
 #: Strokes in one Gantt chart; more would hide what they mark.
 MOST_STROKES = 4000
 _ENDED = ((WALLTIME, "ended by the walltime"), (KILLED, "killed or failed"))
@@ -281,7 +278,6 @@ def _closed(values: Array) -> Array:
 
 
 def _machines(view: View) -> list[Line]:
-    """A line for each size of a machine."""
     sizes = sorted({each.run.machine for each in view.shown})
     return [
         Line(f"machine size ({size:,})", colours.LIMIT, np.array(view.x), np.full(2, float(size)), 1) for size in sizes

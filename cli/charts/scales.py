@@ -132,8 +132,7 @@ class TimeScale:
         if self.epoch is not None:
             return (self.epoch + np.asarray(seconds, float)) * 1e3
         times = np.interp(seconds, *self._drawn) if self.breaks else np.asarray(seconds, float)
-        placed: Array = times / self.unit.size
-        return placed
+        return times / self.unit.size
 
     @cached_property
     def _drawn(self) -> tuple[list[float], list[float]]:
@@ -200,7 +199,6 @@ def breaks_of(events: Array) -> tuple[tuple[float, float], ...]:
 
 
 def _places(step: float) -> int:
-    """Decimals of multiples of a step."""
     return max(0, -math.floor(math.log10(step) + 1e-9))
 
 

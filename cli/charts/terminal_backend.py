@@ -18,8 +18,9 @@ from rich.text import Text
 
 from ...formats.text import clean, count, fit, pad, width
 from .colours import INK, ink_on
-from .figure import Area, Array, Bars, Boxes, ColourBar, Figure, Line, Panel, Points, Row
+from .figure import Area, Bars, Boxes, ColourBar, Figure, Line, Panel, Points, Row
 from .rectangles import LEAST_NAME, busy_cells, raster_rows
+from .scales import Array
 
 MAX_ROWS, MAX_LANES = 32, 4
 #: With more rows than this there is no room for lines that count the jobs not drawn.
@@ -200,10 +201,8 @@ def _across(panel: Panel, places: Any, plot: int) -> Array:
 
 
 def _columns(panel: Panel, x: Any, plot: int) -> list[int]:
-    """Return the column of each x."""
     at = np.floor(_across(panel, panel.x.place(x), plot) + 1e-6)
-    found: list[int] = np.minimum(at, plot - 1).astype(int).tolist()
-    return found
+    return list(map(int, np.minimum(at, plot - 1)))
 
 
 def _sampled(panel: Panel, plot: int, x: Array, y: Array, *, stairs: bool) -> list[float]:
@@ -214,8 +213,7 @@ def _sampled(panel: Panel, plot: int, x: Array, y: Array, *, stairs: bool) -> li
     x, share = panel.x.place(x), (np.arange(plot) + 0.5) / plot
     at = begin * (end / begin) ** share if panel.x.log else begin + (end - begin) * share
     values = y[np.searchsorted(x, at, "right") - 1] if stairs else np.interp(at, x, y)
-    found: list[float] = np.where((at >= x[0]) & (at <= x[-1]), values, math.nan).tolist()
-    return found
+    return list(map(float, np.where((at >= x[0]) & (at <= x[-1]), values, math.nan)))
 
 
 def _bars(bars: Bars, cells: int, glyphs: Glyphs) -> list[Text]:
@@ -305,7 +303,6 @@ def _bar(canvas: _Canvas, begin: int, finish: int, boxes: Boxes, i: int, glyphs:
 
 
 def _axis(panel: Panel, plot: int, margin: int, glyphs: Glyphs) -> list[Text]:
-    """The x axis with ticks and their labels."""
     floor, labels = _Canvas(plot), _Canvas(plot + 1)
     floor.put(0, glyphs.floor * plot)
     free = 0

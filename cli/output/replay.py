@@ -6,8 +6,9 @@ Rule: jobs that were left out are reported; progress is shown only after PATIENC
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ...formats.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
@@ -135,7 +136,7 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.2f}"
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """A progress bar on a terminal for long replays: share of the trace, and simulated days per second."""
 
     def __init__(self, jobs: Workload) -> None:
@@ -143,9 +144,6 @@ class Progress:
         self._first, self._last = (float(times[0]), float(times[-1])) if len(times) else (0.0, 0.0)
         self._began = time.monotonic()
         self._bar: Bar | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

@@ -27,12 +27,6 @@ _TALKERS = ("distributed", "distributed.client", "distributed.comm", "tornado.ap
 _ALONE = Lock()
 
 
-def demand_distributed() -> None:
-    """Raise PilotfishError if distributed is not installed."""
-    if importlib.util.find_spec("distributed") is None:
-        raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
-
-
 def hold(contents: Contents) -> Contents:
     """Hold the content of a trace on the cluster."""
     return contents
@@ -53,7 +47,8 @@ class DaskWorkers(WorkerPool):
     """
 
     def __init__(self, address: str) -> None:
-        demand_distributed()
+        if importlib.util.find_spec("distributed") is None:
+            raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
         from distributed.comm.addressing import get_address_host_port, normalize_address
 
         try:
@@ -103,9 +98,8 @@ class DaskWorkers(WorkerPool):
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
-            asked = {
-                self._client.submit(answer, function, task, self._content(task), pure=False): task for task in tasks
-            }
+            submit: Any = self._client.submit
+            asked = {submit(answer, function, task, self._content(task), pure=False): task for task in tasks}
         ending: Any = as_completed
         for ended in ending(asked, self._client.loop, with_results=True, raise_errors=False).batches():
             found = [(asked[future], self._result(future, result)) for future, result in ended]

@@ -33,12 +33,10 @@ def work() -> None:
     with Connection(int(sys.argv[1])) as caller:
         if os.getppid() != int(sys.argv[2]):
             return
-        while True:
-            try:
+        with suppress(EOFError, ConnectionError):
+            while True:
                 function, argument = caller.recv()
                 caller.send(attempt(function, argument))
-            except (EOFError, ConnectionError):
-                return
 
 
 #: Tasks that a worker has at once: one running, one queued, so that it is never idle.
@@ -133,12 +131,11 @@ class _Unassigned:
 
     def pop(self, mine: Hashable, others: Counter[Hashable]) -> int:
         """Remove the next task of the group `mine`, else of the group with the fewest workers and most tasks."""
-        group = mine if mine in self._queues else min(
-            self._queues, key=lambda one: (others[one], -len(self._queues[one]))
-        )  # fmt: skip
-        queue = self._queues[group]
-        place = queue.popleft()
-        if not queue:
+        group = mine
+        if mine not in self._queues:
+            group = min(self._queues, key=lambda one: (others[one], -len(self._queues[one])))
+        place = self._queues[group].popleft()
+        if not self._queues[group]:
             del self._queues[group]
         return place
 
@@ -165,10 +162,8 @@ class _Worker:
     def ask(self, place: int, function: Callable[..., Any], task: Task) -> None:
         """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
-        try:
+        with suppress(ConnectionError):
             self.connection.send((function, task))
-        except ConnectionError:
-            return
 
     def end(self, grace_s: float = 0.0) -> str:
         """End the process if it does not end within `grace_s`; return how it ended."""
