@@ -1,4 +1,4 @@
-"""What doctor prints: 80 columns, paths and commands that can be copied."""
+"""Output of `doctor`: 80 columns, with paths and commands that can be copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and summaries: what they say, in 80 columns."""
+"""Tables and summaries of plans and runs, in 80 columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NODES = tuple(f"s{i}" for i in range(1, 9))
 
 @pytest.fixture
 def shown(monkeypatch, capsys):
-    """What a renderable looks like on an 80-column stdout that is no terminal."""
+    """Return the lines of renderables on an 80-column stdout that is not a terminal."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def show(*renderables) -> list[str]:
@@ -64,7 +64,7 @@ def screen(cells: int = 80, *, ascii_only: bool = False) -> Screen:
         ((10, 10), "-0.0 +0.0 %"),
     ],
 )
-def test_how_well_a_forecast_is_known_is_told_in_percent_of_it(within, text):
+def test_a_prediction_interval_is_in_percent_of_the_forecast(within, text):
     assert known_to(within, 10.0) == text
 
 
@@ -115,7 +115,7 @@ def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown)
     assert not ascii_only or all(line.isascii() for line in lines)
 
 
-def test_the_plan_table_says_why(shown):
+def test_the_plan_table_shows_the_next_best_nodes(shown):
     plan = make_plan(1)
     plan = dataclasses.replace(plan, jobs=(dataclasses.replace(plan.jobs[0], id="prepare"),))
     head, row = shown(plan_table(plan, screen()))
@@ -123,7 +123,7 @@ def test_the_plan_table_says_why(shown):
     assert row.split() == ["prepare", "s1", "0.0", "123.4", "1.32", "s2", "+3.4", "s"]
 
 
-def test_what_is_left_out_can_be_seen(shown):
+def test_hidden_rows_are_reported_and_can_be_shown(shown):
     assert left_out(40) == "" and left_out(1000).startswith("970 jobs left out: --all")
     assert len(shown(plan_table(make_plan(1000), screen(), everything=True))) == 1001
 
@@ -187,12 +187,12 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     ("actual", "shown"),
     [(12.5, "+20 %"), (6.0, "-67 %"), (20.0, "2.0x longer"), (5.0, "2.0x shorter"), (0.1, "100x shorter")],
 )
-def test_an_error_can_be_read_whatever_its_size(actual, shown):
+def test_errors_of_any_size_are_readable(actual, shown):
     error = relative_error(10.0, actual)
     assert signed(error) == shown and signed(-1e300).endswith("x shorter") and signed(1.0).endswith("x longer")
 
 
-def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
+def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     late, good = outcome({}), outcome({"finish_time": 10.0})
     assert busy_hint(late, 0.48) == (
         "other processes used 48 % of these CPUs' time: forecasts assume that the CPUs are free"
@@ -206,7 +206,7 @@ def test_a_median_error_of_thousands_of_percent_is_a_factor():
     assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
 
 
-def test_what_failed_is_named_with_its_output(shown):
+def test_failed_jobs_are_listed_with_their_stderr(shown):
     never = {
         "state": JobState.CANCELLED,
         "nodes": (),
@@ -223,7 +223,7 @@ def test_what_failed_is_named_with_its_output(shown):
     assert len(said) == 2 and said[0].endswith("failed: exit code 3; stderr: /x/err")
 
 
-def test_shared_cores_are_explained_and_nothing_else_is():
+def test_only_shared_cores_are_explained():
     job = Job("a", Profile((ThreadGroup(1, 1.0),)))
     flow = Workflow("f", (job, replace(job, id="b")))
     kind = NodeType("t", 1, 1e9, 1e9)
@@ -238,7 +238,7 @@ def test_shared_cores_are_explained_and_nothing_else_is():
     assert sharing_note(planned(flow, site(1.0), policy="loadavg"), flow, site(1.0)) == []
 
 
-def test_a_table_that_is_too_wide_shortens_names_and_no_heading_or_number():
+def test_a_wide_table_shortens_names_but_no_heading_or_number():
     columns = (Column("WORKLOAD"), Column("POLICY"), Column("LOAD", right=True), Column("SEED", right=True))
     narrow = screen(60, ascii_only=True)
     rows = [("w" * 60, "p" * 60, "1.25", "4711")]
