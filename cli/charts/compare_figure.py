@@ -14,7 +14,7 @@ from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import RunMetrics, distribution, figures
 from .figure import Axis, Bars, Figure, Line, Panel, Series, bars_panel
 from .replay_figures import Shown, View, about
-from .scales import Array, common_time_unit
+from .scales import common_time_unit
 
 _LONGEST, _ACROSS = 22, 3
 _MARKS = ((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
@@ -50,7 +50,7 @@ def compare(view: View) -> Figure:
     bars = [_bars(title, view.shown, [of(each) for each in found], words) for title, of, words in _METRICS]
     known = [panel for panel in bars if panel is not None]
     rows = [known[i : i + _ACROSS] for i in range(0, len(known), _ACROSS)]
-    rows.append([_distribution(view.shown, [_waits(each, window) for each in view.shown])])
+    rows.append([_distribution(view.shown, window)])
     notes = [f"slowdown: bounded by {TAU_S:g} s"]
     height = 3.3 + (0.24 * len(view.shown) + 0.55) * (len(rows) - 1)
     return Figure("Comparison", rows, about(view.shown), notes, shared=False, height=height)
@@ -70,14 +70,10 @@ def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], wo
     return bars_panel(bars, title, 0.24)
 
 
-def _waits(shown: Shown, window: tuple[float, float] | None) -> Array:
-    jobs = (shown.run if window is None else shown.run.within(*window)).jobs
-    waits: Array = np.maximum((jobs.start - jobs.submit)[jobs.ran], 0.0)
-    return waits
-
-
-def _distribution(shown: Sequence[Shown], waits: Sequence[Array]) -> Panel:
+def _distribution(shown: Sequence[Shown], window: tuple[float, float] | None) -> Panel:
     """The share of jobs that waited at most some time, from a second on."""
+    each_jobs = [(each.run if window is None else each.run.within(*window)).jobs for each in shown]
+    waits = [np.maximum((jobs.start - jobs.submit)[jobs.ran], 0.0) for jobs in each_jobs]
     longest = max((float(values.max()) for values in waits if len(values)), default=0.0)
     right = max(10.0, 1.1 * longest)
     series: list[Series] = []

@@ -45,15 +45,12 @@ def _over_time(jobs: Sequence[ForecastOutcome]) -> Panel:
         x = np.array([job.time - begin for job in mine])
         sizes = np.minimum(100 * np.abs([job.error for job in mine]), _TOP)
         series.append(Points(f"{clean(model.name)}, single jobs", colour, x[-_POINTS:], sizes[-_POINTS:]))
-        series.append(Line(f"{clean(model.name)}, median", colour, x, _running_median(sizes), dash, stairs=True))
+        medians = np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
+        series.append(Line(f"{clean(model.name)}, median", colour, x, medians, dash, stairs=True))
     return Panel(
         time_axis("time", scale), Axis("error of run times (%)"), series, height=2.0,
         empty="" if seen else "no completed job had a forecast",
     )  # fmt: skip
-
-
-def _running_median(sizes: np.ndarray) -> np.ndarray:
-    return np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
 
 
 def _profiles(jobs: Sequence[ForecastOutcome]) -> Panel:

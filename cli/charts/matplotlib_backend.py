@@ -9,20 +9,25 @@ from __future__ import annotations
 import textwrap
 import warnings
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure as Sheet
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import NullLocator
 
 from ...formats.text import fit, width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
 from .figure import Area, Bars, Boxes, ColourBar, Entry, Figure, Line, Panel, Points, Strokes
 from .scales import Array
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Sheet
 
 #: Inches, and pixels per inch. Text of 9.5 points is 5.4 points high in a column of 3.5 inches.
 WIDTH, DPI = 6.2, 200
@@ -45,8 +50,6 @@ def picture(figure: Figure, form: str) -> bytes:
     """Return a figure as a file of the form `svg`, `png` or `pdf`."""
     drawn = BytesIO()
     dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    from matplotlib import rc_context
-
     with rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font without a glyph of some name
         build(figure).savefig(drawn, format=form, metadata=dateless.get(form, {}))
@@ -55,9 +58,6 @@ def picture(figure: Figure, form: str) -> bytes:
 
 def build(figure: Figure) -> Sheet:
     """Return the Matplotlib figure."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Sheet
-
     with rc_context(_STYLE):
         sheet = Sheet(figsize=(WIDTH, figure.height), dpi=DPI)
         head = _head(sheet, figure)
@@ -95,9 +95,6 @@ def _head(sheet: Sheet, figure: Figure) -> float:
 
 
 def _colour_bar(sheet: Sheet, bar: ColourBar, top: float, high: float) -> None:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, LogNorm
-
     axes = sheet.add_axes((1 - (_RIGHT + 1.6) / WIDTH, 1 - (top + 0.25) / high, 1.5 / WIDTH, 0.1 / high))
     sheet.text(1 - (_RIGHT + 1.6) / WIDTH, 1 - top / high, bar.label, fontsize=_SMALL, va="top")
     scale = ScalarMappable(LogNorm(1, bar.high), ListedColormap(bar.colours))
@@ -160,8 +157,6 @@ def _left(panel: Panel, *, first: bool) -> float:
 
 
 def _frame(axes: Axes, panel: Panel, wide: float, high: float) -> None:
-    from matplotlib.ticker import NullLocator
-
     axes.set_axisbelow(True)
     axes.tick_params(length=2.5, pad=2.5)
     for side in ("top", "right"):
@@ -264,9 +259,6 @@ def _apart(begin: Array, end: Array, pixel: float) -> Array:
 
 def _path(axes: Axes, points: Array, corners: int, *, zorder: float = 2, **style: Any) -> None:
     """Draw closed (5 corners) or open (2) lines as one path."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     last = Path.CLOSEPOLY if corners == 5 else Path.LINETO
     codes = np.tile([Path.MOVETO, *[Path.LINETO] * (corners - 2), last], len(points) // corners)
     if len(points):
@@ -284,9 +276,6 @@ def _bars(axes: Axes, bars: Bars, *, named: bool) -> None:
 
 
 def _handle(entry: Entry) -> Artist:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     if entry.kind in ("area", "faint", "boxes"):
         return Patch(color=entry.colour, alpha=0.25 if entry.kind == "faint" else 1.0, lw=0, label=entry.label)
     if entry.kind == "outline":

@@ -60,9 +60,7 @@ def plan_gantt(plan: Plan, workflow: Workflow, cluster: Cluster, about: str = ""
     return Figure(title, [[panel]], clean(about), notes, height=height, bar=bar)
 
 
-def _boxes(
-    plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float
-) -> tuple[Boxes, list[Row]]:  # fmt: skip
+def _boxes(plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float) -> tuple[Boxes, list[Row]]:
     """The rectangles of all jobs, and the row of each node, the first at the top."""
     lanes_of = {name: lanes([(job.start_time, job.finish_time) for job in jobs]) for name, jobs in on_node.items()}
     top = float(sum(max(each, default=0) + 1 for each in lanes_of.values()))

@@ -168,11 +168,8 @@ def _strokes(run: Run, view: View) -> list[Strokes]:
 def utilisation(view: View) -> Figure:
     """Return the resources in use over time, below a line at the size of the machine."""
     series = _steps(view, steps.busy)
-    top = max(
-        *(each.run.machine for each in view.shown),
-        *(each.y.max(initial=0.0) for each in series if isinstance(each, Line)),
-    )
-    y = Axis("resources in use", 0.0, top * 1.05, whole=True)
+    most = (each.y.max(initial=0.0) for each in series if isinstance(each, Line))
+    y = Axis("resources in use", 0.0, 1.05 * max(*(each.run.machine for each in view.shown), *most), whole=True)
     panel = Panel(view.axis, y, [*_machines(view), *series], empty=_empty(view))
     used = [float(steps.busy(each.run.jobs).mean_over(np.array(view.x))[0]) / each.run.machine for each in view.shown]
     note = f"mean utilisation: {_by_run(view.shown, map(percent, used))}"
@@ -278,10 +275,8 @@ def _closed(values: Array) -> Array:
 
 
 def _machines(view: View) -> list[Line]:
-    sizes = sorted({each.run.machine for each in view.shown})
-    return [
-        Line(f"machine size ({size:,})", colours.LIMIT, np.array(view.x), np.full(2, float(size)), 1) for size in sizes
-    ]
+    x, sizes = np.array(view.x), sorted({each.run.machine for each in view.shown})
+    return [Line(f"machine size ({size:,})", colours.LIMIT, x, np.full(2, float(size)), 1) for size in sizes]
 
 
 def _by_run(shown: Sequence[Shown], words: Iterable[str]) -> str:

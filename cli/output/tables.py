@@ -174,10 +174,8 @@ def replicates(drawn: Replicated) -> list[str]:
     low, high = min(drawn.quantiles), max(drawn.quantiles)
     inner = f"{100 * (high - low):g} % within {seconds(drawn.quantiles[low])} to {seconds(drawn.quantiles[high])}"
     kept = f"{percent(drawn.share)} map as shown" if drawn.dominant else "no two map alike"
-    return [
-        f"draws     {len(drawn.makespans)}, makespan {seconds(drawn.mean)} +- {seconds(drawn.std)}",
-        f"          {inner}; {kept}",
-    ]
+    first = f"draws     {len(drawn.makespans)}, makespan {seconds(drawn.mean)} +- {seconds(drawn.std)}"
+    return [first, f"          {inner}; {kept}"]
 
 
 def best_of(score: Sequence[float]) -> int:

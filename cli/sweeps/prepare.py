@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.policies import Contending, Own, text_of
 from ...simulate.replay.replay import demanded, refuse_machine
-from ...simulate.sweep import Chosen, Run, Site, Sweep, Trace, identity
+from ...simulate.sweep import Run, Site, Sweep, Trace, identity
 from ..user_policy import load_policy
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
 from .workers import WorkerPool
@@ -52,9 +53,14 @@ class PreparedMachine:
 def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedMachine]:
     """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
     places = {one: _place(one, folder) for one in sweep.machines}
-    for one, place in places.items():
-        for policy in sweep.policies:
-            _refuse(sweep, policy, one, place)
+    for (one, place), policy in product(places.items(), sweep.policies):
+        try:
+            if place.machine is not None:
+                refuse_machine(policy, place.machine, place.cluster)
+        except ConfigError as error:
+            where = "" if error.source == "policy" else f"{error.source}: "
+            what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
+            raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
     return places
 
 
@@ -66,17 +72,6 @@ def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
         machine = machine_of(cluster, whole_nodes=one.whole_nodes)
         return PreparedMachine(machine, replace(cluster, wiring=None), abilities)
     return PreparedMachine() if one is None else PreparedMachine(Machine(one))
-
-
-def _refuse(sweep: Sweep, policy: Chosen, one: int | Site | None, place: PreparedMachine) -> None:
-    if place.machine is None:
-        return
-    try:
-        refuse_machine(policy, place.machine, place.cluster)
-    except ConfigError as error:
-        where = "" if error.source == "policy" else f"{error.source}: "
-        what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
-        raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
 
 
 #: The one number that differs each time.
