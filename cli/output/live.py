@@ -6,7 +6,10 @@ Rule: it shows what the queue contains and nothing else; a closed stderr does no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
 from ...daemon.report.cycle_report import CycleReport
 from ...daemon.state.queue import Entry, Submission
@@ -16,9 +19,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Plan, Start
 from ...simulate.model.snapshot import JobState
 from ..streams import print_diagnostic
-
-if TYPE_CHECKING:
-    from rich.console import Console, Group
+from .text import WIDEST
 
 _MOST_NODES = 24
 _BAR = 24
@@ -34,8 +35,6 @@ def view(submission: Submission, plan: Plan, cluster: Cluster, clock: Callable[[
         clock: seconds, monotonic.
         live: draw a picture, if possible.
     """
-    from rich.console import Console
-
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if live and console.is_terminal and not console.is_dumb_terminal:
         return Picture(submission, plan, clock, cluster, console)
@@ -92,8 +91,6 @@ class Picture(Lines):
     def __init__(
         self, submission: Submission, plan: Plan, clock: Callable[[], float], cluster: Cluster, console: Console
     ) -> None:
-        from rich.live import Live
-
         super().__init__(submission, plan, clock)
         self._cluster, self._console = cluster, console
         self._started: dict[str, float] = {}
@@ -110,10 +107,7 @@ class Picture(Lines):
         self._live.stop()
 
     def _draw(self) -> Group:
-        from rich.console import Group
-        from rich.text import Text
-
-        cells = min(self._console.width, 120)
+        cells = min(self._console.width, WIDEST)
         running: dict[str, list[str]] = {clean(node.name): [] for node in self._cluster.nodes}
         for entry in self._submission.entries.values():
             if entry.state is JobState.RUNNING:
