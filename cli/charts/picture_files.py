@@ -60,5 +60,5 @@ def save(figure: Figure, target: Path) -> None:
 
 
 def _backend(target: Path) -> Any:
-    """Return the module that draws a file; it imports its package."""
+    """Return the module that draws a file; importing it imports the package."""
     return importlib.import_module(f".{PACKAGES[target.suffix.lower()]}_backend", __package__)

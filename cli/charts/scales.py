@@ -82,9 +82,9 @@ def calendar_ticks(begin: float, end: float, most: int) -> Ticks:
         step = next(s for s in (1, 2, 5, 10, 30, *_CLOCK_STEPS, 2 * _DAY, 7 * _DAY, 14 * _DAY) if s >= least)
         shift = 4 * _DAY if step >= 7 * _DAY else 0.0  # weeks begin on Mondays; the epoch was a Thursday
         first, last = math.ceil((begin - shift) / step), math.floor((end - shift) / step)
-        times = [i * step + shift for i in range(first, last + 1)]
         form = "%H:%M" if step >= 60 else "%H:%M:%S"
-        return [(t, _date(t) if t % _DAY == 0 else f"{datetime.fromtimestamp(t, UTC):{form}}") for t in times]
+        times = [(t, datetime.fromtimestamp(t, UTC)) for t in (i * step + shift for i in range(first, last + 1))]
+        return [(t, f"{at.day} {at:%b}" if t % _DAY == 0 else f"{at:{form}}") for t, at in times]
     months = math.ceil(least / (28 * _DAY))
     months = next((step for step in _MONTHS if step >= months), -(-months // 12) * 12)
     first, last = (datetime.fromtimestamp(at, UTC).year * 12 for at in (begin, end))
@@ -221,8 +221,3 @@ def _clock(t: float, step: float) -> str:
         return f"{t / _DAY:.0f} d"
     hours, minutes = divmod(round(t) // 60, 60)
     return (f"{hours}:{minutes:02d} h" if minutes else f"{hours} h") if hours else f"{minutes} min"
-
-
-def _date(t: float) -> str:
-    moment = datetime.fromtimestamp(t, UTC)
-    return f"{moment.day} {moment:%b}"
