@@ -29,3 +29,13 @@ def test_commands_have_a_prompt_and_lines_of_files_do_not(
     printed = capsys.readouterr().out.splitlines()
     assert f"         $ {command}" in printed and f"         {line}" in printed
     assert max(map(len, printed)) <= 80
+
+
+@pytest.mark.parametrize("columns", [40, 55, 80])
+def test_findings_fit_a_narrow_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show_findings([Finding(WARNING, "rights", "too few of them " * 9)])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns and all(line.startswith(" " * 21) for line in lines[1:-2])
