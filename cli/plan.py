@@ -156,7 +156,7 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
 
         screen, score = Screen(), request.scores(plans)
         screen.title(tables.header(plans[0], flow, site, several=True))
-        screen.put(tables.comparison(plans, score, screen.cells, ascii_only=screen.ascii_only), "")
+        screen.put(tables.comparison(plans, score, screen), "")
         screen.put(*tables.comparison_notes(plans, score, site, request.goal))
     for warning in dict.fromkeys((*flow.warnings, *(warning for made in plans for warning in made.warnings))):
         warn(warning)
@@ -170,7 +170,7 @@ def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Re
 
     screen, chart = Screen(), _chart(made, flow, site)
     screen.title(tables.header(made, flow, site))
-    screen.put(tables.plan_table(made, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    screen.put(tables.plan_table(made, screen, everything=everything))
     if not everything and (hidden := tables.left_out(len(made.jobs))):
         screen.put(hidden)
     screen.put(*tables.sharing_note(made, flow, site))

@@ -157,7 +157,7 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
     )
     if seen.plan and seen.plan.jobs:
         plan = seen.plan
-        screen.put(tables.plan_table(plan, screen.cells, ascii_only=screen.ascii_only, everything=everything), "")
+        screen.put(tables.plan_table(plan, screen, everything=everything), "")
         if not everything and (hidden := tables.left_out(len(plan.jobs))):
             screen.put(hidden, "")
     if lines := seen.commands if commands else seen.actions:

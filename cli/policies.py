@@ -33,11 +33,10 @@ def policies(
       pilotfish policies easy
       pilotfish simulate trace.swf -p easy:order=sjf
     """
-    queue = queue_policies()
     if name is not None and name not in _names():
         raise not_among("NAME", name, "a policy", _names())
     if as_json:
-        found = {key: policy.to_dict() for key, policy in queue.items() if name in (None, key)}
+        found = {key: policy for key, policy in queue_policies().items() if name in (None, key)}
         mapping = {key: {"summary": text} for key, text in mapping_policies().items() if name in (None, key)}
         print_json("policies", {"queue": found, "mapping": mapping})
     elif name is not None:

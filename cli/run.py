@@ -225,7 +225,7 @@ def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) 
 
     screen = Screen()
     screen.title(header(outcome.plan, flow, site))
-    screen.put(outcome_table(outcome, screen.cells, ascii_only=screen.ascii_only, everything=everything))
+    screen.put(outcome_table(outcome, screen, everything=everything))
     if not everything and (hidden := left_out(len(outcome.jobs))):
         screen.put(hidden)
     screen.put("", *outcome_summary(outcome), *class_lines(classes_of(outcome.plan, flow.jobs, site), screen.cells))

@@ -7,18 +7,19 @@ pointer; more are drawn as a raster. Numbers are stored as arrays, so that a pag
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from bokeh import layouts, models
+from bokeh.embed import file_html
+from bokeh.plotting import figure as Plot
+from bokeh.resources import INLINE
+from bokeh.transform import linear_cmap
 
 from ...formats.text import width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Array, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
-
-if TYPE_CHECKING:
-    from bokeh.models import Div, LayoutDOM
-    from bokeh.plotting import figure as Plot
+from .figure import Area, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
 
 #: Columns of a function of time: enough for a picture that is zoomed eight times.
 COLUMNS = 8000
@@ -40,17 +41,12 @@ _SIGNS = {"line": "\u2501\u2501", "stroke": "\u2503", "point": "\u25cf", "outlin
 
 def page(figure: Figure) -> str:
     """Return a figure as an HTML page. O(data)."""
-    from bokeh.embed import file_html
-    from bokeh.resources import INLINE
-
     title = ": ".join(part for part in (figure.title, figure.about) if part)
     return str(file_html(build(figure), INLINE, title=title or "pilotfish"))
 
 
-def build(figure: Figure) -> LayoutDOM:
+def build(figure: Figure) -> models.LayoutDOM:
     """Return the Bokeh layout."""
-    from bokeh.layouts import column, row
-
     shares = [max(panel.height for panel in panels) for panels in figure.rows]
     first: Plot | None = None
     rows: list[Any] = [_head(figure)]
@@ -58,14 +54,12 @@ def build(figure: Figure) -> LayoutDOM:
         high = max(110, round((figure.height - 1.0) * _INCH * shares[i] / sum(shares)))
         plots = [_plot(figure, panel, figure.x_label(i), high, first, named=n == 0) for n, panel in enumerate(panels)]
         first = first or (plots[0] if figure.shared else None)
-        rows.append(plots[0] if len(plots) == 1 else row(*plots, sizing_mode="stretch_width"))
-    return column(*rows, sizing_mode="stretch_width")
+        rows.append(plots[0] if len(plots) == 1 else layouts.row(*plots, sizing_mode="stretch_width"))
+    return layouts.column(*rows, sizing_mode="stretch_width")
 
 
-def _head(figure: Figure) -> Div:
+def _head(figure: Figure) -> models.Div:
     """Title, notes, legend and colour bar."""
-    from bokeh.models import Div
-
     entries = "".join(_entry(entry) for entry in figure.legend())
     if figure.bar:
         shades = f"linear-gradient(to right,{','.join(figure.bar.colours)})"
@@ -75,7 +69,7 @@ def _head(figure: Figure) -> Div:
     lines = "".join(f'<div style="color:{QUIET}">{escape(text)}</div>' for text in texts)
     title = f'<div style="font-size:17px;font-weight:bold">{escape(figure.title)}</div>' if figure.title else ""
     style = f"font-family:{_FONT};font-size:13px;color:{INK};margin:6px 12px;line-height:1.5"
-    return Div(text=f'<div style="{escape(style)}">{title}{lines}{entries}</div>', sizing_mode="stretch_width",
+    return models.Div(text=f'<div style="{escape(style)}">{title}{lines}{entries}</div>', sizing_mode="stretch_width",
                disable_math=True)  # fmt: skip
 
 
@@ -83,35 +77,30 @@ def _entry(entry: Entry) -> str:
     faint = ";opacity:.35" if entry.kind == "faint" else ""
     sign = "\u2505\u2505" if entry.kind == "line" and DASHES[entry.dash] else _SIGNS.get(entry.kind, "\u25a0")
     style = f"color:{INK if entry.kind == 'outline' else entry.colour}{faint}"
-    return (f'<span style="margin-right:1.6em"><span style="{style}">{sign}</span> '
-            f"{escape(entry.label)}</span>")  # fmt: skip
+    return f'<span style="margin-right:1.6em"><span style="{style}">{sign}</span> {escape(entry.label)}</span>'
 
 
 def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | None, *, named: bool) -> Plot:
-    from bokeh.models import NumeralTickFormatter, PlainText, Range1d, WheelZoomTool
-    from bokeh.plotting import figure as plot
-
     bars, boxes = panel.of(Bars), panel.of(Boxes)
     calendar = panel.x.time is not None and panel.x.time.epoch is not None
     kind: Any = "log" if panel.x.log else "datetime" if calendar else "linear"
     names = max((width(name) for name in bars[0].names), default=0) if bars and named else 0
-    made = plot(
+    made = Plot(
         height=high, width=None if bars else _WIDE, frame_width=_BARS if bars else None, toolbar_location="right",
         sizing_mode=None if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
         output_backend="webgl" if boxes and len(boxes[0]) > rectangles.FEW else "canvas", x_axis_type=kind,
-        x_range=first.x_range if first else Range1d(*panel.x_range), y_range=Range1d(*panel.y_range),
+        x_range=first.x_range if first else models.Range1d(*panel.x_range), y_range=models.Range1d(*panel.y_range),
     )  # fmt: skip
+    made.min_border_left = round(names * _CHAR)
     if not bars:
         made.min_border_left = 80
-        wheel = WheelZoomTool(dimensions="both" if boxes else "width")
+        wheel = models.WheelZoomTool(dimensions="both" if boxes else "width")
         made.add_tools(wheel)
         made.toolbar.active_scroll = wheel
-        made.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-        if kind == "linear":
-            made.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    made.min_border_left = max(made.min_border_left or 0, round(names * _CHAR))
+        for axis in (made.yaxis, made.xaxis) if kind == "linear" else (made.yaxis,):
+            axis.formatter = models.NumeralTickFormatter(format="0,0.[000]")
     if panel.title:
-        made.title.text = PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
+        made.title.text = models.PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
     if panel.x.marks or (panel.x.time and panel.x.time.breaks):
         _named_ticks(made.xaxis, panel.x_ticks(12))
     if panel.rows:
@@ -121,25 +110,26 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
     for series in panel.series:
         _draw(made, panel, series, named=named)
     if panel.empty:
-        _empty(made, panel)
+        (begin, end), (low, top) = panel.x_range, panel.y_range
+        middle = (begin * end) ** 0.5 if panel.x.log else (begin + end) / 2
+        made.add_layout(
+            models.Label(x=middle, y=(low + top) / 2, text=panel.empty, text_color=QUIET, text_align="center")
+        )
     return made
 
 
 def _named_ticks(axis: Any, ticks: Any) -> None:
-    from bokeh.models import PlainText
-
     axis.ticker = [at for at, _ in ticks]
-    axis.major_label_overrides = {at: PlainText(text=label) for at, label in ticks}
+    axis.major_label_overrides = {at: models.PlainText(text=label) for at, label in ticks}
 
 
 def _rows(made: Plot, panel: Panel) -> None:
-    """Names and stripes of the rows of a Gantt chart."""
-    from bokeh.models import BoxAnnotation
-
     _named_ticks(made.yaxis, [((row.low + row.high) / 2, row.name) for row in panel.rows])
     made.yaxis.major_tick_line_color = None
     for row in panel.rows[::2]:
-        made.add_layout(BoxAnnotation(bottom=row.low, top=row.high, fill_color=STRIPE, line_color=None, level="image"))
+        made.add_layout(
+            models.BoxAnnotation(bottom=row.low, top=row.high, fill_color=STRIPE, line_color=None, level="image")
+        )
 
 
 def _plain(made: Plot) -> None:
@@ -157,7 +147,9 @@ def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
     x = panel.x.place(getattr(series, "x", ()))
     colour = getattr(series, "colour", INK)
     if isinstance(series, Line):
-        at, y = _corners(x, series.y) if series.stairs else (x, series.y)
+        at, y = x, series.y
+        if series.stairs:  # as corners: Bokeh's own steps do not react to the pointer
+            at, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
         dashes = [max(1, round(2 * length)) for length in DASHES[series.dash]]
         line = made.line(at, y, color=colour, line_width=1 if panel.rows else 1.8, line_dash=dashes)
         if not panel.rows:
@@ -178,15 +170,8 @@ def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
         _bars(made, series, named=named)
 
 
-def _corners(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return the corners of a step function: Bokeh's own steps do not react to the pointer."""
-    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
-
-
 def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
     """Show the values of a line or of points under the pointer."""
-    from bokeh.models import CustomJSHover, HoverTool
-
     time = panel.x.time
     x, formats = "@x{0,0.[000]}", {}
     if time is not None and time.epoch is not None:
@@ -194,18 +179,15 @@ def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
     elif time is not None:
         x = f"@x{{0,0.[000]}} {time.unit.name}"
     elif panel.x.marks:
-        x, formats = "@x{custom}", {"@x": CustomJSHover(code=_DURATION)}
+        x, formats = "@x{custom}", {"@x": models.CustomJSHover(code=_DURATION)}
     alone = len(panel.of(Line)) == 1
-    made.add_tools(HoverTool(
+    made.add_tools(models.HoverTool(
         renderers=[drawn], tooltips=[(panel.x.label, x), (label or panel.y.label, "@y{0,0.[00]}")], formatters=formats,
         mode="vline" if alone else "mouse", line_policy="prev", visible=False,
     ))  # fmt: skip
 
 
 def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    from bokeh.models import BooleanFilter, CDSView, ColumnDataSource, CustomJSHover, HoverTool
-    from bokeh.transform import linear_cmap
-
     made.ygrid.grid_line_color = None
     if len(boxes) > MOST_BOXES:
         _raster(made, panel, boxes)
@@ -223,29 +205,29 @@ def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
         data[field] = values.astype(number_type) if number_type else values.tolist()
         shown.append((fact.title, f"@{field}{form}"))
         if fact.kind == "time":
-            formats[f"@{field}"] = CustomJSHover(code=_DURATION)
-    source = ColumnDataSource(data)
+            formats[f"@{field}"] = models.CustomJSHover(code=_DURATION)
+    source = models.ColumnDataSource(data)
     colour = linear_cmap("fill", list(boxes.colours), -0.5, len(boxes.colours) - 0.5)
     gap = "white" if panel.rows else None
     drawn = [made.quad("left", "right", "high", "low", source=source, fill_color=colour, line_color=gap)]
-    for chosen, style in ((boxes.left == boxes.right, {}), (boxes.strong, {"line_color": INK, "line_width": 1.8})):
-        if chosen is None or not chosen.any():
-            continue
-        view = CDSView(filter=BooleanFilter(chosen.tolist()))
-        if style:
-            made.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, **style)
-        else:
-            drawn.append(made.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
-    made.add_tools(HoverTool(renderers=drawn, tooltips=shown, formatters=formats, visible=False))
+    if (at_once := boxes.left == boxes.right).any():
+        view = models.CDSView(filter=models.BooleanFilter(at_once.tolist()))
+        drawn.append(made.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
+    if boxes.strong is not None and boxes.strong.any():
+        view = models.CDSView(filter=models.BooleanFilter(boxes.strong.tolist()))
+        made.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, line_color=INK,
+                  line_width=1.8)  # fmt: skip
+    made.add_tools(models.HoverTool(renderers=drawn, tooltips=shown, formatters=formats, visible=False))
     _names(made, panel, boxes)
-    _breaks(made, panel)
+    for span in panel.x.time.breaks if panel.x.time else ():
+        begin, end = panel.x.place(span).tolist()
+        made.add_layout(models.BoxAnnotation(left=begin, right=end, fill_color="white", fill_alpha=0.6, line_color=None,
+                                      hatch_pattern="/", hatch_alpha=0.4))  # fmt: skip
 
 
 def _names(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    if not boxes.labelled:
-        return
-    wide, high = 1050.0, (made.height or 400) - 70.0
-    placed = list(rectangles.names(panel, boxes, wide, high, (_CHAR, 13.0)))
+    high = (made.height or 400) - 70.0
+    placed = list(rectangles.names(panel, boxes, 1050.0, high, (_CHAR, 13.0))) if boxes.labelled else []
     if not placed:
         return
     chosen = np.array([i for i, _ in placed])
@@ -253,15 +235,6 @@ def _names(made: Plot, panel: Panel, boxes: Boxes) -> None:
     inks = [ink_on(boxes.colours[boxes.fill[i]]) for i in chosen]
     made.text((left + right) / 2, (boxes.low[chosen] + boxes.high[chosen]) / 2, [name for _, name in placed],
               text_align="center", text_baseline="middle", text_color=inks, text_font_size="11px")  # fmt: skip
-
-
-def _breaks(made: Plot, panel: Panel) -> None:
-    from bokeh.models import BoxAnnotation
-
-    for span in panel.x.time.breaks if panel.x.time else ():
-        left, right = panel.x.place(span).tolist()
-        made.add_layout(BoxAnnotation(left=left, right=right, fill_color="white", fill_alpha=0.6, line_color=None,
-                                      hatch_pattern="/", hatch_alpha=0.4))  # fmt: skip
 
 
 def _raster(made: Plot, panel: Panel, boxes: Boxes) -> None:
@@ -283,12 +256,3 @@ def _bars(made: Plot, bars: Bars, *, named: bool) -> None:
     made.xaxis.visible, made.xgrid.visible, made.ygrid.visible = False, False, False
     _named_ticks(made.yaxis, [(int(at), name if named else "") for at, name in zip(places, bars.names, strict=True)])
     made.yaxis.major_tick_line_color = None
-
-
-def _empty(made: Plot, panel: Panel) -> None:
-    """Write in the middle that there is nothing to show."""
-    from bokeh.models import Label
-
-    (begin, end), (low, high) = panel.x_range, panel.y_range
-    middle = (begin * end) ** 0.5 if panel.x.log else (begin + end) / 2
-    made.add_layout(Label(x=middle, y=(low + high) / 2, text=panel.empty, text_color=QUIET, text_align="center"))

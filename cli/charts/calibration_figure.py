@@ -10,10 +10,13 @@ import numpy as np
 
 from ...formats.text import clean, count
 from .colours import DASHES, SERIES
-from .figure import Axis, Bars, Figure, Line, Panel, Points, Series
+from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, bars_panel
 
 if TYPE_CHECKING:
+    from ...profiles.calibration.cpu_sharing import WaitFit
+    from ...profiles.calibration.fits import Choice, PiecewiseFit
     from ...profiles.calibration.node_switching import Switching
+    from ...profiles.calibration.power_line import PowerFit
     from ...profiles.calibration.result import Calibration, Point
 
 _ACROSS = 2
@@ -23,11 +26,11 @@ _DATA, _FIT = SERIES[0], SERIES[3]
 def calibration(found: Calibration) -> Figure:
     """Return a panel for each part of a calibration: bandwidth, power, contention models, waiting times."""
     panels = [_bandwidth(found)]
-    panels += [_power(found)] if found.power else []
-    panels += [_piecewise(found)] if found.piecewise else []
-    panels += [_waiting(found)] if found.waiting else []
+    panels += [_power(found.power, found.watts)] if found.power else []
+    panels += [_piecewise(found.piecewise)] if found.piecewise else []
+    panels += [_waiting(found.waiting)] if found.waiting else []
     rows = [panels[i : i + _ACROSS] for i in range(0, len(panels), _ACROSS)]
-    rows += [[_models(found)]] if found.choice else []
+    rows += [[_models(found.choice)]] if found.choice else []
     about = f"{clean(found.host)}, {count(len(found.cpus), 'core')}, {found.date[:10]}"
     return Figure("Calibration", rows, about, shared=False, height=1.0 + 2.6 * len(rows))
 
@@ -64,21 +67,18 @@ def _bandwidth(found: Calibration) -> Panel:
     return Panel(Axis("threads that stream", whole=True), Axis("memory bandwidth (GB/s)"), series)
 
 
-def _power(found: Calibration) -> Panel:
-    assert found.power is not None
-    data = _measured(found.watts, 1.0)
+def _power(fit: PowerFit, measured: Sequence[Point]) -> Panel:
+    data = _measured(measured, 1.0)
     at = np.array([1.0, data.x.max()])
-    line = found.power.base.value + at * found.power.per_core.value
+    line = fit.base.value + at * fit.per_core.value
     series: list[Series] = [data, Line("fit: base + per core x n", _FIT, at, line, 1)]
     return Panel(Axis("busy cores", whole=True), Axis("power of the processors (W)"), series)
 
 
-def _models(found: Calibration) -> Panel:
+def _models(choice: Choice) -> Panel:
     """The error of each contention model; the chosen one has another colour."""
     from ...profiles.calibration.report import model
 
-    choice = found.choice
-    assert choice is not None
     chosen = (choice.contention, choice.contending_threads)
     errors = [float(100 * np.expm1(each.error)) for each in choice.candidates]
     mine = [(each.contention, each.contending_threads) == chosen for each in choice.candidates]
@@ -86,27 +86,22 @@ def _models(found: Calibration) -> Panel:
     words = [f"{error:.3g} %{' (chosen)' if taken else ''}" for error, taken in zip(errors, mine, strict=True)]
     bars = Bars(names, [_FIT if taken else _DATA for taken in mine], errors, words)
     title = f"cross-validated error of speeds in {choice.mixes} mixes, by contention model"
-    return Panel(Axis("", 0.0, max(errors)), Axis("", -0.6, len(names) - 0.4), [bars], title,
-                 0.1 * len(names) + 0.1)  # fmt: skip
+    return bars_panel(bars, title, 0.1)
 
 
-def _piecewise(found: Calibration) -> Panel:
-    fit = found.piecewise
-    assert fit is not None
+def _piecewise(fit: PiecewiseFit) -> Panel:
     return Panel(
         Axis("measured speed of shared cores", 0.0, 1.1), Axis("fitted speed (piecewise-linear)", 0.0, 1.1),
         _against(fit.measured, fit.fitted, "co-running tasks"),
     )  # fmt: skip
 
 
-def _waiting(found: Calibration) -> Panel:
-    assert found.waiting is not None
-    measured = [wait.slowdown for wait in found.waiting.waits]
-    most = 1.1 * max(*measured, *found.waiting.fitted)
-    strength = found.waiting.strength.value
+def _waiting(fit: WaitFit) -> Panel:
+    measured = [wait.slowdown for wait in fit.waits]
+    most = 1.1 * max(*measured, *fit.fitted)
     return Panel(
-        Axis("measured slowdown", 0.5, most), Axis(f"fitted slowdown (queueing {strength:.2g})", 0.5, most),
-        _against(measured, found.waiting.fitted, "jobs that sleep, on one core"),
+        Axis("measured slowdown", 0.5, most), Axis(f"fitted slowdown (queueing {fit.strength.value:.2g})", 0.5, most),
+        _against(measured, fit.fitted, "jobs that sleep, on one core"),
     )  # fmt: skip
 
 

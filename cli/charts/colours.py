@@ -8,7 +8,6 @@ Sources: M. Okabe, K. Ito, "Color Universal Design" (2008); cividis: J. Nunez, C
 from __future__ import annotations
 
 import zlib
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,28 +23,19 @@ INK, QUIET, GRID, STRIPE, LIMIT = "#1b2430", "#56616e", "#dde3e9", "#f2f5f8", "#
 #: Lengths of dashes and gaps in line widths, by the number of a series; () = solid.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.5, 1.2), (6, 1.5, 1.5, 1.5))
 
-# Cividis reversed: light = low, dark = high.
-_CIVIDIS = ("#fee838", "#dec958", "#bcae6c", "#9b9476", "#7d7c78", "#61656f", "#434e6c", "#1a386f", "#00224e")
-LEVELS = 32
+#: The scale of heat: cividis reversed, light = low, dark = high.
+HEAT = (
+    "#fee838", "#f6e040", "#edd849", "#e5d051", "#ddc859", "#d4c15e", "#cbba63", "#c3b368", "#baac6d", "#b1a66f",
+    "#a99f72", "#a09874", "#989276", "#908b77", "#898577", "#817f78", "#797977", "#727375", "#6b6d72", "#646770",
+    "#5c616f", "#545b6e", "#4d556d", "#454f6c", "#3b4a6d", "#30446d", "#263e6e", "#1b396f", "#143368", "#0d2d5f",
+    "#072857", "#00224e",
+)  # fmt: skip
+LEVELS = len(HEAT)
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
     """Return red, green and blue in 0..255 of #rrggbb."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def heat_colour(share: float) -> str:
-    """Return the colour of a place on the scale of heat, 0 = low (light) to 1 = high (dark)."""
-    at = min(1.0, max(0.0, share)) * (len(_CIVIDIS) - 1)
-    for place, (light, dark) in enumerate(pairwise(_CIVIDIS)):
-        if at <= place + 1:
-            mixed = (round(a + (b - a) * (at - place)) for a, b in zip(rgb(light), rgb(dark), strict=True))
-            return "#{:02x}{:02x}{:02x}".format(*mixed)
-    return _CIVIDIS[-1]
-
-
-#: The scale of heat in steps.
-HEAT = tuple(heat_colour(i / (LEVELS - 1)) for i in range(LEVELS))
 
 
 def ink_on(colour: str) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 from ...formats.text import fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import RunMetrics, distribution, figures
-from .figure import Axis, Bars, Figure, Line, Panel, Series
-from .replay_figures import Array, Shown, View, about
+from .figure import Axis, Bars, Figure, Line, Panel, Series, bars_panel
+from .replay_figures import Shown, View, about
 from .scales import common_time_unit
 
 _LONGEST, _ACROSS = 22, 3
@@ -50,7 +50,7 @@ def compare(view: View) -> Figure:
     bars = [_bars(title, view.shown, [of(each) for each in found], words) for title, of, words in _METRICS]
     known = [panel for panel in bars if panel is not None]
     rows = [known[i : i + _ACROSS] for i in range(0, len(known), _ACROSS)]
-    rows.append([_distribution(view.shown, [_waits(each, window) for each in view.shown])])
+    rows.append([_distribution(view.shown, window)])
     notes = [f"slowdown: bounded by {TAU_S:g} s"]
     height = 3.3 + (0.24 * len(view.shown) + 0.55) * (len(rows) - 1)
     return Figure("Comparison", rows, about(view.shown), notes, shared=False, height=height)
@@ -67,18 +67,13 @@ def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], wo
         [float("nan") if value is None else value for value in values],
         ["unknown" if value is None else next(texts) for value in values],
     )
-    return Panel(Axis("", 0.0, max(known) or 1.0), Axis("", -0.6, len(shown) - 0.4), [bars], title,
-                 0.24 * len(shown) + 0.1)  # fmt: skip
+    return bars_panel(bars, title, 0.24)
 
 
-def _waits(shown: Shown, window: tuple[float, float] | None) -> Array:
-    jobs = (shown.run if window is None else shown.run.within(*window)).jobs
-    waits: Array = np.maximum((jobs.start - jobs.submit)[jobs.ran], 0.0)
-    return waits
-
-
-def _distribution(shown: Sequence[Shown], waits: Sequence[Array]) -> Panel:
+def _distribution(shown: Sequence[Shown], window: tuple[float, float] | None) -> Panel:
     """The share of jobs that waited at most some time, from a second on."""
+    each_jobs = [(each.run if window is None else each.run.within(*window)).jobs for each in shown]
+    waits = [np.maximum((jobs.start - jobs.submit)[jobs.ran], 0.0) for jobs in each_jobs]
     longest = max((float(values.max()) for values in waits if len(values)), default=0.0)
     right = max(10.0, 1.1 * longest)
     series: list[Series] = []

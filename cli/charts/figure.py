@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .colours import INK
-from .scales import Ticks, TimeScale, number_ticks
-
-Array = npt.NDArray[Any]
+from .scales import Array, Ticks, TimeScale, number_ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ class Axis:
         low, high: range of the data; high None = as the series need.
         time: the axis shows time by this scale.
         log: logarithmic. whole: ticks at whole numbers only.
-        marks: positions with labels, where round numbers do not suit.
+        marks: positions with labels on an x axis, where round numbers do not suit.
     """
 
     label: str = ""
@@ -197,7 +194,14 @@ class Panel:
 
     def y_ticks(self, most: int) -> Ticks:
         """Return the ticks of the y axis; rows and bars have their names there instead."""
-        return list(self.y.marks) or number_ticks(*self.y_range, most, whole=self.y.whole)
+        return number_ticks(*self.y_range, most, whole=self.y.whole)
+
+
+def bars_panel(bars: Bars, title: str, height: float, empty: str = "") -> Panel:
+    """Return a panel of bars; its height grows with `height` for each bar. `empty`: text where there are no bars."""
+    names, longest = max(len(bars.names), 1), float(np.nanmax(np.array(bars.values, float), initial=0.0))
+    x, y = Axis("", 0.0, longest or 1.0), Axis("", -0.6, names - 0.4)
+    return Panel(x, y, [] if empty else [bars], title, 0.1 + height * names, empty)
 
 
 @dataclass(frozen=True, slots=True)

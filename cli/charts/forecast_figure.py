@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...daemon.report.accuracy import Accuracy, ForecastOutcome, by, known
-from ...formats.text import clean, count, fit, percent, times
+from ...daemon.report.accuracy import ForecastOutcome, by, known
+from ...formats.text import clean, count, fit
+from ..output.tables import magnitude
 from .colours import SERIES, series_style
-from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, time_axis
+from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, bars_panel, time_axis
 from .scales import TimeScale, dated, time_unit
 
 #: Largest error that is drawn, %.
@@ -44,28 +45,18 @@ def _over_time(jobs: Sequence[ForecastOutcome]) -> Panel:
         x = np.array([job.time - begin for job in mine])
         sizes = np.minimum(100 * np.abs([job.error for job in mine]), _TOP)
         series.append(Points(f"{clean(model.name)}, single jobs", colour, x[-_POINTS:], sizes[-_POINTS:]))
-        series.append(Line(f"{clean(model.name)}, median", colour, x, _running_median(sizes), dash, stairs=True))
+        medians = np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
+        series.append(Line(f"{clean(model.name)}, median", colour, x, medians, dash, stairs=True))
     return Panel(
         time_axis("time", scale), Axis("error of run times (%)"), series, height=2.0,
         empty="" if seen else "no completed job had a forecast",
     )  # fmt: skip
 
 
-def _running_median(sizes: np.ndarray) -> np.ndarray:
-    return np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
-
-
 def _profiles(jobs: Sequence[ForecastOutcome]) -> Panel:
     groups = by("profile", jobs)[:_MOST]
     values = [min(100 * group.median, _TOP) for group in groups]
-    words = [f"{_words(group)}, {count(group.jobs, 'job')}" for group in groups]
+    words = [f"{magnitude(group.median)}, {count(group.jobs, 'job')}" for group in groups]
     names = [fit(clean(group.name), _LONGEST) for group in groups]
-    series = [Bars(names, [SERIES[0]] * len(names), values, words)] if groups else []
-    return Panel(
-        Axis("", 0.0, max(values, default=1.0)), Axis("", -0.6, max(len(groups), 1) - 0.4), series,
-        "median error by profile", 0.1 + 0.24 * max(len(groups), 1), "" if groups else "no job has completed",
-    )  # fmt: skip
-
-
-def _words(group: Accuracy) -> str:
-    return percent(group.median) if group.median < 1 else times(1 + group.median)
+    bars = Bars(names, [SERIES[0]] * len(names), values, words)
+    return bars_panel(bars, "median error by profile", 0.24, "" if groups else "no job has completed")

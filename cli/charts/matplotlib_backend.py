@@ -9,19 +9,25 @@ from __future__ import annotations
 import textwrap
 import warnings
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure as Sheet
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import NullLocator
 
 from ...formats.text import fit, width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Array, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Sheet
+from .figure import Area, Bars, Boxes, ColourBar, Entry, Figure, Line, Panel, Points, Strokes
+from .scales import Array
 
 #: Inches, and pixels per inch. Text of 9.5 points is 5.4 points high in a column of 3.5 inches.
 WIDTH, DPI = 6.2, 200
@@ -44,8 +50,6 @@ def picture(figure: Figure, form: str) -> bytes:
     """Return a figure as a file of the form `svg`, `png` or `pdf`."""
     drawn = BytesIO()
     dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    from matplotlib import rc_context
-
     with rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font without a glyph of some name
         build(figure).savefig(drawn, format=form, metadata=dateless.get(form, {}))
@@ -54,9 +58,6 @@ def picture(figure: Figure, form: str) -> bytes:
 
 def build(figure: Figure) -> Sheet:
     """Return the Matplotlib figure."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Sheet
-
     with rc_context(_STYLE):
         sheet = Sheet(figsize=(WIDTH, figure.height), dpi=DPI)
         head = _head(sheet, figure)
@@ -67,38 +68,33 @@ def build(figure: Figure) -> Sheet:
 
 def _head(sheet: Sheet, figure: Figure) -> float:
     """Draw title, notes, legend and colour bar; return the inches that they take."""
-    high, top = figure.height, 0.1
+    high, left, top = figure.height, 0.1 / WIDTH, 0.1
     if figure.title:
-        sheet.text(0.1 / WIDTH, 1 - top / high, fit(figure.title, 70), fontsize=11, weight="bold", va="top")
+        sheet.text(left, 1 - top / high, fit(figure.title, 70), fontsize=11, weight="bold", va="top")
         top += _TITLE
     for text in (figure.about, *figure.notes):
         for line in textwrap.wrap(text, round((WIDTH - 0.2) / _CHAR)):
-            sheet.text(0.1 / WIDTH, 1 - top / high, line, fontsize=_SMALL, color=QUIET, va="top")
+            sheet.text(left, 1 - top / high, line, fontsize=_SMALL, color=QUIET, va="top")
             top += _LINE
-    entries = figure.legend()
-    bar = 1.9 if figure.bar else 0.0
-    if entries:
+    lines = 0
+    if entries := figure.legend():
         longest = max(width(entry.label) for entry in entries)
-        columns = max(1, min(len(entries), int((WIDTH - 0.2 - bar) / (0.45 + _CHAR * longest))))
+        room = WIDTH - 0.2 - (1.9 if figure.bar else 0.0)
+        columns = max(1, min(len(entries), int(room / (0.45 + _CHAR * longest))))
+        lines = -(-len(entries) // columns)
         top += 0.06
         sheet.legend(
             handles=[_handle(entry) for entry in entries], loc="upper left", fontsize=_SMALL, ncols=columns,
-            bbox_to_anchor=(0.1 / WIDTH, 1 - top / high), frameon=False, borderaxespad=0.0, borderpad=0.0,
+            bbox_to_anchor=(left, 1 - top / high), frameon=False, borderaxespad=0.0, borderpad=0.0,
             handlelength=1.8, columnspacing=1.4, labelspacing=0.4,
         )  # fmt: skip
-    lines = -(-len(entries) // columns) if entries else 0
     if figure.bar:
-        _colour_bar(sheet, figure, top)
+        _colour_bar(sheet, figure.bar, top, high)
         lines = max(lines, 2)
     return top + _ROW * lines + 0.12
 
 
-def _colour_bar(sheet: Sheet, figure: Figure, top: float) -> None:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, LogNorm
-
-    bar, high = figure.bar, figure.height
-    assert bar is not None
+def _colour_bar(sheet: Sheet, bar: ColourBar, top: float, high: float) -> None:
     axes = sheet.add_axes((1 - (_RIGHT + 1.6) / WIDTH, 1 - (top + 0.25) / high, 1.5 / WIDTH, 0.1 / high))
     sheet.text(1 - (_RIGHT + 1.6) / WIDTH, 1 - top / high, bar.label, fontsize=_SMALL, va="top")
     scale = ScalarMappable(LogNorm(1, bar.high), ListedColormap(bar.colours))
@@ -125,10 +121,10 @@ def _rows(figure: Figure, head: float) -> list[tuple[float, float]]:
 
 def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> None:
     panels = figure.rows[row]
-    bars = bool(panels[0].of(Bars))
-    across = max(len(each) for each in figure.rows if bool(each[0].of(Bars)) is bars) if bars else len(panels)
+    bars = panels[0].of(Bars)
+    across = max(len(each) for each in figure.rows if each[0].of(Bars)) if bars else len(panels)
     lefts = [_left(panel, first=i == 0) for i, panel in enumerate(panels)]
-    if len(figure.rows) > 1 and len(panels) == 1 and not bars:  # axes below each other are aligned
+    if len(panels) == 1 and not bars:  # axes below each other are aligned
         lefts = [max(_left(each[0], first=True) for each in figure.rows if len(each) == 1 and not each[0].of(Bars))]
     lefts += [0.1] * (across - len(panels))
     wide = (WIDTH - sum(lefts) - _RIGHT * across) / across
@@ -141,7 +137,11 @@ def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> Non
         axes.tick_params(labelbottom=not figure.shared or row == len(figure.rows) - 1)
         for series in panel.series:
             _draw(axes, panel, series, wide, high, named=i == 0)
-        axes.set_xlim(*_x_limits(panel, wide))
+        low, right = panel.x_range
+        if bars := panel.of(Bars):  # with room for their words
+            words = _CHAR * (max(map(width, bars[0].words), default=0) + 1.5)
+            right *= wide / max(wide - words, 0.25 * wide)
+        axes.set_xlim(low, right)
         axes.set_ylim(*panel.y_range)
         if panel.empty:
             axes.text(0.5, 0.5, panel.empty, transform=axes.transAxes, ha="center", va="center", color=QUIET)
@@ -150,25 +150,13 @@ def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> Non
 
 def _left(panel: Panel, *, first: bool) -> float:
     """Inches left of the axes: for tick labels, or names, and the axis label."""
-    bars = panel.of(Bars)
-    if bars:
+    if bars := panel.of(Bars):
         return 0.2 + _CHAR * max((width(name) for name in bars[0].names), default=0) if first else 0.1
     labels = [row.name for row in panel.rows] or [label for _, label in panel.y_ticks(6)]
     return 0.2 + _CHAR * min(16, max(map(width, labels), default=0)) + (0.18 if panel.y.label else 0.0)
 
 
-def _x_limits(panel: Panel, wide: float) -> tuple[float, float]:
-    """Both ends of the x axis; next to bars there is room for their words."""
-    low, high = panel.x_range
-    if bars := panel.of(Bars):
-        words = _CHAR * (max(map(width, bars[0].words), default=0) + 1.5)
-        high *= wide / max(wide - words, 0.25 * wide)
-    return low, high
-
-
 def _frame(axes: Axes, panel: Panel, wide: float, high: float) -> None:
-    from matplotlib.ticker import NullLocator
-
     axes.set_axisbelow(True)
     axes.tick_params(length=2.5, pad=2.5)
     for side in ("top", "right"):
@@ -271,9 +259,6 @@ def _apart(begin: Array, end: Array, pixel: float) -> Array:
 
 def _path(axes: Axes, points: Array, corners: int, *, zorder: float = 2, **style: Any) -> None:
     """Draw closed (5 corners) or open (2) lines as one path."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     last = Path.CLOSEPOLY if corners == 5 else Path.LINETO
     codes = np.tile([Path.MOVETO, *[Path.LINETO] * (corners - 2), last], len(points) // corners)
     if len(points):
@@ -291,10 +276,6 @@ def _bars(axes: Axes, bars: Bars, *, named: bool) -> None:
 
 
 def _handle(entry: Entry) -> Artist:
-    """Return the sign of an entry of the legend."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     if entry.kind in ("area", "faint", "boxes"):
         return Patch(color=entry.colour, alpha=0.25 if entry.kind == "faint" else 1.0, lw=0, label=entry.label)
     if entry.kind == "outline":

@@ -5,9 +5,10 @@ Rule: a wrong name or a missing package is found before anything is simulated or
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,23 +48,17 @@ def check(target: Path | None) -> None:
 
 def columns(target: Path | None, cells: int) -> int:
     """Return how many columns a time axis has in a file, or in a terminal of so many cells."""
-    if target is None:
-        return cells
-    from . import bokeh_backend, matplotlib_backend
-
-    return bokeh_backend.COLUMNS if target.suffix.lower() == ".html" else matplotlib_backend.COLUMNS
+    return _backend(target).COLUMNS if target else cells
 
 
 def save(figure: Figure, target: Path) -> None:
     """Write a figure into a file, in the form of the file's ending, whole or not at all. Raises OSError."""
     from ...formats.atomic_write import write_whole
 
-    ending = target.suffix.lower()
-    if ending == ".html":
-        from .bokeh_backend import page
+    backend, form = _backend(target), target.suffix.lower().removeprefix(".")
+    write_whole(target, backend.page(figure) if form == "html" else backend.picture(figure, form))
 
-        write_whole(target, page(figure))
-    else:
-        from .matplotlib_backend import picture
 
-        write_whole(target, picture(figure, ending.removeprefix(".")))
+def _backend(target: Path) -> Any:
+    """Return the module that draws a file; importing it imports the package."""
+    return importlib.import_module(f".{PACKAGES[target.suffix.lower()]}_backend", __package__)

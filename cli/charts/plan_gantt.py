@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -35,7 +35,7 @@ def plan_gantt(plan: Plan, workflow: Workflow, cluster: Cluster, about: str = ""
     """
     chain = critical_chain(plan, workflow)
     on_node: dict[str, list[PlannedJob]] = {node.name: [] for node in cluster.nodes}
-    for job in plan.jobs:
+    for job in sorted(plan.jobs, key=lambda job: (job.start_time, job.finish_time)):
         for name in job.nodes:
             on_node.setdefault(name, []).append(job)
     idle = [name for name, jobs in on_node.items() if not jobs]
@@ -60,14 +60,9 @@ def plan_gantt(plan: Plan, workflow: Workflow, cluster: Cluster, about: str = ""
     return Figure(title, [[panel]], clean(about), notes, height=height, bar=bar)
 
 
-def _boxes(
-    plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float
-) -> tuple[Boxes, list[Row]]:  # fmt: skip
+def _boxes(plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float) -> tuple[Boxes, list[Row]]:
     """The rectangles of all jobs, and the row of each node, the first at the top."""
-    lanes_of = {}
-    for name, jobs in on_node.items():
-        jobs.sort(key=lambda job: (job.start_time, job.finish_time))
-        lanes_of[name] = lanes([(job.start_time, job.finish_time) for job in jobs])
+    lanes_of = {name: lanes([(job.start_time, job.finish_time) for job in jobs]) for name, jobs in on_node.items()}
     top = float(sum(max(each, default=0) + 1 for each in lanes_of.values()))
     number = {job.id: i for i, job in enumerate(plan.jobs)}
     rows, table = [], []
@@ -75,36 +70,30 @@ def _boxes(
         rows.append(Row(clean(name), top - max(lanes_of[name], default=0) - 1, top))
         for job, lane in zip(jobs, lanes_of[name], strict=True):
             heat = round(heat_of(job.contention_slowdown, high) * (LEVELS - 1))
-            box = (job.start_time, job.finish_time, top - lane - 1, top - lane, heat, number[job.id], job.id in chain)
-            table.append(box)
+            table.append((number[job.id], job.start_time, job.finish_time, top - lane - 1, top - lane, heat))
         top = rows[-1].low
-    left, right, low, up, fill, job_of, strong = np.array(table, float).reshape(-1, 7).T
-    outlined = f"{_CHAIN} ({count(len(chain), 'job')})"
+    job_of, left, right, low, up, fill = np.array(table, float).reshape(-1, 6).T
     names = np.array([clean(job.id) for job in plan.jobs], object)
-    return Boxes(
-        outlined, left, right, low, up, fill.astype(int), HEAT, job_of.astype(int), names, _facts(plan, chain),
-        strong.astype(bool),
-    ), rows  # fmt: skip
+    strong = np.array([plan.jobs[int(i)].id in chain for i in job_of], bool)
+    return Boxes(f"{_CHAIN} ({count(len(chain), 'job')})", left, right, low, up, fill.astype(int), HEAT,
+                 job_of.astype(int), names, _facts(plan, chain), strong), rows  # fmt: skip
 
 
 def _facts(plan: Plan, chain: set[str]) -> list[Fact]:
-    """What the pointer shows of each job."""
     places = decimals(plan.makespan)
-    best = [
-        f"{clean(fold(job.why.nodes))}, +{seconds(max(0.0, job.why.cost_s), places)}" if job.why else "-"
-        for job in plan.jobs
-    ]
-    texts = {
-        "nodes": [clean(fold(job.nodes)) for job in plan.jobs],
-        "start": [seconds(job.start_time, places) for job in plan.jobs],
-        "finish": [seconds(job.finish_time, places) for job in plan.jobs],
-        "run time": [seconds(job.finish_time - job.start_time, places) for job in plan.jobs],
-        "run time alone": [seconds(job.isolated_run_time, places) for job in plan.jobs],
-        "slowdown by contention": [f"{job.contention_slowdown:.2f}" for job in plan.jobs],
-        "next best": best,
-        _CHAIN: ["yes" if job.id in chain else "no" for job in plan.jobs],
+    facts: dict[str, Callable[[PlannedJob], str]] = {
+        "nodes": lambda job: clean(fold(job.nodes)),
+        "start": lambda job: seconds(job.start_time, places),
+        "finish": lambda job: seconds(job.finish_time, places),
+        "run time": lambda job: seconds(job.finish_time - job.start_time, places),
+        "run time alone": lambda job: seconds(job.isolated_run_time, places),
+        "slowdown by contention": lambda job: f"{job.contention_slowdown:.2f}",
+        "next best": lambda job: (
+            f"{clean(fold(job.why.nodes))}, +{seconds(max(0.0, job.why.cost_s), places)}" if job.why else "-"
+        ),
+        _CHAIN: lambda job: "yes" if job.id in chain else "no",
     }
-    return [Fact(title, np.array(values, object)) for title, values in texts.items()]
+    return [Fact(title, np.array([of(job) for job in plan.jobs], object)) for title, of in facts.items()]
 
 
 def _links(chain: Sequence[PlannedJob], boxes: Boxes) -> list[Line]:

@@ -65,9 +65,7 @@ def raster_rows(panel: Panel, rows: int) -> int:
     return max(1, min(rows, int(panel.y_range[1])))
 
 
-def names(
-    panel: Panel, boxes: Boxes, wide: float, high: float, cell: tuple[float, float]
-) -> Iterator[tuple[int, str]]:  # fmt: skip
+def names(panel: Panel, boxes: Boxes, wide: float, high: float, cell: tuple[float, float]) -> Iterator[tuple[int, str]]:
     """Yield rectangles (their numbers) with the names that fit, largest rectangles first.
 
     Args:

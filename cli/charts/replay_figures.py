@@ -6,26 +6,23 @@ things change than there are columns, each change is drawn where it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...formats.text import clean, fit, joules, percent
 from ...simulate.errors import ConfigError
 from ...simulate.results import timeseries as steps
 from ...simulate.results.figures import figures
-from ...simulate.results.recorded_run import KILLED, REJECTED, STATES, WALLTIME, Run, span
+from ...simulate.results.recorded_run import KILLED, REJECTED, STATES, WALLTIME, Jobs, Run, span
 from . import colours
 from .colours import job_colours, series_style
 from .figure import Area, Axis, Boxes, Fact, Figure, Line, Panel, Series, Strokes, time_axis
 from .rectangles import FEW
-from .scales import TimeScale, amount_unit, dated
+from .scales import Array, TimeScale, amount_unit, dated
 
-Array = npt.NDArray[Any]
 #: Strokes in one Gantt chart; more would hide what they mark.
 MOST_STROKES = 4000
 _ENDED = ((WALLTIME, "ended by the walltime"), (KILLED, "killed or failed"))
@@ -34,10 +31,11 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A run, with its name and style in the figure."""
+    """A run, with its name and style in the figure; `title` is its name where the figure shows several runs, or ""."""
 
     run: Run
     label: str
+    title: str
     colour: str
     dash: int
 
@@ -86,13 +84,11 @@ def view(
         labels: names of the runs; empty = their policies.
     """
     names = [run.policy or folder.resolve().name for run, folder in zip(runs, folders, strict=True)]
-    unique = [
-        name if names.count(name) == 1 else f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)
-    ]
-    shown = [
-        Shown(run, fit(clean(label), _LONGEST), *series_style(i))
-        for i, (run, label) in enumerate(zip(runs, labels or unique, strict=True))
-    ]
+    shown = []
+    for i, (run, name, folder) in enumerate(zip(runs, names, folders, strict=True)):
+        label = labels[i] if labels else name if names.count(name) == 1 else f"{name} ({folder})"
+        label = fit(clean(label), _LONGEST)
+        shown.append(Shown(run, label, label if len(runs) > 1 else "", *series_style(i)))
     first, last = span(runs)
     low, high = first if begin is None else begin, last if end is None else end
     if low >= high:  # the wanted time is before or after all jobs
@@ -113,12 +109,11 @@ def about(shown: Sequence[Shown]) -> str:
 
 def replay_gantt(view: View, *, labelled: bool) -> Figure:
     """Return a Gantt chart for each run, one below the other; `labelled`: with the names of jobs where they fit."""
-    many = len(view.shown) > 1
-    rows = [[_gantt_panel(each, view, labelled, titled=many)] for each in view.shown]
-    return Figure("Gantt chart", rows, about(view.shown), height=1.2 + (3.4 if not many else 2.0 * len(rows)))
+    rows = [[_gantt_panel(each, view, labelled)] for each in view.shown]
+    return Figure("Gantt chart", rows, about(view.shown), height=1.2 + (3.4 if len(rows) == 1 else 2.0 * len(rows)))
 
 
-def _gantt_panel(shown: Shown, view: View, labelled: bool, *, titled: bool) -> Panel:
+def _gantt_panel(shown: Shown, view: View, labelled: bool) -> Panel:
     run = shown.run
     boxes = _boxes(run, view, labelled)
     series: list[Series] = [boxes, *_strokes(run, view)]
@@ -130,7 +125,7 @@ def _gantt_panel(shown: Shown, view: View, labelled: bool, *, titled: bool) -> P
         low, high = np.full(len(thinned), 0.96 * run.machine), np.full(len(thinned), float(run.machine))
         series.append(Strokes(f"never started ({len(rejected):,})", colours.LIMIT, thinned, low, high))
     return Panel(
-        view.axis, Axis("resources", 0.0, float(run.machine), whole=True), series, shown.label if titled else "",
+        view.axis, Axis("resources", 0.0, float(run.machine), whole=True), series, shown.title,
         empty="" if len(boxes) else "no job ran in this time",
     )  # fmt: skip
 
@@ -172,26 +167,21 @@ def _strokes(run: Run, view: View) -> list[Strokes]:
 
 def utilisation(view: View) -> Figure:
     """Return the resources in use over time, below a line at the size of the machine."""
-    series = [each for run in view.shown for each in _steps(run, steps.busy(run.run.jobs), view)]
-    top = max(
-        [each.run.machine for each in view.shown]
-        + [each.y.max(initial=0.0) for each in series if isinstance(each, Line)]
-    )
-    means = ", ".join(_mean(each, view) for each in view.shown)
-    panel = Panel(
-        view.axis, Axis("resources in use", 0.0, top * 1.05, whole=True), [*_machines(view), *series],
-        empty=_empty(view),
-    )  # fmt: skip
-    return Figure("Utilisation", [[panel]], about(view.shown), [f"mean utilisation: {means}"], height=3.6)
+    series = _steps(view, steps.busy)
+    most = (each.y.max(initial=0.0) for each in series if isinstance(each, Line))
+    y = Axis("resources in use", 0.0, 1.05 * max(*(each.run.machine for each in view.shown), *most), whole=True)
+    panel = Panel(view.axis, y, [*_machines(view), *series], empty=_empty(view))
+    used = [float(steps.busy(each.run.jobs).mean_over(np.array(view.x))[0]) / each.run.machine for each in view.shown]
+    note = f"mean utilisation: {_by_run(view.shown, map(percent, used))}"
+    return Figure("Utilisation", [[panel]], about(view.shown), [note], height=3.6)
 
 
 def queue(view: View) -> Figure:
     """Return the number of waiting jobs over time, and the resources that they request."""
-    jobs = [each for run in view.shown for each in _steps(run, steps.waiting(run.run.jobs), view)]
-    wanted = [each for run in view.shown for each in _steps(run, steps.wanted(run.run.jobs), view)]
+    wanted = [*_machines(view), *_steps(view, steps.wanted)]
     rows = [
-        [Panel(view.axis, Axis("jobs waiting", whole=True), jobs, empty=_empty(view))],
-        [Panel(view.axis, Axis("resources requested", whole=True), [*_machines(view), *wanted])],
+        [Panel(view.axis, Axis("jobs waiting", whole=True), _steps(view, steps.waiting), empty=_empty(view))],
+        [Panel(view.axis, Axis("resources requested", whole=True), wanted)],
     ]
     return Figure("Queue", rows, about(view.shown), height=4.6)
 
@@ -213,8 +203,9 @@ def energy(view: View, folders: Sequence[object]) -> Figure:
     measured = [each for each in view.shown if each.run.energy is not None]
     rows = _power_and_energy(measured, view) if measured else []
     rows += [[_states(each, view)] for each in view.shown if each.run.states is not None]
-    used = [_used(each, view) for each in measured]
-    notes = [f"energy in this time: {', '.join(used)}"] if used else []
+    used = [figures(each.run, view.x).joules for each in measured]
+    words = ("unknown" if value is None else joules(value) for value in used)
+    notes = [f"energy in this time: {_by_run(measured, words)}"] if used else []
     return Figure("Energy", rows, about(view.shown), notes, height=1.5 + 1.5 * max(len(rows), 2))
 
 
@@ -235,11 +226,6 @@ def _power_and_energy(shown: Sequence[Shown], view: View) -> list[list[Panel]]:
             [Panel(view.axis, Axis(f"energy ({unit.name})"), total)]]  # fmt: skip
 
 
-def _used(shown: Shown, view: View) -> str:
-    used = figures(shown.run, view.x).joules
-    return ("unknown" if used is None else joules(used)) + (f" {shown.label}" if len(view.shown) > 1 else "")
-
-
 def _states(shown: Shown, view: View) -> Panel:
     assert shown.run.states is not None
     found = steps.states(shown.run.states)
@@ -253,7 +239,7 @@ def _states(shown: Shown, view: View) -> Panel:
                 layers.append(Area(name.replace("_", " "), colour, at, below, below + mean))
                 below = below + mean
     return Panel(
-        view.axis, Axis("machines", whole=True), layers, shown.label if len(view.shown) > 1 else "",
+        view.axis, Axis("machines", whole=True), layers, shown.title,
         empty="" if layers else "nothing is known of this time",
     )  # fmt: skip
 
@@ -266,14 +252,17 @@ def edges(times: Array, view: View) -> Array:
     return np.linspace(view.begin, view.end, view.columns + 1)
 
 
-def _steps(shown: Shown, function: steps.Steps, view: View) -> list[Series]:
-    """The means per column, and for a single run the extremes where they differ."""
-    at = edges(function.times, view)
-    low, high = function.extremes_over(at)
-    line = _stairs(shown, at, function.mean_over(at))
-    if len(view.shown) > 1 or (low == high).all():
-        return [line]
-    return [Area("minimum to maximum", shown.colour, at, _closed(low), _closed(high), faint=True), line]
+def _steps(view: View, function: Callable[[Jobs], steps.Steps]) -> list[Series]:
+    """The means per column of each run, and for a single run the extremes where they differ."""
+    series: list[Series] = []
+    for shown in view.shown:
+        found = function(shown.run.jobs)
+        at = edges(found.times, view)
+        low, high = found.extremes_over(at)
+        if len(view.shown) == 1 and (low != high).any():
+            series.append(Area("minimum to maximum", shown.colour, at, _closed(low), _closed(high), faint=True))
+        series.append(_stairs(shown, at, found.mean_over(at)))
+    return series
 
 
 def _stairs(shown: Shown, at: Array, values: Array) -> Line:
@@ -286,16 +275,12 @@ def _closed(values: Array) -> Array:
 
 
 def _machines(view: View) -> list[Line]:
-    """A line for each size of a machine."""
-    sizes = sorted({each.run.machine for each in view.shown})
-    return [
-        Line(f"machine size ({size:,})", colours.LIMIT, np.array(view.x), np.full(2, float(size)), 1) for size in sizes
-    ]
+    x, sizes = np.array(view.x), sorted({each.run.machine for each in view.shown})
+    return [Line(f"machine size ({size:,})", colours.LIMIT, x, np.full(2, float(size)), 1) for size in sizes]
 
 
-def _mean(shown: Shown, view: View) -> str:
-    used = float(steps.busy(shown.run.jobs).mean_over(np.array(view.x))[0]) / shown.run.machine
-    return percent(used) + (f" {shown.label}" if len(view.shown) > 1 else "")
+def _by_run(shown: Sequence[Shown], words: Iterable[str]) -> str:
+    return ", ".join(f"{each} {one.title}".rstrip() for one, each in zip(shown, words, strict=True))
 
 
 def _empty(view: View) -> str:

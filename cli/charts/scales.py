@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,6 @@ Array = npt.NDArray[Any]
 #: Positions on an axis, each with its label.
 Ticks = list[tuple[float, str]]
 
-_TIMES = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _STEPS = (1, 2, 5)
 _DAY = 86400.0
 _CLOCK_STEPS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -30,29 +28,32 @@ _LAST = 2.2e11
 _BROKEN, _CROWDED = 0.06, 0.15
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit, and its size in the base unit."""
 
     name: str
     size: float
 
 
+_TIMES = (Unit("days", 86400.0), Unit("hours", 3600.0), Unit("minutes", 60.0), Unit("seconds", 1.0))
+_PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
+
+
 def time_unit(span: float) -> Unit:
     """Return the largest unit that fits at least three times into a span of seconds."""
-    return next((Unit(name, size) for name, size in _TIMES if span >= 3 * size), Unit("seconds", 1.0))
+    return next((unit for unit in _TIMES if span >= 3 * unit.size), _TIMES[-1])
 
 
 def common_time_unit(times: Sequence[float]) -> Unit:
     """Return one unit for several times, s: it suits the shortest above 0, and the longest has at most 2000 of it."""
     suits = time_unit(min((time for time in times if time > 0), default=0.0))
-    enough = [Unit(name, size) for name, size in _TIMES if max(times, default=0.0) <= 2000 * size]
-    return max(suits, enough[-1] if enough else Unit(*_TIMES[0]), key=lambda unit: unit.size)
+    enough = [unit for unit in _TIMES if max(times, default=0.0) <= 2000 * unit.size]
+    return max(suits, enough[-1] if enough else _TIMES[0], key=lambda unit: unit.size)
 
 
 def amount_unit(largest: float, base: str) -> Unit:
     """Return W, kW, MW, ...: the unit in which the largest value has one to three digits before the point."""
-    return next((Unit(prefix + base, size) for size, prefix in _PREFIXES if largest >= size), Unit(base, 1.0))
+    return next((Unit(prefix + base, size) for prefix, size in _PREFIXES.items() if largest >= size), Unit(base, 1.0))
 
 
 def number_ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
@@ -81,18 +82,16 @@ def calendar_ticks(begin: float, end: float, most: int) -> Ticks:
         step = next(s for s in (1, 2, 5, 10, 30, *_CLOCK_STEPS, 2 * _DAY, 7 * _DAY, 14 * _DAY) if s >= least)
         shift = 4 * _DAY if step >= 7 * _DAY else 0.0  # weeks begin on Mondays; the epoch was a Thursday
         first, last = math.ceil((begin - shift) / step), math.floor((end - shift) / step)
-        times = [i * step + shift for i in range(first, last + 1)]
         form = "%H:%M" if step >= 60 else "%H:%M:%S"
-        return [(t, _date(t) if t % _DAY == 0 else f"{datetime.fromtimestamp(t, UTC):{form}}") for t in times]
+        times = [(t, datetime.fromtimestamp(t, UTC)) for t in (i * step + shift for i in range(first, last + 1))]
+        return [(t, f"{at.day} {at:%b}" if t % _DAY == 0 else f"{at:{form}}") for t, at in times]
     months = math.ceil(least / (28 * _DAY))
     months = next((step for step in _MONTHS if step >= months), -(-months // 12) * 12)
-    date = datetime.fromtimestamp(begin, UTC)
-    found: Ticks = []
-    for number in range(date.year * 12, datetime.fromtimestamp(end, UTC).year * 12 + 13):
-        moment = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
-        if number % months == 0 and begin <= moment.timestamp() <= end:
-            found.append((moment.timestamp(), f"{moment:%b %Y}" if months < 12 else f"{moment:%Y}"))
-    return found
+    first, last = (datetime.fromtimestamp(at, UTC).year * 12 for at in (begin, end))
+    numbers = range(-(-first // months) * months, last + 12, months)
+    moments = (datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC) for number in numbers)
+    form = "%b %Y" if months < 12 else "%Y"
+    return [(at, f"{moment:{form}}") for moment in moments if begin <= (at := moment.timestamp()) <= end]
 
 
 def dated(begin: float, end: float, epoch: float | None) -> float | None:
@@ -132,11 +131,8 @@ class TimeScale:
         """Return positions on the axis: in its unit, or milliseconds of Unix time on a calendar."""
         if self.epoch is not None:
             return (self.epoch + np.asarray(seconds, float)) * 1e3
-        times = np.asarray(seconds, float)
-        if self.breaks:
-            times = np.interp(times, *self._drawn)
-        placed: Array = times / self.unit.size
-        return placed
+        times = np.interp(seconds, *self._drawn) if self.breaks else np.asarray(seconds, float)
+        return times / self.unit.size
 
     @cached_property
     def _drawn(self) -> tuple[list[float], list[float]]:
@@ -157,8 +153,8 @@ class TimeScale:
             spelled: each label has its unit (`5 min`), for axes without a label.
         """
         if self.epoch is not None:
-            found = calendar_ticks(self.epoch + self.low, self.epoch + self.high, most)
-            return [(at * 1e3, label) for at, label in found]
+            dates = calendar_ticks(self.epoch + self.low, self.epoch + self.high, most)
+            return [(at * 1e3, label) for at, label in dates]
         if self.breaks:
             return self._broken_ticks(most)
         if spelled and self.low == 0:
@@ -178,9 +174,8 @@ class TimeScale:
             times |= {i * step for i in range(math.ceil(begin / step), math.floor(end / step) + 1)}
         keep: Ticks = []
         for time in sorted(times, reverse=True):
-            at = float(self.place(time))
+            at, whole = float(self.place(time)), step >= 60 or time % 60 == 0
             if not keep or keep[-1][0] - at > 0.6 * step / self.unit.size:
-                whole = step >= 60 or time % 60 == 0
                 keep.append((at, _clock(round(time / 60) * 60, 60) if whole else f"{time:,.{_places(step)}f} s"))
         return keep[::-1]
 
@@ -204,7 +199,6 @@ def breaks_of(events: Array) -> tuple[tuple[float, float], ...]:
 
 
 def _places(step: float) -> int:
-    """Decimals of multiples of a step."""
     return max(0, -math.floor(math.log10(step) + 1e-9))
 
 
@@ -225,11 +219,5 @@ def _clock(t: float, step: float) -> str:
         return "0"
     if step >= _DAY:
         return f"{t / _DAY:.0f} d"
-    hours, rest = divmod(round(t), 3600)
-    minutes = rest // 60
-    return (f"{hours} h" if not minutes else f"{hours}:{minutes:02d} h") if hours else f"{minutes} min"
-
-
-def _date(t: float) -> str:
-    moment = datetime.fromtimestamp(t, UTC)
-    return f"{moment.day} {moment:%b}"
+    hours, minutes = divmod(round(t) // 60, 60)
+    return (f"{hours}:{minutes:02d} h" if minutes else f"{hours} h") if hours else f"{minutes} min"

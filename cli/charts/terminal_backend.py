@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import cycle
+from dataclasses import dataclass
+from itertools import cycle, groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from rich.text import Text
 
 from ...formats.text import clean, count, fit, pad, width
 from .colours import INK, ink_on
-from .figure import Area, Bars, Boxes, Figure, Line, Panel, Points, Row
+from .figure import Area, Bars, Boxes, ColourBar, Figure, Line, Panel, Points, Row
 from .rectangles import LEAST_NAME, busy_cells, raster_rows
+from .scales import Array
 
 MAX_ROWS, MAX_LANES = 32, 4
 #: With more rows than this there is no room for lines that count the jobs not drawn.
@@ -32,10 +34,12 @@ class Glyphs:
     """Characters to draw with.
 
     Args:
+        ascii_only: all of them are ASCII.
         full, last: inside a bar, its last cell. thin: a bar of one cell.
         shades: cells from nearly idle to busy. layers, marks: signs of layers, and of lines.
     """
 
+    ascii_only: bool
     first: str
     full: str
     last: str
@@ -49,40 +53,37 @@ class Glyphs:
     marks: str
     cut: str
 
+    def fit(self, text: str, cells: int) -> str:
+        """Return a text that is safe to print, in at most `cells` cells."""
+        return fit(clean(text, ascii_only=self.ascii_only), cells, ascii_only=self.ascii_only)
 
-_BLOCKS = Glyphs("█", "█", "▌", "▌", "│", "└", "─", "┴", "░▒▓█", "█▓▒░·", "●○◆◇■□▲△*", "⫽")
-_ASCII = Glyphs("[", "=", "]", "|", "|", "+", "-", "+", ".:=#", "#=+:.", "*o+x@%&$~", "/")
+    def line(self, text: str, cells: int, style: str = "") -> Text:
+        """Return a text as a line of at most `cells` cells."""
+        return Text(self.fit(text, cells), style)
+
+
+_BLOCKS = Glyphs(False, "█", "█", "▌", "▌", "│", "└", "─", "┴", "░▒▓█", "█▓▒░·", "●○◆◇■□▲△*", "⫽")
+_ASCII = Glyphs(True, "[", "=", "]", "|", "|", "+", "-", "+", ".:=#", "#=+:.", "*o+x@%&$~", "/")
 _PLAIN = Style()
 #: Later series are drawn over earlier ones.
 _ORDER: dict[type[Any], int] = {Area: 0, Line: 1, Points: 2}
 
 
-@dataclass(slots=True)
 class _Canvas:
     """One line of cells; a wide character fills its cell and leaves the next one empty."""
 
-    cells: int
-    characters: list[str] = field(init=False)
-    styles: list[Style] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.characters, self.styles = [" "] * self.cells, [_PLAIN] * self.cells
+    def __init__(self, cells: int) -> None:
+        self._cells = [(" ", _PLAIN)] * cells
 
     def put(self, at: int, text: str, style: Style = _PLAIN) -> None:
         for character in text:
             size = width(character)
-            if size == 0:
-                continue
-            self.characters[at : at + size] = [character, *[""] * (size - 1)]
-            self.styles[at : at + size] = [style] * size
+            self._cells[at : at + size] = [(character, style), ("", style)][:size]
             at += size
 
     def append_to(self, line: Text) -> Text:
-        start = 0
-        for i in range(1, self.cells + 1):
-            if i == self.cells or self.styles[i] != self.styles[start]:
-                line.append("".join(self.characters[start:i]), self.styles[start])
-                start = i
+        for style, cells in groupby(self._cells, itemgetter(1)):
+            line.append("".join(character for character, _ in cells), style)
         line.rstrip()
         return line
 
@@ -100,78 +101,58 @@ def draw(
         headed: begin with title, notes and legend.
     """
     glyphs = _ASCII if ascii_only else _BLOCKS
-    heads = (figure.title, figure.about, *figure.notes, *_legend(figure, glyphs)) if headed else figure.notes
-    notes = [_text(text, cells, glyphs) for text in heads if text]
+    signs = _signs(figure, glyphs)
+    legend = (f"{signs[entry.label]} {entry.label}" for entry in figure.legend() if entry.label in signs)
+    heads = (figure.title, figure.about, *figure.notes, *legend) if headed else figure.notes
+    notes = [glyphs.line(text, cells) for text in heads if text]
     lines = notes if headed else []
     for panel in figure.panels():
-        if headed:
-            lines.append(Text(""))
-        lines += _panel(panel, cells, glyphs, _signs(figure, glyphs))
+        lines += [Text("")] * headed + _panel(panel, cells, glyphs, signs)
     if not headed:
         lines += notes
     if colour and figure.bar:
-        lines.append(_colour_bar(figure, cells))
+        lines.append(_colour_bar(figure.bar, cells))
     return lines
-
-
-def _text(text: str, cells: int, glyphs: Glyphs, style: str = "") -> Text:
-    """A line of at most `cells` cells."""
-    ascii_only = glyphs is _ASCII
-    return Text(fit(clean(text, ascii_only=ascii_only), cells, ascii_only=ascii_only), style)
-
-
-def _legend(figure: Figure, glyphs: Glyphs) -> list[str]:
-    """Entries of the legend with the sign that each has in the panels, one line each."""
-    signs, found = _signs(figure, glyphs), []
-    for entry in figure.legend():
-        if entry.label in signs:
-            found.append(f"{signs[entry.label]} {entry.label}")
-    return found
 
 
 def _signs(figure: Figure, glyphs: Glyphs) -> dict[str, str]:
     """The sign of each label, the same in all panels."""
-    found, marks, layers = {}, cycle(glyphs.marks), cycle(glyphs.layers)
-    for entry in figure.legend():
-        if entry.kind in ("line", "point"):
-            found[entry.label] = next(marks)
-        elif entry.kind in ("area", "boxes"):
-            found[entry.label] = next(layers)
-    return found
+    marks, layers = cycle(glyphs.marks), cycle(glyphs.layers)
+    kinds = {"line": marks, "point": marks, "area": layers, "boxes": layers}
+    return {entry.label: next(kinds[entry.kind]) for entry in figure.legend() if entry.kind in kinds}
 
 
 def _panel(panel: Panel, cells: int, glyphs: Glyphs, signs: dict[str, str]) -> list[Text]:
     if panel.rows:
         return _gantt(panel, cells, glyphs)
-    head = [_text(panel.title, cells, glyphs, "bold")] if panel.title else []
+    head = [glyphs.line(panel.title, cells, "bold")] if panel.title else []
     if panel.empty:
-        return [*head, _text(panel.empty, cells, glyphs)]
+        return [*head, glyphs.line(panel.empty, cells)]
     if bars := panel.of(Bars):
         return [*head, *_bars(bars[0], cells, glyphs)]
-    labels = dict(_y_labels(panel, _RASTER if panel.of(Boxes) else _HIGH))
+    high = raster_rows(panel, _RASTER) if panel.of(Boxes) else _HIGH
+    labels = _y_labels(panel, high)
     margin = max(map(width, labels.values()), default=0)
     plot = cells - margin - 2
-    canvases = _raster(panel, plot, glyphs) if panel.of(Boxes) else _plot(panel, plot, glyphs, signs)
+    canvases = _raster(panel, plot, high, glyphs) if panel.of(Boxes) else _plot(panel, plot, glyphs, signs)
     if panel.y.label:
-        head.append(_text(f"{' ' * (margin + 1)}{panel.y.label}", cells, glyphs))
+        head.append(glyphs.line(f"{' ' * (margin + 1)}{panel.y.label}", cells))
     for i, canvas in enumerate(canvases):
         head.append(canvas.append_to(Text(f"{labels.get(i, ''):>{margin}} {glyphs.side}")))
-    return [*head, *_axis(panel, plot, margin, glyphs), _text(f"{' ' * (margin + 2)}{panel.x.label}", cells, glyphs)]
+    label = glyphs.line(f"{' ' * (margin + 2)}{panel.x.label}", cells)
+    return [*head, *_axis(panel, plot, margin, glyphs), label]
 
 
-def _y_labels(panel: Panel, most: int) -> list[tuple[int, str]]:
-    """Labels of the y axis, each with its line from the top."""
+def _y_labels(panel: Panel, lines: int) -> dict[int, str]:
+    """Labels of the y axis by their line from the top."""
     low, high = panel.y_range
-    lines = raster_rows(panel, most) if panel.of(Boxes) else most
-    found = [(round((high - at) / (high - low) * lines - 0.5), label) for at, label in panel.y_ticks(lines // 3)]
-    return [(min(max(line, 0), lines - 1), label) for line, label in found]
+    places = ((round((high - at) / (high - low) * lines - 0.5), label) for at, label in panel.y_ticks(lines // 3))
+    return {min(max(line, 0), lines - 1): label for line, label in places}
 
 
-def _raster(panel: Panel, plot: int, glyphs: Glyphs) -> list[_Canvas]:
+def _raster(panel: Panel, plot: int, lines: int, glyphs: Glyphs) -> list[_Canvas]:
     """Resources over time; a darker cell is busier, and an empty one is idle."""
-    lines = raster_rows(panel, _RASTER)
-    (boxes,) = panel.of(Boxes)
-    share, touched, _ = busy_cells(panel, boxes, plot, lines)
+    share, touched, _ = busy_cells(panel, panel.of(Boxes)[0], plot, lines)
     level = np.minimum((share * len(glyphs.shades)).astype(int), len(glyphs.shades) - 1)
     canvases = [_Canvas(plot) for _ in range(lines)]
     for row, column in np.argwhere(touched).tolist():
@@ -190,14 +171,14 @@ def _plot(panel: Panel, plot: int, glyphs: Glyphs, signs: dict[str, str]) -> lis
     for series in sorted(panel.series, key=lambda series: _ORDER.get(type(series), 0)):
         style = Style(color=getattr(series, "colour", INK))
         if isinstance(series, Area) and not series.faint:
-            bounds = (Line("", "", series.x, y, stairs=True) for y in (series.low, series.high))
-            for column, (bottom, top) in enumerate(zip(*(_sampled(panel, each, plot) for each in bounds), strict=True)):
+            bounds = (_sampled(panel, plot, series.x, y, stairs=True) for y in (series.low, series.high))
+            for column, (bottom, top) in enumerate(zip(*bounds, strict=True)):
                 for line in range(_HIGH):
                     if bottom <= high - (line + 0.5) / _HIGH * (high - low) < top:
                         canvases[line].put(column, signs[series.label], style)
         elif isinstance(series, Line):
             before = -1
-            for column, value in enumerate(_sampled(panel, series, plot)):
+            for column, value in enumerate(_sampled(panel, plot, series.x, series.y, stairs=series.stairs)):
                 if (at := line_of(value)) >= 0:
                     joined = range(min(at, before + 1), max(at, before - 1) + 1) if before >= 0 else (at,)
                     for line in joined:
@@ -210,36 +191,33 @@ def _plot(panel: Panel, plot: int, glyphs: Glyphs, signs: dict[str, str]) -> lis
     return canvases
 
 
-def _columns(panel: Panel, x: Any, plot: int) -> list[int]:
-    """Return the column of each x."""
+def _across(panel: Panel, places: Any, plot: int) -> Array:
+    """Return places on the x axis in columns, 0 to `plot`."""
     begin, end = panel.x_range
-    places = panel.x.place(x)
     if panel.x.log:
         begin, end, places = math.log(begin), math.log(end), np.log(np.maximum(places, begin))
-    at = np.floor((places - begin) / (end - begin) * plot + 1e-6)
-    found: list[int] = np.minimum(at, plot - 1).astype(int).tolist()
+    found: Array = (places - begin) / (end - begin) * plot
     return found
 
 
-def _sampled(panel: Panel, line: Line, plot: int) -> list[float]:
+def _columns(panel: Panel, x: Any, plot: int) -> list[int]:
+    at = np.floor(_across(panel, panel.x.place(x), plot) + 1e-6)
+    return list(map(int, np.minimum(at, plot - 1)))
+
+
+def _sampled(panel: Panel, plot: int, x: Array, y: Array, *, stairs: bool) -> list[float]:
     """The value of a line in the middle of each column, nan outside of it."""
+    if not len(x):
+        return [math.nan] * plot
     begin, end = panel.x_range
-    x, y = panel.x.place(line.x), line.y
-    share = (np.arange(plot) + 0.5) / plot
+    x, share = panel.x.place(x), (np.arange(plot) + 0.5) / plot
     at = begin * (end / begin) ** share if panel.x.log else begin + (end - begin) * share
-    if line.stairs:
-        place = np.searchsorted(x, at, "right") - 1
-        values = np.where(place >= 0, y[np.maximum(place, 0)], np.nan) if len(x) else np.full(plot, np.nan)
-    else:
-        values = np.interp(at, x, y, np.nan, np.nan) if len(x) else np.full(plot, np.nan)
-    outside = at > x.max(initial=-np.inf)
-    found: list[float] = np.where(outside, np.nan, values).tolist()
-    return found
+    values = y[np.searchsorted(x, at, "right") - 1] if stairs else np.interp(at, x, y)
+    return list(map(float, np.where((at >= x[0]) & (at <= x[-1]), values, math.nan)))
 
 
 def _bars(bars: Bars, cells: int, glyphs: Glyphs) -> list[Text]:
     """A line for each bar: its name, the bar, its value in words."""
-    ascii_only = glyphs is _ASCII
     margin = min(max(map(width, bars.names), default=0), cells // 3)
     words = max(map(width, bars.words), default=0)
     plot = max(cells - margin - words - 3, 1)
@@ -247,53 +225,44 @@ def _bars(bars: Bars, cells: int, glyphs: Glyphs) -> list[Text]:
     lines = []
     for name, colour, value, text in zip(bars.names, bars.colours, bars.values, bars.words, strict=True):
         long = 0 if math.isnan(value) else max(round(value / most * plot), int(value > 0))
-        name = pad(clean(name, ascii_only=ascii_only), margin, ascii_only=ascii_only)
-        line = Text(f"{name} {glyphs.side}").append(glyphs.full * long, Style(color=colour)).append(f" {text}")
-        line.truncate(cells)
+        line = Text(f"{pad(glyphs.fit(name, margin), margin)} {glyphs.side}")
+        line.append(glyphs.full * long, Style(color=colour)).append(f" {text}").truncate(cells)
         lines.append(line)
     return lines
 
 
 def _gantt(panel: Panel, cells: int, glyphs: Glyphs) -> list[Text]:
     """A row for each node, with a few lanes of bars in it."""
-    ascii_only = glyphs is _ASCII
     boxes: Boxes = panel.of(Boxes)[0]
-    names = [clean(row.name, ascii_only=ascii_only) for row in panel.rows]
-    margin = min(max((width(name) for name in names), default=0), max(8, cells // 6))
+    names = [clean(row.name, ascii_only=glyphs.ascii_only) for row in panel.rows]
+    margin = min(max(map(width, names), default=0), max(8, cells // 6))
     plot = cells - margin - 2
     limit = min(MAX_LANES, max(1, MAX_ROWS // max(1, len(panel.rows))))
-    begins, ends = _columns(panel, boxes.left, plot), _ends(panel, boxes, plot)
+    begins = _columns(panel, boxes.left, plot)
+    ends = np.round(_across(panel, panel.x.place(boxes.right), plot)).astype(int).tolist()
     cuts = [_columns(panel, span, plot) for span in (panel.x.time.breaks if panel.x.time else ())]
     of_row = np.searchsorted([-row.high for row in panel.rows], -boxes.high, "right") - 1
     order = np.lexsort((boxes.right, boxes.left))
-    lines: list[Text] = []
+    counted, lines = len(panel.rows) <= _COUNTED_ROWS, list[Text]()
     for number, (row, name) in enumerate(zip(panel.rows[:MAX_ROWS], names, strict=False)):
         mine = [(int(row.high - boxes.high[i]), i) for i in order[of_row[order] == number].tolist()]
         canvases = _lanes(row, mine, begins, ends, boxes, plot, limit, glyphs)
         for first, last in cuts:
             for canvas in canvases:
                 canvas.put((first + last) // 2, glyphs.cut)
-        for i, canvas in enumerate(canvases if len(panel.rows) <= _COUNTED_ROWS else canvases[:limit]):
-            head = pad(name if i == 0 else "", margin, ascii_only=ascii_only)
+        for i, canvas in enumerate(canvases if counted else canvases[:limit]):
+            head = pad(glyphs.fit(name if i == 0 else "", margin), margin)
             lines.append(canvas.append_to(Text(f"{head} {glyphs.side}")))
     lines += _axis(panel, plot, margin, glyphs)
     hidden = any(row.high - row.low > limit for row in panel.rows)
-    if len(panel.rows) <= _COUNTED_ROWS and hidden:
-        text = "digits: how many more jobs run there at that time; + stands for 10 or more"
-        lines.append(_text(text, cells, glyphs))
+    if counted and hidden:
+        lines.append(glyphs.line("digits: how many more jobs run there at that time; + stands for 10 or more", cells))
     missing = [count(len(panel.rows) - MAX_ROWS, "further node")] if len(panel.rows) > MAX_ROWS else []
-    if len(panel.rows) > _COUNTED_ROWS and hidden:
+    if hidden and not counted:
         missing.append(f"jobs that share a node with {limit} others" if limit > 1 else "jobs that share a node")
     if missing:
-        lines.append(_text(f"not drawn: {', '.join(missing)}; --plot FILE shows all", cells, glyphs))
+        lines.append(glyphs.line(f"not drawn: {', '.join(missing)}; --plot FILE shows all", cells))
     return lines
-
-
-def _ends(panel: Panel, boxes: Boxes, plot: int) -> list[int]:
-    """The cell after the last one of each box."""
-    begin, end = panel.x_range
-    found: list[int] = np.round((panel.x.place(boxes.right) - begin) / (end - begin) * plot).astype(int).tolist()
-    return found
 
 
 def _lanes(
@@ -303,18 +272,19 @@ def _lanes(
     """The lanes of a row; where there are more than `limit`, a last line counts the jobs that are not drawn."""
     high = round(row.high - row.low)
     lanes = [_Canvas(plot) for _ in range(min(high, limit))]
-    taken, hidden = [0] * len(lanes), [0] * (plot + 1)
+    taken, hidden = [0] * len(lanes), np.zeros(plot, int)
     for lane, i in mine:
         begin = begins[i]
         finish = max(begin + 1, min(plot, ends[i]))
         if lane >= limit:
-            hidden[begin] += 1
-            hidden[finish] -= 1
+            hidden[begin:finish] += 1
         elif (begin := max(begin, taken[lane])) < finish:
             _bar(lanes[lane], begin, finish, boxes, i, glyphs)
             taken[lane] = finish
     if high > limit:
-        lanes.append(_counts(hidden, plot))
+        lanes.append(_Canvas(plot))
+        for column in np.flatnonzero(hidden).tolist():
+            lanes[-1].put(column, str(hidden[column]) if hidden[column] < 10 else "+", Style(dim=True))
     return lanes
 
 
@@ -325,47 +295,29 @@ def _bar(canvas: _Canvas, begin: int, finish: int, boxes: Boxes, i: int, glyphs:
         canvas.put(begin, glyphs.thin, block)
         return
     canvas.put(begin, glyphs.first + glyphs.full * (finish - begin - 2) + glyphs.last, block)
-    ascii_only = glyphs is _ASCII
-    name = clean(str(boxes.names[boxes.job[i]]), ascii_only=ascii_only)
+    name = clean(str(boxes.names[boxes.job[i]]), ascii_only=glyphs.ascii_only)
     room = finish - begin - 2
     if room >= min(LEAST_NAME, width(name)):
         strong = boxes.strong is not None and bool(boxes.strong[i])
-        label = Style(color=ink_on(colour), bgcolor=colour, bold=strong)
-        canvas.put(begin + 1, fit(name, room, ascii_only=ascii_only), label)
-
-
-def _counts(hidden: Sequence[int], plot: int) -> _Canvas:
-    canvas, running = _Canvas(plot), 0
-    for i in range(plot):
-        running += hidden[i]
-        if running:
-            canvas.put(i, str(running) if running < 10 else "+", Style(dim=True))
-    return canvas
+        canvas.put(begin + 1, glyphs.fit(name, room), Style(color=ink_on(colour), bgcolor=colour, bold=strong))
 
 
 def _axis(panel: Panel, plot: int, margin: int, glyphs: Glyphs) -> list[Text]:
-    """The x axis with ticks and their labels."""
     floor, labels = _Canvas(plot), _Canvas(plot + 1)
     floor.put(0, glyphs.floor * plot)
-    (begin, end), free = panel.x_range, 0
+    free = 0
     for x, label in panel.x_ticks(max(2, plot // 12), spelled=bool(panel.rows)):
-        share = math.log(x / begin) / math.log(end / begin) if panel.x.log else (x - begin) / (end - begin)
-        at = min(plot - 1, round(share * plot))
+        at = min(plot - 1, round(float(_across(panel, x, plot))))
         if at:
             floor.put(at, glyphs.tick)
         start = max(0, min(at - len(label) // 2, plot - len(label)))
         if start >= free:
             labels.put(start, label)
             free = start + len(label) + 1
-    return [
-        floor.append_to(Text(" " * (margin + 1) + glyphs.corner)),
-        labels.append_to(Text(" " * (margin + 2))),
-    ]
+    return [floor.append_to(Text(" " * (margin + 1) + glyphs.corner)), labels.append_to(Text(" " * (margin + 2)))]
 
 
-def _colour_bar(figure: Figure, cells: int) -> Text:
-    bar = figure.bar
-    assert bar is not None
+def _colour_bar(bar: ColourBar, cells: int) -> Text:
     line = Text(f"  {bar.label} 1 ")
     for i in range(16):
         line.append("█", Style(color=bar.colours[round(i / 15 * (len(bar.colours) - 1))]))

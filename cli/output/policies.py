@@ -6,13 +6,13 @@ Rule: what is listed of a queue policy comes from its dataclass; continuation li
 from __future__ import annotations
 
 import math
-import textwrap
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from ...simulate.replay.policies import PARTS, POLICIES
 from ..options import mapping_policy_names
-from .text import Screen
+from .text import Screen, hanging
 
 _MAPPING = {
     "lookahead": "Search over simulations of the whole workflow; never worse in simulation than the others.",
@@ -28,87 +28,45 @@ def mapping_policies() -> dict[str, str]:
     return {name: _MAPPING.get(name, "") for name in reversed(mapping_policy_names())}
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option of a policy.
-
-    Args:
-        name: as it is written in a SPEC.
-        help: what it sets.
-        allowed: its values.
-        default: as text; "" = none.
-        words: word -> meaning, where it takes a word.
-    """
-
-    name: str
-    help: str
-    allowed: str
-    default: str
-    words: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePolicy:
-    """A queue policy, or a part that is added to one with `+`.
-
-    Args:
-        summary: what it does.
-        source: where it was published.
-        options: its options.
-        is_part: it is added to a policy.
-    """
-
-    summary: str
-    source: str
-    options: tuple[Option, ...]
-    is_part: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
-        names = ("help", "allowed", "default")
-        options = {option.name: {name: getattr(option, name) for name in names} for option in self.options}
-        return {"summary": self.summary, "source": self.source, "part": self.is_part, "options": options}
-
-
-def queue_policies() -> dict[str, QueuePolicy]:
-    """Return all queue policies and their parts by name."""
+def queue_policies() -> dict[str, dict[str, Any]]:
+    """Return all queue policies, and the parts that are added with `+`, by name, as JSON objects."""
     return {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
 
 
-def _described(kind: type[Any], is_part: bool) -> QueuePolicy:
-    options = []
+def _described(kind: type[Any], is_part: bool) -> dict[str, Any]:
+    options = {}
     for each in fields(kind):
-        about, default = each.metadata, each.default
-        text = "" if isinstance(default, float) and math.isinf(default) else _text(default)
-        options.append(Option(each.name, about["help"], about["allowed"], text, dict(about.get("words", {}))))
-    return QueuePolicy((kind.__doc__ or "").splitlines()[0], kind.source, tuple(options), is_part)
+        value: Any = each.default
+        number = isinstance(value, float)
+        default = "" if number and math.isinf(value) else format(value, "g" if number else "")
+        options[each.name] = {"help": each.metadata["help"], "allowed": each.metadata["allowed"], "default": default}
+    return {"summary": (kind.__doc__ or "").splitlines()[0], "source": kind.source, "part": is_part, "options": options}
 
 
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _words(name: str) -> dict[str, dict[str, str]]:
+    """Return word -> meaning of each option of a policy that takes words."""
+    return {each.name: each.metadata["words"] for each in fields((POLICIES | PARTS)[name]) if "words" in each.metadata}
 
 
 def show_policies() -> None:
     """Print all policies, and the meanings of their options' words."""
     every = queue_policies()
-    _title("Queue policies, for `simulate` and `sweep`")
-    for name, policy in every.items():
-        if not policy.is_part:
-            _put_policy(name, policy)
-    _title("Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300")
-    for name, policy in every.items():
-        if policy.is_part:
-            _put_policy(name, policy)
+    titles = {
+        False: "Queue policies, for `simulate` and `sweep`",
+        True: "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300",
+    }
+    for is_part, title in titles.items():
+        _title(title)
+        for name, policy in every.items():
+            if policy["part"] is is_part:
+                _put_policy(name, policy)
     _title("Your own queue policy, a class")
     print("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
     words: dict[str, dict[str, str]] = {}
-    for policy in every.values():
-        for option in policy.options:
-            if option.words:
-                words.setdefault(option.name, {}).update(option.words)
-    for name, meanings in words.items():
-        _title(f"Values of {name}")
-        _put_words(meanings)
+    for name in every:
+        for option, meanings in _words(name).items():
+            words.setdefault(option, {}).update(meanings)
+    _put_values(words)
     _title("Mapping policies, for `plan` and `run`")
     _put_words(mapping_policies())
 
@@ -119,12 +77,9 @@ def show_policy(name: str) -> None:
         _put(f"{name} (mapping policy, for `pilotfish plan` and `run`): {mapping_policies()[name]}")
         return
     policy = queue_policies()[name]
-    what = "part of a queue policy, added with +" if policy.is_part else "queue policy, for `pilotfish simulate`"
+    what = "part of a queue policy, added with +" if policy["part"] else "queue policy, for `pilotfish simulate`"
     _put_policy(name, policy, f" ({what})")
-    for option in policy.options:
-        if option.words:
-            _title(f"Values of {option.name}")
-            _put_words(option.words)
+    _put_values(_words(name))
 
 
 def _title(text: str) -> None:
@@ -132,15 +87,21 @@ def _title(text: str) -> None:
     _put(f"{text}:")
 
 
-def _put_policy(name: str, policy: QueuePolicy, kind: str = "") -> None:
-    _put(f"{name}{kind}: {policy.summary}")
-    _put(f"source: {policy.source}", "  ")
-    for option in policy.options:
-        default = f" (default: {option.default})" if option.default else ""
-        _put(f"{option.name}: {option.help}; {option.allowed}{default}", "  ")
+def _put_policy(name: str, policy: Mapping[str, Any], kind: str = "") -> None:
+    _put(f"{name}{kind}: {policy['summary']}")
+    _put(f"source: {policy['source']}", "  ")
+    for option, about in policy["options"].items():
+        default = f" (default: {about['default']})" if about["default"] else ""
+        _put(f"{option}: {about['help']}; {about['allowed']}{default}", "  ")
 
 
-def _put_words(meanings: dict[str, str]) -> None:
+def _put_values(words: Mapping[str, Mapping[str, str]]) -> None:
+    for option, meanings in words.items():
+        _title(f"Values of {option}")
+        _put_words(meanings)
+
+
+def _put_words(meanings: Mapping[str, str]) -> None:
     longest = max(map(len, meanings))
     for word, meaning in meanings.items():
         _put(f"{word:<{longest}}  {meaning}", "  ", longest + 2)
@@ -149,6 +110,4 @@ def _put_words(meanings: dict[str, str]) -> None:
 def _put(text: str, indent: str = "", more: int = 4) -> None:
     """Print a text, wrapped; the lines after the first are indented by `more` cells."""
     screen = Screen()
-    after = indent + " " * more
-    lines = textwrap.wrap(text, screen.cells, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
-    screen.put(*lines)
+    screen.put(*hanging(indent, text, screen.cells, len(indent) + more))

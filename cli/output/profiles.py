@@ -6,7 +6,6 @@ reported value within its noise says so.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from rich.text import Text
 from ...formats.quantities import format_size
 from ...formats.text import clean, count, percent
 from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
-from .text import Screen
+from .text import Column, Screen, hanging, numbers
 
 if TYPE_CHECKING:
     from ...profiles.calibration.calibration_records import Change
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from ...profiles.estimate import Statistics
     from ...profiles.interference.scores import Scores
     from ...profiles.measurement import Measurement
-    from ...simulate.model.job import Profile, ThreadGroup
-
-_HEADINGS = ("profile", "demand", "used", "bandwidth", "memory", "class", "from")
+    from ...simulate.model.job import Profile
 
 
 def show_run(name: str, measured: Measurement, known: Statistics | None) -> None:
@@ -41,18 +38,17 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
     """
     _print_groups(measured.to_profile(name))
     waiting = "not known" if measured.waiting is None else f"{measured.waiting:.1%}"
+    others = "not known" if measured.company is None else f"{measured.company:.0%}"
     storage = "not known"
     if measured.read_bytes is not None:
-        storage = f"{size(measured.read_bytes)} read, {size(measured.written_bytes)} written"
-    wall = f"{measured.wall_s:.3f} s"
-    if measured.waiting and measured.waiting >= 0.01:
-        wall += f"; {measured.isolated_s:.3f} s without the waiting"
+        storage = f"{_size(measured.read_bytes)} read, {_size(measured.written_bytes)} written"
+    alone = f"; {measured.isolated_s:.3f} s without the waiting" if (measured.waiting or 0.0) >= 0.01 else ""
     lines(
         f"waiting for a core: {waiting}",
-        f"other jobs on the other cores: {'not known' if measured.company is None else f'{measured.company:.0%}'}",
-        f"memory: {size(measured.memory_bytes or None) or 'not known'}",
+        f"other jobs on the other cores: {others}",
+        f"memory: {_size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
-        f"wall time: {wall}",
+        f"wall time: {measured.wall_s:.3f} s{alone}",
         *([f"held up: {_strain(measured.strain)}"] if measured.strain else []),
         *_counted(measured),
         f"profile: {name}, {_scatter(known)}" if known else f"no profile: no run of {name} has succeeded yet",
@@ -61,15 +57,11 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
 
 def _counted(measured: Measurement) -> list[str]:
     """Return the values of counters with their sources, and why others are missing."""
-    facts = {
-        "IPC": (measured.ipc, "ipc", "{:.2f}"),
-        "instructions": (measured.instructions, "instructions", "{:.4g}"),
-        "power": (measured.power_watts, "power_watts", "{:.1f} W"),
-    }
+    facts = (("IPC", "ipc", "{:.2f}"), ("instructions", "instructions", "{:.4g}"), ("power", "power_watts", "{:.1f} W"))
     found = [
         f"{word}: {form.format(value)} ({measured.sources.get(name, 'source unknown')})"
-        for word, (value, name, form) in facts.items()
-        if value is not None
+        for word, name, form in facts
+        if (value := getattr(measured, name)) is not None
     ]
     source = measured.sources.get("bandwidth")
     return found + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
@@ -85,25 +77,28 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     """
     _print_groups(profile)
     about = profile.provenance
+    alone = ""
+    if about.interval:
+        alone = f"{about.interval[0] - 1:+.0%} to {about.interval[1] - 1:+.0%} of what was measured"
     facts = {
         "class": str(classed),
-        "memory": size(profile.memory or None),
-        "storage": size(profile.io_bytes),
+        "memory": _size(profile.memory or None),
+        "storage": _size(profile.io_bytes),
         "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",
         "IPC": f"{profile.ipc:g}" if profile.ipc else "",
         "power": f"{profile.power_watts:.1f} W" if profile.power_watts else "",
-        "measured on": profile.measured_on or "",
+        "measured on": profile.measured_on,
         "source": " ".join(filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))),
         "note": about.note,
         "held up": _strain(dict(about.strain)),
-        "CPU seconds alone": _bounds(about.interval),
+        "CPU seconds alone": alone,
         "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
         "runs": _scatter(known) if known else "",
     }
     cells = Screen().cells
     for key, value in facts.items():
         if value:
-            lines(*textwrap.wrap(f"{key}: {value}", cells, subsequent_indent="  ", break_on_hyphens=False))
+            lines(*hanging("", f"{key}: {value}", cells, 2))
 
 
 def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[str]) -> None:
@@ -120,10 +115,10 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[s
         first = max(profile.groups, key=lambda group: group.count * group.demand)
         more = "+" if len(profile.groups) > 1 else ""
         demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
-        rate = size(first.mean_bandwidth or None, rate=True)
-        memory = size(profile.memory or None)
+        rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
         rows.append((name, demand, utilisation, rate, memory, classed.name, origin))
-    print_grid(_HEADINGS, rows, left=(0, 5, 6))
+    heads = numbers("demand", "used", "bandwidth", "memory")
+    Screen().table([Column("profile"), *heads, Column("class"), Column("from")], rows)
 
 
 def lines(*texts: str) -> None:
@@ -132,7 +127,7 @@ def lines(*texts: str) -> None:
         print(clean(text))
 
 
-def size(value: float | None, *, rate: bool = False) -> str:
+def _size(value: float | None, *, rate: bool = False) -> str:
     """Return a size or rate in words, "" for None."""
     return "" if value is None else format_size(value, rate=rate)
 
@@ -148,15 +143,10 @@ def _strain(facts: Mapping[str, float]) -> str:
     if "throttled_s" in facts:
         parts.append(f"throttled {facts['throttled_s']:.3g} s")
     if "memory_peak" in facts:
-        parts.append(f"memory peak {size(facts['memory_peak'])}, caches included")
+        parts.append(f"memory peak {_size(facts['memory_peak'])}, caches included")
     events = {"memory_high": "slowed for memory", "memory_max": "at its memory limit", "oom_kills": "killed for memory"}
     parts += [f"{words} {facts[name]:g} times" for name, words in events.items() if facts.get(name)]
     return "; ".join(parts)
-
-
-def _bounds(interval: tuple[float, float] | None) -> str:
-    """Return the interval of the service demand relative to the measurement, in words."""
-    return f"{interval[0] - 1:+.0%} to {interval[1] - 1:+.0%} of what was measured" if interval else ""
 
 
 def _scatter(known: Statistics) -> str:
@@ -173,40 +163,21 @@ def _print_groups(profile: Profile) -> None:
             str(group.count),
             f"{group.demand:.4g} s",
             f"{group.mean_utilisation:.2f} +- {group.utilisation_std:.2f}",
-            size(group.mean_bandwidth or None, rate=True) or "not known",
+            _size(group.mean_bandwidth or None, rate=True) or "not known",
         )
         for group in profile.groups
     ]
-    print_grid(("threads", "service demand", "utilisation", "bandwidth"), rows, left=())
+    Screen().table(numbers("threads", "service demand", "utilisation", "bandwidth"), rows)
     for group in profile.groups:
-        if group.phases:
-            moving = len({phase.bandwidth for phase in group.phases}) > 1
-            parts = (
-                f"{phase.share:.0%} at {phase.utilisation:.2f}"
-                + (f" and {size(phase.bandwidth, rate=True)}" if moving else "")
-                for phase in group.phases
-            )
-            lines(f"phases{_of(group, profile)}: {', '.join(parts)}")
-
-
-def _of(group: ThreadGroup, profile: Profile) -> str:
-    """Return which group it is, if there are several."""
-    return f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
-
-
-def print_grid(headings: tuple[str, ...], rows: Sequence[Sequence[str]], left: tuple[int, ...]) -> None:
-    """Print a table.
-
-    Args:
-        headings: of the columns.
-        rows: one text for each column.
-        left: indices of the columns aligned to the left.
-    """
-    from .tables import Column, grid
-
-    screen = Screen()
-    columns = [Column(heading, right=i not in left) for i, heading in enumerate(headings)]
-    screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+        of = f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
+        moving = len({phase.bandwidth for phase in group.phases}) > 1
+        parts = [
+            f"{phase.share:.0%} at {phase.utilisation:.2f}"
+            + (f" and {_size(phase.bandwidth, rate=True)}" if moving else "")
+            for phase in group.phases
+        ]
+        if parts:
+            lines(f"phases{of}: {', '.join(parts)}")
 
 
 def show_calibration(found: Calibration) -> None:
@@ -214,7 +185,7 @@ def show_calibration(found: Calibration) -> None:
     from ...profiles.calibration.report import rows
 
     size = f"{count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}"
-    screen = _table(f"{clean(found.host)}: {size}, {clean(found.model)}", rows(found))
+    screen = _show_numbers(f"{clean(found.host)}: {size}, {clean(found.model)}", rows(found))
     if found.notes:
         screen.put("", *(f"note: {clean(text)}" for text in found.notes))
 
@@ -223,19 +194,16 @@ def show_switching(found: Switching) -> None:
     """Print the times and power of switching a node, as a table and as part of a cluster file."""
     from ...profiles.calibration.report import power_text, switching_rows
 
-    screen = _table(f"{clean(found.node)}, switched off and on", switching_rows(found))
+    screen = _show_numbers(f"{clean(found.node)}, switched off and on", switching_rows(found))
     lines = [line for line in power_text(found).splitlines() if not line.startswith("#")]
     screen.put("", *(lines or ["note: its power is unknown: no --power-command was given"]))
 
 
-def _table(title: str, rows: Iterable[Row]) -> Screen:
-    from .tables import Column, grid
-
+def _show_numbers(title: str, rows: Iterable[Row]) -> Screen:
     screen = Screen()
     screen.title(title)
-    table = [(row.key, row.value, row.known, row.rests_on) for row in rows]
     columns = [Column(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]
-    screen.put(grid(columns, table, screen.cells, ascii_only=screen.ascii_only))
+    screen.table(columns, [(row.key, row.value, row.known, row.rests_on) for row in rows])
     return screen
 
 
@@ -251,12 +219,9 @@ def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) ->
     screen, differs = Screen(), "differs" if changes else "does not differ"
     screen.put("", f"{clean(new)} {differs} from {clean(old)} by more than {bound:.0%}{':' if changes else ''}")
     for change in changes:
-        by = f" ({change.ratio - 1:+.0%}{_doubt(change)})" if change.ratio is not None else ""
+        noise = "" if change.sure or change.noise is None else f", within noise: known to {change.noise:.0%}"
+        by = "" if change.ratio is None else f" ({change.ratio - 1:+.0%}{noise})"
         screen.put(f"  {change.key}: {_value(change.key, change.old)} -> {_value(change.key, change.new)}{by}")
-
-
-def _doubt(change: Change) -> str:
-    return "" if change.sure or change.noise is None else f", within noise: known to {change.noise:.0%}"
 
 
 def _value(key: str, value: float | str | None) -> str:
@@ -268,22 +233,19 @@ def _value(key: str, value: float | str | None) -> str:
     return format_size(float(f"{value:.3g}"), rate=True) if key == "memory_bandwidth" else f"{value:.4g}"
 
 
-_PAIR_HEADINGS = ("streamer", "moves alone", "program needs", "range", "streamer needs")
-
-
 def show_scores(scores: Scores) -> None:
     """Print the effect of each pressure, the scores, and the lines for a node type."""
     rows = [
         (
             f"{level.pressure:.0%}",
-            size(level.rate, rate=True),
+            format_size(level.rate, rate=True),
             f"{level.factor:.3f}x",
             f"{level.least:.3f}-{level.most:.3f}",
             f"{level.slowed:.3f}x",
         )
         for level in scores.levels
     ]
-    print_grid(_PAIR_HEADINGS, rows, left=())
+    Screen().table(numbers("streamer", "moves alone", "program needs", "range", "streamer needs"), rows)
     lines(*_score_lines(scores), "")
     show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
 
@@ -295,8 +257,7 @@ def show_recorded_scores(scores: Scores) -> None:
 
 
 def _score_lines(scores: Scores) -> tuple[str, str]:
-    last = scores.levels[-1]
-    doubt = ", within noise" if last.least <= 1.0 else ""
+    doubt = ", within noise" if scores.levels[-1].least <= 1.0 else ""
     pressing = "unknown: it slows a streamer more than another one does"
     if scores.pressure is not None:
         pressing = f"{scores.pressure:.2f} of a streamer"
@@ -317,17 +278,12 @@ def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:
 
     lines(f"# Relative scores, {about}. The memory model")
     lines("# also counts the bandwidth of a profile: give one or the other.")
-    if not pairs:
-        print("co_run_inflation: {}")
-        return
-    print("co_run_inflation:")
+    print("co_run_inflation:" if pairs else "co_run_inflation: {}")
     for job, neighbours in pairs.items():
         line = yaml.safe_dump({job: dict(neighbours)}, default_flow_style=None, width=1000, allow_unicode=True)
         print(f"  {line}", end="")
 
 
-_PROBE_HEADINGS = ("PROBE", "OF", "SAMPLE", "START+STOP", "USED BY", "GIVES")
-_WIDTHS = (10, 5, 8, 11, 8)
 #: The users of a probe, in a narrow column.
 _SHORT = {(): "-", (RUN,): "run", (DAEMON,): "daemon", BOTH: "both"}
 _WHO = (
@@ -338,19 +294,23 @@ _WHO = (
 
 def show_probes(found: Sequence[Finding]) -> None:
     """Print the working probes with their costs, then the others with the reasons."""
-    screen = Screen()
-    there = [finding for finding in found if finding.missing is None]
-    screen.put(Text(_row(_PROBE_HEADINGS[:-1]) + _PROBE_HEADINGS[-1], style="bold"))
-    for finding in there:
-        costs = (cost(finding.look_s), cost(finding.begin_s))
-        head = _row((finding.name, finding.of, *costs, _SHORT[finding.used_by]))
-        screen.put(*_wrapped(head, finding.gives, screen))
-    if len(there) < len(found):
-        screen.put("", Text("MISSING   WHAT IT MEASURES: WHY IT IS MISSING", style="bold"))
+    screen, form = Screen(), "{:<10}{:<5}{:>7} {:>10} {:<8}"
+
+    def put(head: str, text: str) -> None:
+        screen.put(*hanging(head, clean(text, ascii_only=screen.ascii_only), screen.cells))
+
+    screen.put(Text(form.format("PROBE", "OF", "SAMPLE", "START+STOP", "USED BY") + "GIVES", style="bold"))
+    missing = [(finding, finding.missing) for finding in found if finding.missing is not None]
     for finding in found:
-        if finding.missing is not None:
-            screen.put(*_wrapped(f"{finding.name:<{_WIDTHS[0]}}", f"{finding.gives}: {finding.missing}", screen))
-    screen.put("", *_wrapped("USED BY   ", _WHO, screen))
+        if finding.missing is None:
+            costs = cost(finding.look_s), cost(finding.begin_s)
+            put(form.format(finding.name, finding.of, *costs, _SHORT[finding.used_by]), finding.gives)
+    if missing:
+        screen.put("", Text("MISSING   WHAT IT MEASURES: WHY IT IS MISSING", style="bold"))
+    for finding, why in missing:
+        put(f"{finding.name:<10}", f"{finding.gives}: {why}")
+    screen.put("")
+    put("USED BY   ", _WHO)
 
 
 def cost(seconds: float | None) -> str:
@@ -358,17 +318,3 @@ def cost(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
     return f"{seconds * 1e6:.0f} us" if seconds < 0.01 else f"{seconds * 1e3:.0f} ms"
-
-
-def _row(cells: Sequence[str]) -> str:
-    sides = ("<", "<", ">", ">", "<")
-    return "".join(
-        f"{cell:{side}{size - (side == '>')}}" + " " * (side == ">")
-        for cell, side, size in zip(cells, sides, _WIDTHS, strict=True)
-    )
-
-
-def _wrapped(head: str, text: str, screen: Screen) -> list[str]:
-    sentence = clean(text, ascii_only=screen.ascii_only)
-    lines = textwrap.wrap(sentence, max(30, screen.cells - len(head)), break_on_hyphens=False)
-    return [(head if i == 0 else " " * len(head)) + line for i, line in enumerate(lines)]

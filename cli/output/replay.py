@@ -6,17 +6,19 @@ Rule: jobs that were left out are reported; progress is shown only after PATIENC
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from ...formats.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
 from ...profiles.prediction.predictors import LIMIT
-from .tables import Column, grid
-from .text import Screen
+from .text import Column, Screen, numbers, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from rich.progress import Progress as Bar
 
     from ...profiles.prediction.evaluate import Evaluation, Score
     from ...simulate.model.workload import Workload
@@ -78,9 +80,8 @@ def show_replay(
 
 def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
     """Return `50 % within 1 s, 95 % within 2 s, 99 % within 3 s`, or "" without jobs."""
-    found = [f"{level} % within {shown(value)}" for level, value in zip((50, 95, 99), values, strict=True)
-             if value is not None]  # fmt: skip
-    return ", ".join(found)
+    found = zip(("50 %", "95 %", "99 %"), values, strict=True)
+    return ", ".join(f"{level} within {shown(value)}" for level, value in found if value is not None)
 
 
 def _period(replayed: Replayed) -> str:
@@ -113,19 +114,16 @@ def _limit(limit: LimitOutcome) -> str:
 def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
     left, large = replayed.stranded, replayed.workload.size > replayed.machine
     stranded, too_large = int(left.sum()), int((large & ~left).sum())
-    words = [f"{summary.nb_jobs_success:,} completed"]
-    if lost := summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed:
-        words.append(f"{lost:,} failed")
-    if summary.nb_jobs_killed:
-        words.append(f"{summary.nb_jobs_killed:,} ended by their walltime")
-    if too_large:
-        words.append(f"{too_large:,} rejected: too large for the machine")
-    if others := summary.nb_jobs_rejected - too_large - stranded:
-        why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
-        words.append(f"{others:,} rejected{why}")
-    if stranded:
-        words.append(f"{stranded:,} rejected: a job that they depend on was rejected or failed")
-    return ", ".join(words)
+    why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
+    ends = {
+        "completed": summary.nb_jobs_success,
+        "failed": summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed,
+        "ended by their walltime": summary.nb_jobs_killed,
+        "rejected: too large for the machine": too_large,
+        f"rejected{why}": summary.nb_jobs_rejected - too_large - stranded,
+        "rejected: a job that they depend on was rejected or failed": stranded,
+    }
+    return ", ".join(f"{number:,} {end}" for end, number in ends.items() if number or end == "completed")
 
 
 def _mean_and_most(mean: float | None, most: float | None) -> str:
@@ -138,18 +136,14 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.2f}"
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """A progress bar on a terminal for long replays: share of the trace, and simulated days per second."""
 
     def __init__(self, jobs: Workload) -> None:
         times = jobs.submit_time
         self._first, self._last = (float(times[0]), float(times[-1])) if len(times) else (0.0, 0.0)
         self._began = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Self:
-        return self
+        self._bar: Bar | None = None
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
@@ -161,24 +155,13 @@ class Progress:
         if spent < PATIENCE_S:
             return
         if self._bar is None:
-            self._start()
+            self._bar = progress_bar(1.0, "{task.percentage:>3.0f} %", "{task.fields[rate]}", rate="")
         if self._bar is not None:
             days = (now - self._first) / 86400.0
             share = (now - self._first) / max(self._last - self._first, 1e-9)
-            self._bar.update(self._task, completed=min(share, 1.0), rate=f"{days / spent:,.1f} days of the trace/s")
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            return
-        columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[rate]}"))
-        self._bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True)
-        self._task = self._bar.add_task("", total=1.0, rate="")
-        self._bar.start()
+            self._bar.update(
+                self._bar.task_ids[0], completed=min(share, 1.0), rate=f"{days / spent:,.1f} days of the trace/s"
+            )
 
 
 _MOST_KINDS = 6
@@ -195,41 +178,35 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
     """
     rest = f", {found.left_out:,} others left out" if found.left_out else ""
     screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{rest}")
-    columns = [Column("PREDICTOR", most=20)]
-    columns += [Column(head, right=True) for head in ("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")]
+    heads = numbers("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")
     rows = list(zip(found.scores, *_columns(list(found.scores.values()), need), strict=True))
-    screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only), "")
+    screen.table([Column("PREDICTOR", most=20), *heads], rows)
+    screen.put("")
     for predictor, score in found.scores.items():
         if len(score.kinds) > 1:
-            screen.put(grid(
-                [Column(f"{predictor.upper()}: FROM ENDED JOBS OF THE SAME", most=44), Column("JOBS", right=True)],
-                _kinds(score), screen.cells, ascii_only=screen.ascii_only,
-            ), "")  # fmt: skip
+            title = f"{predictor.upper()}: FROM ENDED JOBS OF THE SAME"
+            screen.table([Column(title, most=44), *numbers("JOBS")], _kinds(score))
+            screen.put("")
     screen.put("* best. TOO LOW: share of jobs that needed more than predicted")
 
 
 def _columns(scores: Sequence[Score], need: str) -> Iterable[list[str]]:
     """Yield the cells of each column of numbers, the lowest number marked."""
     for errors in ([score.mean_error for score in scores], [score.median_error for score in scores]):
-        text = format_size if need == "memory" else _seconds(max(errors))
-        yield _marked(errors, text)
-    yield _marked([score.relative for score in scores], lambda value: f"{value:.3f}")
+        form = f"{{:,.{decimals(max(errors))}f}} s".format
+        yield _marked(errors, format_size if need == "memory" else form)
+    yield _marked([score.relative for score in scores], "{:.3f}".format)
     yield _marked([score.underpredicted for score in scores], lambda value: f"{100 * value:.1f} %")
 
 
-def _seconds(largest: float) -> Callable[[float], str]:
-    """Return how to write the times of a column, by its largest."""
-    places = decimals(largest)
-    return lambda value: f"{value:,.{places}f} s"
-
-
-def _marked(values: Sequence[float | None], look: Callable[[float], str]) -> list[str]:
+def _marked(values: Sequence[float | None], form: Callable[[float], str]) -> list[str]:
     best = min((value for value in values if value is not None), default=None)
-    return ["unknown " if value is None else look(value) + ("*" if value == best else " ") for value in values]
+    return ["unknown " if value is None else form(value) + ("*" if value == best else " ") for value in values]
 
 
 def _kinds(score: Score) -> list[tuple[str, str]]:
-    shown = list(score.kinds.items())
-    if len(shown) > _MOST_KINDS:
-        shown[_MOST_KINDS:] = [("other kinds", sum(share for _, share in shown[_MOST_KINDS:]))]
+    kinds = list(score.kinds.items())
+    shown = kinds[:_MOST_KINDS]
+    if len(kinds) > len(shown):
+        shown.append(("other kinds", sum(share for _, share in kinds[_MOST_KINDS:])))
     return [("none yet: the limit" if kind == LIMIT else kind, f"{100 * share:.1f} %") for kind, share in shown]

@@ -5,10 +5,8 @@ Rule: urgent rows come first; a shortened list says what it leaves out; errors o
 
 from __future__ import annotations
 
-import textwrap
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
@@ -17,22 +15,18 @@ from ...daemon.planning.guard import Forecaster
 from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
-from ...formats.text import clean, count, percent, seconds, times
+from ...formats.text import clean, count, percent, seconds
 from ...simulate.model.plan import LEVEL
-from .tables import Column, failure, grid, known_to, signed
-from .text import Screen, class_lines
+from .tables import failure, known_to, magnitude, signed
+from .text import Column, Screen, class_lines, hanging, numbers
 
-_COLUMNS = (
-    Column("JOB"),
-    Column("STATE", most=20),
-    Column("NODES", most=18),
-    Column("FORECAST", right=True),
-    Column("ACTUAL", right=True),
-    Column("ERROR", right=True),
-)
-#: Between FORECAST and ACTUAL, if a job has a prediction interval.
-_KNOWN_TO, _AT = Column("KNOWN TO", right=True), 4
+_COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
+            *numbers("FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
+#: The column that is left out if no job has a prediction interval.
+_KNOWN_TO = 4
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
+#: Workflows and jobs that are shown without --all, so that the output fits on two screens.
+_MOST_WORKFLOWS, _MOST_JOBS = 20, 30
 
 
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
@@ -50,7 +44,6 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
     if reply.get("mode") == "fallback":
         screen.put(_why_fallback(**reply["guard"]))
-    left = _Budget(len(workflows), sum(len(flow["jobs"]) for flow in workflows)) if everything else _Budget()
     ended = [flow for flow in workflows if flow["finish_time"] is not None]
     alive = [flow for flow in workflows if flow["finish_time"] is None]
     alive.sort(key=lambda flow: flow["state"] == "pending")  # running workflows first
@@ -58,29 +51,24 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put("")
     for flow in ended:
         _put_workflow(screen, flow, flow["jobs"] if everything else [], reply["time"])
-    for flow in alive[: left.workflows]:
-        jobs = flow["jobs"] if everything else _pressing(flow["jobs"])[: left.jobs]
-        left.jobs -= len(jobs)
+    shown, left = alive if everything else alive[:_MOST_WORKFLOWS], _MOST_JOBS
+    for flow in shown:
+        pressing = [job for job in flow["jobs"] if job["state"] != "completed"]  # failed, running, waiting
+        pressing.sort(key=lambda job: _URGENCY.get(job["state"], 2))
+        jobs = flow["jobs"] if everything else pressing[:left]
+        left -= len(jobs)
         if jobs or flow is alive[0]:
             screen.put("")
         _put_workflow(screen, flow, jobs, reply["time"])
-        if jobs and not everything and (more := _not_completed(flow) - len(jobs)):
+        if jobs and not everything and (more := len(pressing) - len(jobs)):
             screen.put(Text(f"{more:,} more: --all", style="dim"))
-    if more := len(alive[left.workflows :]):
+    if more := len(alive) - len(shown):
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
 
 
 def _why_fallback(median_error: float, bound: float, model: str, source: str = "") -> str:
-    missed = percent(median_error) if median_error < 1 else times(1 + median_error)
-    return f"fallback: {Forecaster(model, source)} missed by {missed}; the bound is {percent(bound)}"
-
-
-@dataclass
-class _Budget:
-    """Workflows and jobs that may still be shown, so that the output fits on two screens."""
-
-    workflows: int = 20
-    jobs: int = 30
+    missed = f"{Forecaster(model, source)} missed by {magnitude(median_error)}"
+    return f"fallback: {missed}; the bound is {percent(bound)}"
 
 
 def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
@@ -89,34 +77,22 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     head = f"{clean(workflow['id'])}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
     screen.put(Text(head, style="bold"))
     if jobs:
-        columns, rows = list(_COLUMNS), [_row(job, now) for job in jobs]
-        if any(row[_AT] for row in rows):
-            columns.insert(_AT, _KNOWN_TO)
-        else:
-            rows = [row[:_AT] + row[_AT + 1 :] for row in rows]
-        screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+        rows = [_row(job, now) for job in jobs]
+        shown = [i for i in range(len(_COLUMNS)) if i != _KNOWN_TO or any(row[i] for row in rows)]
+        screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
 
 
-def _not_completed(workflow: dict[str, Any]) -> int:
-    return sum(job["state"] != "completed" for job in workflow["jobs"])
-
-
-def _pressing(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs that have not completed: failed, running, waiting."""
-    return sorted((job for job in jobs if job["state"] != "completed"), key=lambda job: _URGENCY.get(job["state"], 2))
-
-
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
-    forecast, actual = job["forecast_run_time"], _run_time(job, now)
-    ended = job["finish_time"] is not None
+    forecast, actual, within = job["forecast_run_time"], _run_time(job, now), job.get("forecast_run_within")
+    so_far = " so far" if job["finish_time"] is None else ""
     return (
         job["id"],
         _state(job),
         fold(job["nodes"]) if job["nodes"] else "",
         "" if forecast is None else seconds(forecast),
-        "" if (within := job.get("forecast_run_within")) is None else known_to(within, forecast),
-        "" if actual is None else seconds(actual) + ("" if ended else " so far"),
+        "" if within is None else known_to(within, forecast),
+        "" if actual is None else seconds(actual) + so_far,
         _error(job, actual),
     )
 
@@ -159,18 +135,13 @@ def show_job_log(reply: dict[str, Any]) -> None:
         if within := job.get("forecast_run_within"):
             where = "inside" if inside(actual, within) else "outside"
             lines.append(("", f"{where} of {seconds(within[0])} to {seconds(within[1])}, where {percent(LEVEL)} end"))
-    lines = [(label, clean(text)) for label, text in lines if text]
-    margin = max([8, *(len(label) for label, _ in lines)]) + 4
+    lines = [(f"  {label}", clean(text)) for label, text in lines if text]
+    margin = max([10, *(len(label) for label, _ in lines)]) + 2
     for label, text in lines:
-        screen.put(*_wrapped(label, text, margin, screen.cells))
+        screen.put(*map(Text, hanging(label.ljust(margin), text, screen.cells)))
     for name in ("stdout", "stderr"):  # not wrapped: a path is meant to be copied
         if job[name]:
             print(f"  {name:<{margin - 2}}{clean(job[name])}")
-
-
-def _wrapped(label: str, text: str, margin: int, cells: int) -> Iterator[Text]:
-    for i, line in enumerate(textwrap.wrap(text, max(20, cells - margin), break_on_hyphens=False)):
-        yield Text((f"  {label}" if i == 0 else "").ljust(margin) + line)
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:
@@ -183,8 +154,7 @@ def failure_lines(workflow: dict[str, Any]) -> list[str]:
 
 
 #: Profiles that are shown without --all.
-_MOST = 20
-_HEADS = ("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE")
+_MOST_PROFILES = 20
 
 
 def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
@@ -201,13 +171,12 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
     screen.title(f"{count(len(jobs), 'job')} completed with a forecast, errors of run times")
     for kind in KINDS:
         groups = by(kind, jobs)
-        shown = groups if everything else groups[:_MOST]
+        shown = groups if everything else groups[:_MOST_PROFILES]
         if not groups:
             continue
         total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
-        columns = (Column(kind.upper()), *(Column(head, right=True) for head in _HEADS))
-        rows = [_accuracy_row(group) for group in (*shown, *total)]
-        screen.put(grid(columns, rows, screen.cells, ascii_only=screen.ascii_only))
+        heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE")
+        screen.table([Column(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
         if left := len(groups) - len(shown):
             screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
         screen.put("")
@@ -220,8 +189,12 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
 def _accuracy_row(group: Accuracy) -> tuple[str, ...]:
     trend = "" if group.trend is None else f"{100 * group.trend:+.1f} points"
     inside = "" if group.inside is None else percent(group.inside)
-    return (group.name, f"{group.jobs:,}", _size(group.median), _size(group.high), signed(group.bias), trend, inside)
-
-
-def _size(error: float) -> str:
-    return percent(error) if error < 1 else times(1 + error)
+    return (
+        group.name,
+        f"{group.jobs:,}",
+        magnitude(group.median),
+        magnitude(group.high),
+        signed(group.bias),
+        trend,
+        inside,
+    )

@@ -16,10 +16,11 @@ from rich.text import Text
 from ...formats.text import broken, clean, count, decimals, duration, fit, joules, width
 from ...simulate.sweep import OBJECTIVES, BestRuns, Objective, cases, worth
 from ..streams import note
-from .tables import Column, grid, needed, with_gap
-from .text import Screen
+from .tables import with_gap
+from .text import Column, Screen, grid, needed, numbers, progress_bar
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
     from rich.table import Table
 
 Row = Mapping[str, Any]
@@ -79,15 +80,15 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     marks = ["> " if place in judged.front else "  " for place in places]
     runs = [(case[place]["policy"], *(str(case[place][name]) for name in vary)) for place in places]
     many = [alike[keys[place]] for place in places]
-    numbers = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
+    values = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
-    columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary),
-               Column("ALIKE", right=True), *(Column(head, right=True) for head in heads)]  # fmt: skip
-    every = list(zip(marks, runs, many, numbers, strict=True))
+    columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary)]
+    columns += numbers("ALIKE", *heads)
+    every = list(zip(marks, runs, many, values, strict=True))
     rows = [(mark + run[0], *run[1:], str(same), *row) for mark, run, same, row in every]
     if needed(columns, rows) <= screen.cells:
-        return [grid(columns, rows, screen.cells, ascii_only=screen.ascii_only)]
-    sizes = [max(map(width, column)) for column in zip(heads, *numbers, strict=True)]
+        return [grid(columns, rows, screen)]
+    sizes = [max(map(width, column)) for column in zip(heads, *values, strict=True)]
     lines = [Text("    " + _right(heads, sizes), style="bold")]
     for mark, run, same, row in every:
         what = [run[0], *(f"{name} {value}" for name, value in zip(vary, run[1:], strict=True))]
@@ -129,7 +130,7 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     for workload, policy, *more in lines:
         first, *rest = broken(policy, room - 2, ascii_only=screen.ascii_only)
         parted += [(workload, first, *more), *(("", f"  {each}", *[""] * len(more)) for each in rest)]
-    screen.put(grid(columns, parted, screen.cells, ascii_only=screen.ascii_only))
+    screen.table(columns, parted)
 
 
 class Progress:
@@ -142,15 +143,13 @@ class Progress:
     def __init__(self, runs: int) -> None:
         self._runs, self._ended, self._failed, self._tenths = runs, 0, 0, 0
         self._began = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
-        from rich.console import Console
+        from rich.progress import MofNCompleteColumn
 
-        console = Console(stderr=True)
-        if self._runs and console.is_terminal and not console.is_dumb_terminal:
-            self._start(console)
+        if self._runs:
+            self._bar = progress_bar(self._runs, MofNCompleteColumn(), "runs{task.fields[failed]}", failed="")
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
@@ -166,7 +165,7 @@ class Progress:
         self._ended += len(rows)
         self._failed += sum(row["status"] != "done" for row in rows)
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._ended, failed=self._failures)
+            self._bar.update(self._bar.task_ids[0], completed=self._ended, failed=self._failures)
         elif self._tenths < (tenths := 10 * self._ended // self._runs) < 10:
             self._tenths = tenths
             spent = duration(time.monotonic() - self._began)
@@ -175,12 +174,3 @@ class Progress:
     @property
     def _failures(self) -> str:
         return f", {self._failed:,} failed" if self._failed else ""
-
-    def _start(self, console: Any) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("runs{task.fields[failed]}"), TimeRemainingColumn())
-        self._bar = Bar(*columns, console=console, transient=True)
-        self._task = self._bar.add_task("", total=self._runs, failed="")
-        self._bar.start()

@@ -1,7 +1,8 @@
-"""Text for the terminal: the screen, the classes of jobs, the findings of an examination.
+"""Text for the terminal: the screen, tables, wrapped text, progress bars, classes of jobs, findings of an examination.
 
 Rule: output is as wide as the terminal, at most 120 cells, 80 without a terminal; colour only on a terminal and never
-under NO_COLOR; no markup; no trailing blanks. Commands are never wrapped.
+under NO_COLOR; no markup; no trailing blanks. If a table is too wide, names are shortened, numbers and headings are
+not. Commands are never wrapped.
 """
 
 from __future__ import annotations
@@ -9,16 +10,42 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from ...adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding
-from ...formats.text import clean, count, fit
+from ...formats.text import clean, count, fit, width
 from ...profiles.classes import UNKNOWN
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
 WIDEST = 120
+_LEAST_NAME, _LEAST_TEXT = 8, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        heading: its heading.
+        right: aligned to the right, as numbers; such a column never gives way.
+        most: cells that it may take; None = as many as it needs.
+    """
+
+    heading: str
+    right: bool = False
+    most: int | None = None
+
+
+def numbers(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading, right=True) for heading in headings]
 
 
 class Screen:
@@ -44,6 +71,81 @@ class Screen:
         """Print a heading and an empty line."""
         self.put(Text(text, style="bold"), "")
 
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table, see `grid`."""
+        self.put(grid(columns, rows, self))
+
+
+def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], screen: Screen) -> Table:
+    """Return a table without lines.
+
+    Args:
+        columns: the columns.
+        rows: one text for each column.
+        screen: gives the width; names lose their middle where the table would be wider.
+    """
+    texts = [[clean(text, ascii_only=screen.ascii_only) for text in row] for row in rows]
+    sizes = _sizes(columns, texts, screen.cells)
+    while sum(sizes) + 2 * (len(sizes) - 1) > screen.cells:
+        flexible = [
+            i for i, column in enumerate(columns)
+            if not column.right and sizes[i] > max(_LEAST_NAME, width(column.heading))
+        ]  # fmt: skip
+        if not flexible:
+            break
+        sizes[max(flexible, key=sizes.__getitem__)] -= 1
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=True)
+    for row in texts:
+        table.add_row(*(Text(fit(*cell, ascii_only=screen.ascii_only)) for cell in zip(row, sizes, strict=True)))
+    return table
+
+
+def needed(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table in which nothing gives way, cells."""
+    return sum(_sizes(columns, rows, 2**31)) + 2 * (len(columns) - 1)
+
+
+def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
+    return [
+        min(max([width(column.heading), *(width(row[i]) for row in rows)]), column.most or cells)
+        for i, column in enumerate(columns)
+    ]
+
+
+def hanging(head: str, text: str, cells: int, indent: int | None = None) -> list[str]:
+    """Return a text after `head`, as lines that are broken at blanks only: most hyphens are in paths.
+
+    Args:
+        head: begins the first line.
+        text: without control characters.
+        cells: width of the lines; a very narrow terminal has longer ones.
+        indent: blanks before the other lines; None = as long as `head`.
+    """
+    after = " " * (len(head) if indent is None else indent)
+    most = max(cells, len(after) + _LEAST_TEXT)
+    return textwrap.wrap(text, most, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
+
+
+def progress_bar(total: float, *columns: str | ProgressColumn, **fields: Any) -> Progress | None:
+    """Return a running bar on stderr with one task, number 0; None if stderr is no terminal.
+
+    Args:
+        total: amount of work.
+        columns: what stands between the bar and the remaining time; a text is formatted with `task`.
+        fields: initial values of `task.fields`.
+    """
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal or console.is_dumb_terminal:
+        return None
+    bar = Progress(BarColumn(), *columns, TimeRemainingColumn(), console=console, transient=True)
+    bar.add_task("", total=total, **fields)
+    bar.start()
+    return bar
+
 
 #: Jobs of each class that are named, and the length of a name.
 _MOST, _CELLS = 3, 16
@@ -65,8 +167,7 @@ def tally(classes: Mapping[str, Mapping[str, Any]]) -> str:
 
 def class_lines(classes: Mapping[str, Mapping[str, Any]], cells: int = 80) -> list[str]:
     """Return `tally` as lines of a summary, at most `cells` wide; none without classes."""
-    wrapped = textwrap.wrap(tally(classes), cells - 10, break_on_hyphens=False)
-    return [("classes" if not i else "").ljust(10) + line for i, line in enumerate(wrapped)]
+    return hanging("classes".ljust(10), tally(classes), cells)
 
 
 def _about(kind: str, names: list[str], classes: Mapping[str, Mapping[str, Any]]) -> str:
@@ -81,27 +182,19 @@ _STYLE = {OK: "green", NOTE: "", WARNING: "yellow", PROBLEM: "bold red"}
 _LEVEL, _TOPIC = 9, 12
 #: Marks a line for a file; other lines are commands.
 _OF_A_FILE = "   # in "
-_MARGIN = " " * (_LEVEL + _TOPIC)
 
 
 def show_findings(found: Sequence[Finding]) -> None:
     """Print all findings, and the number of each level."""
     screen = Screen()
     for finding in found:
-        for line in lines(finding, screen.cells, ascii_only=screen.ascii_only):
-            text = Text(line)
-            text.stylize(_STYLE[finding.level], 0, _LEVEL if line.startswith(finding.level) else 0)
-            screen.put(text)
+        head = f"{finding.level:<{_LEVEL}}{clean(finding.topic):<{_TOPIC}}"
+        text = clean(finding.says, ascii_only=screen.ascii_only)
+        first, *others = map(Text, hanging(head, text, screen.cells, _LEVEL + _TOPIC) or [head])
+        first.stylize(_STYLE[finding.level], 0, _LEVEL)
+        screen.put(first, *others)
         for line in finding.mend:  # not wrapped: it is meant to be copied
             print(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else '$ '}{line}")
     many = Counter(finding.level for finding in found)
     words = (count(many[level], level) for level in (PROBLEM, WARNING, NOTE) if many[level])
     screen.put("", ", ".join(words) or "all is well")
-
-
-def lines(finding: Finding, cells: int = 80, *, ascii_only: bool = False) -> list[str]:
-    """Return a finding as lines of at most `cells`."""
-    sentence, width = clean(finding.says, ascii_only=ascii_only), max(30, cells - len(_MARGIN))
-    first, *others = textwrap.wrap(sentence, width, break_on_hyphens=False) or [""]  # most hyphens are in paths
-    head = f"{finding.level:<{_LEVEL}}{clean(finding.topic):<{_TOPIC}}"
-    return [head + first, *(_MARGIN + line for line in others)]

@@ -17,6 +17,7 @@ from typing import Any, Self
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
 from .tasks import Contents, Failure, Task, attempt
+from .workers import WorkerPool
 
 #: Seconds for the scheduler to answer, and for a first worker to connect.
 PATIENCE_S = 15
@@ -24,12 +25,6 @@ PATIENCE_S = 15
 _TALKERS = ("distributed", "distributed.client", "distributed.comm", "tornado.application")
 #: A process replays one run at a time, with any number of threads: kernels have one result buffer.
 _ALONE = Lock()
-
-
-def demand_distributed() -> None:
-    """Raise PilotfishError if distributed is not installed."""
-    if importlib.util.find_spec("distributed") is None:
-        raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
 
 
 def hold(contents: Contents) -> Contents:
@@ -43,7 +38,7 @@ def answer(function: Callable[..., Any], task: Task, contents: Contents) -> Any:
         return attempt(function, task, contents)
 
 
-class DaskWorkers:
+class DaskWorkers(WorkerPool):
     """A WorkerPool: the workers of the cluster at `address`.
 
     Raises:
@@ -52,7 +47,8 @@ class DaskWorkers:
     """
 
     def __init__(self, address: str) -> None:
-        demand_distributed()
+        if importlib.util.find_spec("distributed") is None:
+            raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
         from distributed.comm.addressing import get_address_host_port, normalize_address
 
         try:
@@ -102,9 +98,8 @@ class DaskWorkers:
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
-            asked = {
-                self._client.submit(answer, function, task, self._content(task), pure=False): task for task in tasks
-            }
+            submit: Any = self._client.submit
+            asked = {submit(answer, function, task, self._content(task), pure=False): task for task in tasks}
         ending: Any = as_completed
         for ended in ending(asked, self._client.loop, with_results=True, raise_errors=False).batches():
             found = [(asked[future], self._result(future, result)) for future, result in ended]

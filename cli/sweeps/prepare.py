@@ -5,9 +5,10 @@ Rule: errors are found here or by `check`, before anything runs; they name the s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.policies import Contending, Own, text_of
 from ...simulate.replay.replay import demanded, refuse_machine
-from ...simulate.sweep import Chosen, Run, Site, Sweep, Trace, identity
+from ...simulate.sweep import Run, Site, Sweep, Trace, identity
 from ..user_policy import load_policy
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
 from .workers import WorkerPool
@@ -52,9 +53,14 @@ class PreparedMachine:
 def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedMachine]:
     """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
     places = {one: _place(one, folder) for one in sweep.machines}
-    for one, place in places.items():
-        for policy in sweep.policies:
-            _refuse(sweep, policy, one, place)
+    for (one, place), policy in product(places.items(), sweep.policies):
+        try:
+            if place.machine is not None:
+                refuse_machine(policy, place.machine, place.cluster)
+        except ConfigError as error:
+            where = "" if error.source == "policy" else f"{error.source}: "
+            what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
+            raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
     return places
 
 
@@ -63,27 +69,14 @@ def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
         cluster = read_machine(folder / one.file)
         storages = storages_of(cluster)
         abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
-        return PreparedMachine(
-            machine_of(cluster, whole_nodes=one.whole_nodes), replace(cluster, wiring=None), abilities
-        )
+        machine = machine_of(cluster, whole_nodes=one.whole_nodes)
+        return PreparedMachine(machine, replace(cluster, wiring=None), abilities)
     return PreparedMachine() if one is None else PreparedMachine(Machine(one))
-
-
-def _refuse(sweep: Sweep, policy: Chosen, one: int | Site | None, place: PreparedMachine) -> None:
-    if place.machine is None:
-        return
-    try:
-        refuse_machine(policy, place.machine, place.cluster)
-    except ConfigError as error:
-        where = "" if error.source == "policy" else f"{error.source}: "
-        what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
-        raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
 
 
 #: The one number that differs each time.
 MEASURED = "simulation_time"
 NUMBERS = (*(each.name for each in fields(Summary) if each.name != MEASURED), MEASURED)
-DONE, FAILED = "done", "failed"
 
 
 @dataclass(frozen=True)
@@ -119,6 +112,11 @@ class Prepared:
         """Return the columns in which comparable runs are equal: selection of jobs, and load."""
         return self.varied[1 : self.varied.index("machine")]
 
+    @property
+    def pairs(self) -> Iterator[tuple[Run, Task]]:
+        """Return each run with its task."""
+        return zip(self.runs, self.tasks, strict=True)
+
     def todo(self, done: Iterable[str]) -> list[Task]:
         """Return the tasks whose identity is not in `done`, each once, in the order of the runs."""
         known = set(done)
@@ -126,10 +124,11 @@ class Prepared:
 
     def row(self, run: Run, answer: Mapping[str, Any] | Failure) -> dict[str, Any]:
         """Return the row of a run in the results."""
-        failed = isinstance(answer, Failure)
-        ended = {"status": FAILED if failed else DONE, "error": answer.why if isinstance(answer, Failure) else None}
-        numbers = dict.fromkeys(NUMBERS) if isinstance(answer, Failure) else {key: answer[key] for key in NUMBERS}
-        return {**grid.described(run, self.varied), **ended, **numbers}
+        if isinstance(answer, Failure):
+            ended = {"status": "failed", "error": answer.why, **dict.fromkeys(NUMBERS)}
+        else:
+            ended = {"status": "done", "error": None, **{key: answer[key] for key in NUMBERS}}
+        return grid.described(run, self.varied) | ended
 
 
 def prepare(path: Path) -> Prepared:
@@ -141,7 +140,8 @@ def prepare(path: Path) -> Prepared:
     traces = {trace: _trace(trace, folder, forms[trace.file]) for trace in sweep.traces}
     sites = {one.file: hashes(folder / one.file, files_of_machine) for one in sweep.machines if isinstance(one, Site)}
     own = {policy: _source(policy, folder, sweep) for policy in sweep.policies if isinstance(policy, Own)}
-    contents = _contents({trace.file: one.hashes for trace, one in traces.items()} | sites)
+    files = {trace.file: one.hashes for trace, one in traces.items()} | sites
+    contents = {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
     contents |= {policy.where: digest_of(source) for policy, source in own.items()}
     specs = {policy: text_of(policy) for policy in sweep.policies}
     known = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own}
@@ -168,15 +168,6 @@ def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:
     return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(others))
 
 
-def _contents(files: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return file, as the sweep names it -> hash.
-
-    Args:
-        files: file of the sweep -> name -> hash, of it and of the files that it names.
-    """
-    return {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
-
-
 def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
     """Return the file of a user's policy after loading it once. Raises ConfigError, PolicyError."""
     path = folder / policy.where
@@ -199,23 +190,17 @@ def check(prepared: Prepared, todo: Iterable[Task], pool: WorkerPool) -> set[Kin
     Raises:
         ConfigError: the first error, in the order of the sweep.
     """
-    runs = {task.identity: run for run, task in zip(prepared.runs, prepared.tasks, strict=True)}
-    each = {
-        (task.trace, replace(task.select, load=1.0), _machine(runs[task.identity], task),
-         demanded(runs[task.identity].policy)): task for task in todo
-    }  # fmt: skip
-    order = {task.identity: place for place, task in enumerate(each.values())}
-    answers = [pair for found in pool.each(kind_of, list(each.values())) for pair in found]
-    wrong = [
-        (order[task.identity], runs[task.identity].trace.key, answer.why)
-        for task, answer in answers if isinstance(answer, Failure)
-    ]  # fmt: skip
-    if wrong:
-        _, key, why = min(wrong)
-        raise ConfigError(prepared.sweep.source, key, why)
-    return {answer for _, answer in answers}
+    runs = {task.identity: run for run, task in prepared.pairs}
 
+    def content(task: Task) -> Hashable:
+        """Return what decides whether the jobs of a task can be replayed."""
+        run, depends = runs[task.identity], task.abilities != Abilities()
+        machine = run.machine if depends else task.machine is None
+        return task.trace, replace(task.select, load=1.0), machine, demanded(run.policy)
 
-def _machine(run: Run, task: Task) -> Hashable:
-    """Return what of a machine decides whether jobs can be replayed there."""
-    return run.machine if task.abilities != Abilities() else task.machine is None
+    each = list({content(task): task for task in todo}.values())
+    answers = {task.identity: answer for found in pool.each(kind_of, each) for task, answer in found}
+    for task in each:
+        if isinstance(why := answers[task.identity], Failure):
+            raise ConfigError(prepared.sweep.source, runs[task.identity].trace.key, why.why)
+    return set(answers.values())

@@ -18,10 +18,10 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from ...formats.atomic_write import write_whole
 from ...simulate.errors import ConfigError, PilotfishError
@@ -43,7 +43,7 @@ def read_journal(path: Path) -> dict[str, Numbers]:
     return _parsed(path, path.read_bytes())[0] if path.exists() else {}
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The open journal: a context. `done` holds the finished runs.
 
     Raises:
@@ -53,16 +53,19 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._synced = -math.inf
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644), "a+b")
+        self._synced, self._file = -math.inf, open(path, "a+b")  # noqa: SIM115
         try:
-            self.done = self._lock_and_read(path, self._file)
-        except BaseException:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.seek(0)
+            self.done, whole = _parsed(path, self._file.read())
+            self._file.truncate(whole)
+            if not whole:
+                self._write(_HEADER)
+        except BaseException as error:
             self._file.close()
+            if isinstance(error, BlockingIOError):
+                raise ConfigError(str(path), "", "another sweep is writing to it", "one at a time") from None
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         with self._file:
@@ -70,23 +73,12 @@ class Journal:
 
     def add(self, found: Mapping[str, Numbers]) -> None:
         """Record the numbers of runs by identity. Raises OSError."""
-        self._write(*(_line({"run": identity, "numbers": numbers}) for identity, numbers in found.items()))
+        records = ({"run": identity, "numbers": numbers} for identity, numbers in found.items())
+        self._write(b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records))
         self.done |= found
 
-    def _lock_and_read(self, path: Path, file: IO[bytes]) -> dict[str, Numbers]:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigError(str(path), "", "another sweep is writing to it", "one at a time") from None
-        file.seek(0)
-        done, whole = _parsed(path, file.read())
-        file.truncate(whole)
-        if not whole:
-            self._write(_HEADER)
-        return done
-
-    def _write(self, *lines: bytes) -> None:
-        self._file.write(b"".join(lines))
+    def _write(self, lines: bytes) -> None:
+        self._file.write(lines)
         self._file.flush()
         if time.monotonic() >= self._synced + SYNC_S:
             self._sync()
@@ -94,10 +86,6 @@ class Journal:
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def _parsed(path: Path, data: bytes) -> tuple[dict[str, Numbers], int]:
@@ -141,18 +129,17 @@ class Table:
         """Append rows to the file."""
         self._rows |= {row["run"]: row for row in rows}
         with open(self._path, "a", encoding="utf-8", newline="") as file:
-            file.write(self._text(rows))
+            self._writer(file).writerows(rows)
 
     def write(self) -> None:
         """Rewrite the file, in the order of the runs."""
-        heading = dict(zip(self._columns, self._columns, strict=True))
-        write_whole(self._path, self._text([heading, *self.rows]))
-
-    def _text(self, rows: Iterable[Row]) -> str:
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerows(["" if row[name] is None else row[name] for name in self._columns] for row in rows)
-        return out.getvalue()
+        self._writer(out).writeheader()
+        self._writer(out).writerows(self.rows)
+        write_whole(self._path, out.getvalue())
+
+    def _writer(self, file: IO[str]) -> csv.DictWriter[str]:
+        return csv.DictWriter(file, self._columns, lineterminator="\n")
 
 
 #: Called with the rows of ended runs.
@@ -161,8 +148,7 @@ Watch = Callable[[list[dict[str, Any]]], None]
 
 def known_rows(prepared: Prepared, done: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of runs that are done already."""
-    pairs = zip(prepared.runs, prepared.tasks, strict=True)
-    return [prepared.row(run, done[task.identity]) for run, task in pairs if task.identity in done]
+    return [prepared.row(run, done[task.identity]) for run, task in prepared.pairs if task.identity in done]
 
 
 def conduct(prepared: Prepared, pool: WorkerPool, journal: Journal, table: Table, watch: Watch) -> None:
@@ -176,7 +162,7 @@ def conduct(prepared: Prepared, pool: WorkerPool, journal: Journal, table: Table
         watch: called with each batch of rows.
     """
     runs: dict[str, list[Run]] = {}
-    for run, task in zip(prepared.runs, prepared.tasks, strict=True):
+    for run, task in prepared.pairs:
         runs.setdefault(task.identity, []).append(run)
     for ended in pool.each(carry_out, prepared.todo(journal.done)):
         good = {task.identity: answer for task, answer in ended if not isinstance(answer, Failure)}
@@ -207,12 +193,10 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequen
     from pyarrow import parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, _NUMBERS.get(name, "string"))()) for name in columns])
-    texts = [{name: _plain(name, row[name]) for name in columns} for row in rows]
-    made = BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(texts, schema), made)
+    values = [
+        {name: row[name] if row[name] is None or name in _NUMBERS else str(row[name]) for name in columns}
+        for row in rows
+    ]
+    made = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(values, schema), made)
     write_whole(path, made.getvalue())
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Return a number for a column of numbers, else text."""
-    return value if value is None or name in _NUMBERS else str(value)

@@ -136,19 +136,15 @@ def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
 
 
 def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
-    """Read the jobs in the file at `path`, the trace or a copy of it."""
+    """Read the jobs in the file at `path`, the trace or a copy of it; errors name the trace."""
     try:
         return read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid)
     except ConfigError as error:
-        source, key, problem = (_named(trace, path, text) for text in (error.source, error.key, error.problem))
+        source, key, problem = error.source, error.key, error.problem
+        if str(path) != trace.path:
+            folder = f"{path.parent}/", trace.path.removesuffix(path.name)
+            source, key, problem = (text.replace(*folder) for text in (source, key, problem))
         raise ConfigError(source, key, problem, in_a_sweep(error.allowed)) from None
-
-
-def _named(trace: TraceFile, path: Path, text: str) -> str:
-    """Replace the path of a copy in a text by the name in the sweep."""
-    if str(path) == trace.path:
-        return text
-    return text.replace(f"{path.parent}/", trace.path.removesuffix(path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,19 +229,14 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
-    machine = _machine(task, jobs)
-    return asdict(summarise(_replayed(task, jobs, machine), machine.powers))
-
-
-def _replayed(task: Task, jobs: Workload, machine: Machine) -> Replayed:
-    policy = _policy(task)
+    machine, policy = _machine(task, jobs), _policy(task)
     if isinstance(policy, Contending):
         assert task.cluster is not None
-        return replay_contended(jobs, task.cluster, policy, seed=task.seed, clock=time.perf_counter)
-    return replay(
-        jobs, machine.processors, policy, seed=task.seed, groups=machine.groups, powers=machine.powers,
-        network=machine.network, clock=time.perf_counter,
-    )  # fmt: skip
+        replayed: Replayed = replay_contended(jobs, task.cluster, policy, seed=task.seed, clock=time.perf_counter)
+    else:
+        replayed = replay(jobs, machine.processors, policy, seed=task.seed, groups=machine.groups,
+                          powers=machine.powers, network=machine.network, clock=time.perf_counter)  # fmt: skip
+    return asdict(summarise(replayed, machine.powers))
 
 
 def _policy(task: Task) -> Policy | Contending | QueuePolicy:

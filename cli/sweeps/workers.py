@@ -13,11 +13,12 @@ import signal
 import socket
 import subprocess
 import sys
+from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol, Self
+from typing import Any
 
 from .tasks import Failure, Task, attempt
 
@@ -32,12 +33,10 @@ def work() -> None:
     with Connection(int(sys.argv[1])) as caller:
         if os.getppid() != int(sys.argv[2]):
             return
-        while True:
-            try:
+        with suppress(EOFError, ConnectionError):
+            while True:
                 function, argument = caller.recv()
                 caller.send(attempt(function, argument))
-            except (EOFError, ConnectionError):
-                return
 
 
 #: Tasks that a worker has at once: one running, one queued, so that it is never idle.
@@ -47,27 +46,20 @@ TRIES = 2
 GRACE_S = 1.0
 
 
-class WorkerPool(Protocol):
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Carries out tasks; a context that ends the workers."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
+    @abstractmethod
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
         """Yield (task, result or Failure) for every task as they end, in lists of those that end together."""
-        ...
 
 
-class Processes:
+class Processes(WorkerPool):
     """A WorkerPool of up to `workers` processes; they are started when there are tasks."""
 
     def __init__(self, workers: int) -> None:
         self._most = workers
         self._workers: list[_Worker] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
@@ -139,12 +131,11 @@ class _Unassigned:
 
     def pop(self, mine: Hashable, others: Counter[Hashable]) -> int:
         """Remove the next task of the group `mine`, else of the group with the fewest workers and most tasks."""
-        group = mine if mine in self._queues else min(
-            self._queues, key=lambda one: (others[one], -len(self._queues[one]))
-        )  # fmt: skip
-        queue = self._queues[group]
-        place = queue.popleft()
-        if not queue:
+        group = mine
+        if mine not in self._queues:
+            group = min(self._queues, key=lambda one: (others[one], -len(self._queues[one])))
+        place = self._queues[group].popleft()
+        if not self._queues[group]:
             del self._queues[group]
         return place
 
@@ -171,10 +162,8 @@ class _Worker:
     def ask(self, place: int, function: Callable[..., Any], task: Task) -> None:
         """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
-        try:
+        with suppress(ConnectionError):
             self.connection.send((function, task))
-        except ConnectionError:
-            return
 
     def end(self, grace_s: float = 0.0) -> str:
         """End the process if it does not end within `grace_s`; return how it ended."""

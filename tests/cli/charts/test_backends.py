@@ -131,7 +131,7 @@ def test_a_chart_of_many_jobs_stays_small(count: int, most_bytes: int) -> None:
     assert tags.count("image") == (count > rectangles.FEW)
 
 
-def test_a_page_of_many_jobs_is_small_and_of_very_many_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_of_many_jobs_is_small_and_a_raster_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = replay_gantt(seen(run_of(30_000)), labelled=False)
     whole = bokeh_backend.page(figure)
     assert len(whole) < 5_000_000 and '"Quad"' in own_part(whole) and '"ImageRGBA"' not in own_part(whole)
@@ -141,7 +141,7 @@ def test_a_page_of_many_jobs_is_small_and_of_very_many_a_picture(monkeypatch: py
 
 
 @pytest.mark.parametrize("form", ["svg", "pdf", "png"])
-def test_a_drawing_is_the_same_when_drawn_again(form: str) -> None:
+def test_drawing_is_reproducible(form: str) -> None:
     figure = replay_gantt(seen(run_of(200)), labelled=True)
     assert matplotlib_backend.picture(figure, form) == matplotlib_backend.picture(figure, form)
 
@@ -190,7 +190,7 @@ def test_terminal_draws_nodes_names_and_time() -> None:
     assert "10 s" in text[-1] and text[-1].endswith("20 s")
 
 
-def test_terminal_counts_what_does_not_fit() -> None:
+def test_terminal_counts_jobs_that_do_not_fit() -> None:
     jobs = [(f"j{i}", ("a",), 0.0, 10.0, 1.0, ()) for i in range(9)]
     chart = planned(jobs, ("a",)).chart()
     lines = [line.plain for line in terminal_backend.draw(chart, 40, headed=False)]
@@ -202,7 +202,7 @@ def test_terminal_counts_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_terminal_names_idle_nodes_and_explains_colours_where_they_are_seen(colour: bool) -> None:
+def test_terminal_names_idle_nodes_and_explains_colours_if_shown(colour: bool) -> None:
     names = tuple(f"n{i}" for i in range(1, 51))
     chart = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names).chart()
     lines = [line.plain for line in terminal_backend.draw(chart, 80, colour=colour, headed=False)]
@@ -210,7 +210,7 @@ def test_terminal_names_idle_nodes_and_explains_colours_where_they_are_seen(colo
     assert not colour or ("slowdown by contention 1 " in lines[4] and "bold: critical chain" in lines[4])
 
 
-def test_terminal_plots_values_at_their_place() -> None:
+def test_terminal_plots_values_in_the_right_cells() -> None:
     x = np.array([0.0, 50.0, 100.0])
     steps = Line("busy", "#000000", x, np.array([0.0, 100.0, 100.0]), stairs=True)
     band = Area("range", "#000000", x, x, x, faint=True)
@@ -223,7 +223,7 @@ def test_terminal_plots_values_at_their_place() -> None:
 
 
 @pytest.mark.parametrize("ending", [".svg", ".png", ".pdf", ".html"])
-def test_without_its_package_a_picture_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+def test_a_missing_package_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     from pilotfish.simulate.errors import PilotfishError
 
     picture_files.check(Path(f"x{ending}"))

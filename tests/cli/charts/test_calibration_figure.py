@@ -9,7 +9,7 @@ from pilotfish.cli.charts.figure import Bars, Line, Points
 from tests.profiles.calibration.calibrations import BARE, FULL
 
 
-def test_what_was_not_measured_has_no_panel():
+def test_unmeasured_parts_have_no_panel():
     assert len(list(calibration(BARE).panels())) == 1 and len(list(calibration(FULL).panels())) == 5
 
 

@@ -1,4 +1,4 @@
-"""The picture of forecast accuracy: all profiles are in it, and it says what is beyond it."""
+"""The picture of forecast accuracy: it has all profiles, and counts errors above its top."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def job(actual: float, profile: str, at: float) -> ForecastOutcome:
     return ForecastOutcome("k", at, 1.0, actual, profile, "max-min", "easy", "measured")
 
 
-def test_the_picture_has_every_profile_and_says_what_is_beyond_it():
+def test_the_picture_has_every_profile_and_counts_errors_above_its_top():
     jobs = [job(10.0 + i % 3, f"p{i % 4}\x1b", 60.0 * i) for i in range(50)] + [job(0.1, "p0\x1b", 3000.0)]
     figure = forecast_accuracy(jobs)
     assert "1 job beyond 200 %" in figure.notes

@@ -33,7 +33,7 @@ def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
     assert len(set(found)) == most
 
 
-def test_the_critical_chain_follows_predecessors_and_what_freed_a_node():
+def test_the_critical_chain_follows_predecessors_and_jobs_that_freed_a_node():
     found = planned(
         [
             ("first", ("a",), 0.0, 4.0, 1.0, ()),

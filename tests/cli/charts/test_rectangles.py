@@ -22,7 +22,7 @@ def panel_of(run: Run, end: float | None = None) -> tuple[Panel, Boxes]:
 
 @settings(max_examples=25)
 @given(st.integers(1, 60), st.integers(1, 2000), st.integers(0, 99))
-def test_each_job_leaves_a_trace_and_nothing_else_does(count: int, machine: int, seed: int) -> None:
+def test_exactly_the_cells_with_jobs_are_inked(count: int, machine: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     panel, boxes = panel_of(run_of(count, machine, days=float(draw.uniform(0.01, 400))))
     image = cells(panel, boxes, 300, 100)
@@ -40,7 +40,7 @@ def test_each_job_leaves_a_trace_and_nothing_else_does(count: int, machine: int,
 
 
 @pytest.mark.parametrize("row", range(0, 100, 7))
-def test_what_ends_at_the_edge_of_a_cell_is_not_in_the_next(row: int) -> None:
+def test_a_rectangle_that_ends_at_an_edge_is_not_in_the_next_cell(row: int) -> None:
     """49 resources a cell: 49 times 1 / 49 is not 1."""
     jobs = Jobs(
         np.array(["x"], object), np.zeros(1), np.array([3.0]), np.array([49.0 * 30]), np.array([49]),
@@ -51,7 +51,7 @@ def test_what_ends_at_the_edge_of_a_cell_is_not_in_the_next(row: int) -> None:
     assert inked.sum() == 30 and inked[row, :30].all()
 
 
-def test_colours_go_by_the_name_alone_and_are_equally_light() -> None:
+def test_job_colours_depend_on_the_name_only_and_are_equally_light() -> None:
     named = np.array(["1", "2", "3", "4", "é\udcff"], object)
     found = colours.job_colours(named).tolist()
     assert found == colours.job_colours(named[::-1]).tolist()[::-1] == [5, 1, 1, 4, 2]
@@ -60,7 +60,7 @@ def test_colours_go_by_the_name_alone_and_are_equally_light() -> None:
     assert np.ptp(light) < 0.02 and len(colours.STATES) == 5
 
 
-def test_names_are_written_once_and_where_there_is_room() -> None:
+def test_names_are_written_once_if_they_fit() -> None:
     pieces = np.array([[0, 5], [7, 8], [0, 9], [9, 9]])
     jobs = Jobs(
         np.array(["split", "long name indeed", "low"], object), np.zeros(3), np.array([0.0, 10.0, 0.0]),

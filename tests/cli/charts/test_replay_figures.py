@@ -1,4 +1,4 @@
-"""Figures of replays as data: every job is in them, areas are exact, units suit, names and times are as asked for."""
+"""Figures of replays as data: every job is drawn, areas are exact, units suit, names and times are as requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def series_of(figure: Figure, kind: type) -> list:
     return [series for panel in figure.panels() for series in panel.of(kind)]
 
 
-def test_what_ended_before_its_time_and_what_never_began_are_marked() -> None:
+def test_killed_and_rejected_jobs_are_marked() -> None:
     run = run_of(100)
     run.jobs.ending[3] = REJECTED
     figure = replays.replay_gantt(seen(run), labelled=True)
@@ -53,7 +53,7 @@ def test_load_keeps_the_area_in_its_columns(many: bool) -> None:
         assert many is bool(bands) and (not many or (bands[0].low[:-1] <= values + 1e-6).all())
 
 
-def test_energy_in_units_that_can_be_read() -> None:
+def test_energy_has_readable_units() -> None:
     runs = powered(run_of(5), asleep=False), powered(run_of(5, policy="off"), asleep=True)
     figure = replays.energy(seen(*runs, begin=0.0, end=2 * DAY), ["a", "b"])
     assert [panel.y.label for panel in figure.panels()] == ["power (kW)", "energy (GJ)", "machines", "machines"]
@@ -65,7 +65,7 @@ def test_energy_in_units_that_can_be_read() -> None:
     assert figure.notes == ["energy in this time: 4.00 GJ easy, 4.00 GJ off"]
 
 
-def test_what_is_not_known_of_a_run_that_is_over_is_not_drawn() -> None:
+def test_machine_states_are_drawn_until_the_run_ends() -> None:
     short, long = powered(run_of(3, days=1.0), asleep=False), powered(run_of(3, days=90.0, policy="b"), asleep=False)
     figure = replays.energy(seen(short, long, begin=0.0), ["a", "b"])
     ends = [panel.of(Area)[0].x[-1] for panel in figure.panels() if panel.of(Area)]
@@ -74,7 +74,7 @@ def test_what_is_not_known_of_a_run_that_is_over_is_not_drawn() -> None:
     assert late.empty == "nothing is known of this time" and not late.series
 
 
-def test_a_comparison_has_a_bar_for_each_number_that_is_known() -> None:
+def test_a_comparison_has_a_bar_for_each_known_number() -> None:
     runs = powered(run_of(50), asleep=False), run_of(80, policy="strict")
     figure = compare_figure.compare(seen(*runs))
     assert [panel.title for panel in figure.panels() if panel.title] == [
@@ -101,7 +101,7 @@ def test_times_are_compared_in_one_unit(values: list[float], words: list[str]) -
     assert compare_figure.spelled(values) == words
 
 
-def test_runs_go_by_policy_and_where_two_have_the_same_by_folder_too() -> None:
+def test_runs_are_named_by_policy_and_by_folder_if_two_share_it() -> None:
     runs = run_of(1), run_of(2, machine=7), run_of(3, policy="")
     shown = seen(*runs).shown
     assert [each.label for each in shown] == ["easy (run0)", "easy (run1)", "run2"]
@@ -115,11 +115,11 @@ def test_runs_go_by_policy_and_where_two_have_the_same_by_folder_too() -> None:
     ("begin", "end", "x"),
     [(None, None, (0.0, 1.0)), (5.0, None, (5.0, 6.0)), (None, -3.0, (-4.0, -3.0)), (2.0, 9.0, (2.0, 9.0))],
 )
-def test_a_time_that_was_asked_for(begin: float | None, end: float | None, x: tuple[float, float]) -> None:
+def test_the_requested_time_is_shown(begin: float | None, end: float | None, x: tuple[float, float]) -> None:
     assert seen(run_of(0), begin=begin, end=end).x == x
 
 
-def test_dates_where_all_runs_have_the_same_start_date() -> None:
+def test_dates_are_shown_if_all_runs_have_the_same_start_date() -> None:
     dated = replace(run_of(9), epoch=1.3466e9)
     assert seen(dated, dated).axis.label == "date (UTC, 2012)"
     assert seen(dated, run_of(9)).axis.label == "time of the trace (days)"

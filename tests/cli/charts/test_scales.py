@@ -82,19 +82,19 @@ def test_within_a_day_the_axis_says_the_day() -> None:
 
 
 @pytest.mark.parametrize(("begin", "end", "dates"), [(0.0, 9.0, True), (0.0, 1e15, False), (0.0, 1.0, False)])
-def test_dates_are_shown_where_they_can_be(begin, end, dates) -> None:
+def test_dates_are_shown_for_supported_ranges(begin, end, dates) -> None:
     assert scales.dated(begin, end, EPOCH) == (EPOCH if dates else None) and scales.dated(begin, end, None) is None
 
 
 @pytest.mark.parametrize(
     ("span", "name"), [(1.0, "seconds"), (180.0, "minutes"), (10799.0, "minutes"), (3 * DAY, "days")]
 )
-def test_the_unit_of_time_goes_by_the_span(span: float, name: str) -> None:
+def test_the_unit_of_time_depends_on_the_span(span: float, name: str) -> None:
     assert scales.time_unit(span).name == name
     assert TimeScale(0.0, span).label("time") == f"time ({name})"
 
 
-def test_the_unit_of_power_goes_by_the_largest() -> None:
+def test_the_unit_of_power_depends_on_the_largest_value() -> None:
     assert [scales.amount_unit(value, "W").name for value in (0.0, 999.0, 1e3, 2.5e7)] == ["W", "W", "kW", "MW"]
 
 

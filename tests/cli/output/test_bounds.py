@@ -1,4 +1,4 @@
-"""What is said of a plan's distance to the bound, and which of several equal plans is called the best."""
+"""The distance of a plan to the lower bound in words, and the best of several equal plans."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def test_only_a_plan_that_meets_the_bound_is_called_optimal() -> None:
     assert bound(replace(PLAN, makespan=9.999)) == "at the fluid model's lower bound of 10.00 s"
 
 
-def test_of_equal_plans_the_searched_one_is_the_best() -> None:
+def test_among_equal_plans_the_searched_one_is_best() -> None:
     assert best_of([3.0, 2.0, 2.0 * (1 + 1e-12), 4.0]) == 2
     assert best_of([1.0, 1.0, 1.1]) == 1

@@ -1,18 +1,22 @@
-"""What doctor prints: 80 columns, paths and commands that can be copied."""
+"""Output of `doctor`: 80 columns, with paths and commands that can be copied."""
 
 from __future__ import annotations
 
 import pytest
 
 from pilotfish.adapters.findings import NOTE, WARNING, Finding
-from pilotfish.cli.output.text import lines, show_findings
+from pilotfish.cli.output.text import show_findings
 
 
-def test_a_path_is_never_broken_at_a_hyphen() -> None:
+def test_a_path_is_never_broken_at_a_hyphen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     says = "no pilotfish daemon listens at /srv/cluster-one/run-time/pilotfish-main.sock: jobs wait for their hold"
-    broken = lines(Finding(NOTE, "service", says))
-    assert all(len(line) <= 80 for line in broken)
-    assert "/srv/cluster-one/run-time/pilotfish-main.sock:" in " ".join(broken).split()
+    show_findings([Finding(NOTE, "service", says)])
+    printed = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in printed.splitlines())
+    assert "/srv/cluster-one/run-time/pilotfish-main.sock:" in printed.split()
 
 
 def test_commands_have_a_prompt_and_lines_of_files_do_not(
@@ -25,3 +29,13 @@ def test_commands_have_a_prompt_and_lines_of_files_do_not(
     printed = capsys.readouterr().out.splitlines()
     assert f"         $ {command}" in printed and f"         {line}" in printed
     assert max(map(len, printed)) <= 80
+
+
+@pytest.mark.parametrize("columns", [40, 55, 80])
+def test_findings_fit_a_narrow_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show_findings([Finding(WARNING, "rights", "too few of them " * 9)])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns and all(line.startswith(" " * 21) for line in lines[1:-2])

@@ -1,4 +1,4 @@
-"""What `status` and `explain` show of the daemon's answers."""
+"""Output of `status` and `explain`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_nothing_to_show_is_one_line(shown):
     assert shown(status()) == ["lab: live, policy mom, 0 workflows"]
 
 
-def test_a_story_fits_80_cells_and_ends_with_the_output(monkeypatch, capsys):
+def test_a_job_log_fits_80_cells_and_ends_with_the_output_files(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     chosen = "lookahead chose " + ", ".join(f"n{i}" for i in range(40)) + ": forecast 2.0 s, no slowdown"
     events = [("chosen", chosen), ("cancelled", "cancelled by a user"), ("ended", "completed")]
@@ -99,7 +99,7 @@ def test_a_story_fits_80_cells_and_ends_with_the_output(monkeypatch, capsys):
     assert [line.split() for line in lines[-2:]] == [["stdout", files["stdout"]], ["stderr", "/s/err"]]
 
 
-def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
+def test_the_times_of_a_job_log_are_right_aligned(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     story = [{"time": at, "cycle": 1, "kind": kind, "text": kind} for at, kind in ((15.5, "chosen"), (124.6, "ended"))]
     ended = job("align", "completed", start_time=10.0, finish_time=12.0, exit_code=0)
@@ -109,7 +109,7 @@ def test_the_times_of_a_story_end_in_one_column(monkeypatch, capsys):
     assert chosen.rindex("chosen") == end.rindex("ended")
 
 
-def test_a_story_begins_with_the_class_of_the_job(monkeypatch, capsys):
+def test_a_job_log_begins_with_the_class_of_the_job(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20% of its time"}
     for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
@@ -118,7 +118,7 @@ def test_a_story_begins_with_the_class_of_the_job(monkeypatch, capsys):
         assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20% of its time"]
 
 
-def test_the_closing_lines_name_what_failed_by_itself():
+def test_failure_lines_name_failed_jobs_and_not_cancelled_ones():
     jobs = [job("good", "completed"), job("bad", "failed", exit_code=3, stderr="/s/err"), job("next", "cancelled")]
     jobs.append(job("late", "timeout", signal=15, exit_code=143, reason="reached its walltime of 2 s"))
     assert failure_lines(flow(1, *jobs)) == [

@@ -1,4 +1,4 @@
-"""What a sweep prints can be read in 80 columns, however long its policies are."""
+"""Output of a sweep: legible in 80 columns with long policies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     return capsys.readouterr().out.splitlines()
 
 
-def test_in_80_columns_policies_and_numbers_are_whole(
+def test_policies_and_numbers_are_complete_in_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = printed(capsys, monkeypatch, 80)
@@ -47,9 +47,7 @@ def test_in_80_columns_policies_and_numbers_are_whole(
     assert any("123,456*" in line and "22.50*" in line and "21.6 GJ" in line for line in lines)
 
 
-def test_where_a_run_fits_in_a_line_it_is_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_fits_takes_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     show_sweep(Screen(), rows(POLICIES[:2]), ["workload", "load"])
     lines = capsys.readouterr().out.splitlines()
@@ -57,7 +55,7 @@ def test_where_a_run_fits_in_a_line_it_is_one(
     assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]
 
 
-def test_what_would_be_run_shows_policies_whole(
+def test_the_list_of_runs_shows_complete_policies(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -69,6 +67,6 @@ def test_what_would_be_run_shows_policies_whole(
     assert "".join(re.findall(r"^(?:trace.swf.gz)? *(\S+)", "\n".join(lines[begin : begin + 3]), re.MULTILINE)) == LONG
 
 
-def test_a_text_is_broken_where_it_may_be() -> None:
+def test_a_text_is_broken_after_commas_and_plus_signs() -> None:
     assert broken("a:b=1,c=2+d, machine 5, seed 0", 12) == ["a:b=1,c=2+d,", "machine 5,", "seed 0"]
     assert broken("short", 12) == ["short"] and broken("x" * 20 + "+y", 9) == ["xxxx…xxx+", "y"]

@@ -1,4 +1,4 @@
-"""Tables and summaries: what they say, in 80 columns."""
+"""Tables and summaries of plans and runs, in 80 columns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.cli.output.tables import (
-    Column,
     bound,
     busy_hint,
     comparison,
     comparison_notes,
     energy,
     failures,
-    grid,
     header,
     known_to,
     left_out,
@@ -26,7 +24,7 @@ from pilotfish.cli.output.tables import (
     signed,
     summary,
 )
-from pilotfish.cli.output.text import Screen
+from pilotfish.cli.output.text import Column, Screen, grid
 from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, relative_error
 from pilotfish.formats.text import width
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
@@ -41,7 +39,7 @@ NODES = tuple(f"s{i}" for i in range(1, 9))
 
 @pytest.fixture
 def shown(monkeypatch, capsys):
-    """What a renderable looks like on an 80-column stdout that is no terminal."""
+    """Return the lines of renderables on an 80-column stdout that is not a terminal."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def show(*renderables) -> list[str]:
@@ -49,6 +47,12 @@ def shown(monkeypatch, capsys):
         return capsys.readouterr().out.splitlines()
 
     return show
+
+
+def screen(cells: int = 80, *, ascii_only: bool = False) -> Screen:
+    made = Screen()
+    made.cells, made.ascii_only = cells, ascii_only
+    return made
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ def shown(monkeypatch, capsys):
         ((10, 10), "-0.0 +0.0 %"),
     ],
 )
-def test_how_well_a_forecast_is_known_is_told_in_percent_of_it(within, text):
+def test_a_prediction_interval_is_in_percent_of_the_forecast(within, text):
     assert known_to(within, 10.0) == text
 
 
@@ -103,7 +107,7 @@ def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown)
     if factor:
         within = PredictionInterval(0.0, makespan * factor, 0.0, makespan * factor)
         plan = dataclasses.replace(plan, jobs=tuple(dataclasses.replace(job, within=within) for job in plan.jobs))
-    lines = shown(plan_table(plan, ascii_only=ascii_only))
+    lines = shown(plan_table(plan, screen(ascii_only=ascii_only)))
     assert ("KNOWN TO" in lines[0]) is (bool(factor) and jobs > 0)
     assert max(map(width, lines)) <= 80
     assert len(lines) == (jobs + 1 if jobs <= 40 else 32)
@@ -111,17 +115,17 @@ def test_the_plan_table_fits_80_cells(jobs, makespan, ascii_only, factor, shown)
     assert not ascii_only or all(line.isascii() for line in lines)
 
 
-def test_the_plan_table_says_why(shown):
+def test_the_plan_table_shows_the_next_best_nodes(shown):
     plan = make_plan(1)
     plan = dataclasses.replace(plan, jobs=(dataclasses.replace(plan.jobs[0], id="prepare"),))
-    head, row = shown(plan_table(plan))
+    head, row = shown(plan_table(plan, screen()))
     assert head.split() == ["JOB", "NODES", "START", "s", "FINISH", "s", "SLOWDOWN", "NEXT", "BEST"]
     assert row.split() == ["prepare", "s1", "0.0", "123.4", "1.32", "s2", "+3.4", "s"]
 
 
-def test_what_is_left_out_can_be_seen(shown):
+def test_hidden_rows_are_reported_and_can_be_shown(shown):
     assert left_out(40) == "" and left_out(1000).startswith("970 jobs left out: --all")
-    assert len(shown(plan_table(make_plan(1000), everything=True))) == 1001
+    assert len(shown(plan_table(make_plan(1000), screen(), everything=True))) == 1001
 
 
 def test_the_header_names_what_was_planned():
@@ -147,7 +151,7 @@ def test_the_summary_has_bound_energy_and_effort():
 
 def test_the_comparison_marks_the_best_by_the_objective(shown):
     plans = [make_plan(1, policy="slf", energy_j=1000.0), make_plan(1, 246.8, policy="mom", energy_j=10.0)]
-    lines = shown(comparison(plans, [1000.0, 10.0]))
+    lines = shown(comparison(plans, [1000.0, 10.0], screen()))
     assert max(map(width, lines)) <= 80
     assert lines[1].split() == ["slf", "123.4", "s", "best", "1.00", "kJ", "+7.0", "%", "2.1", "ms"]
     assert lines[2].startswith("> mom") and "+100 %" in lines[2] and "10.0 J" in lines[2]
@@ -172,7 +176,7 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     assert went.jobs[0].error == pytest.approx(0.2) and went.jobs[1].error == pytest.approx(-0.8)
     assert went.median_error == pytest.approx(0.5) and went.worst is went.jobs[1]
     assert went.makespan_error == pytest.approx(0.2)
-    lines = shown(outcome_table(went), *outcome_summary(went))
+    lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert "+20 %" in lines[1] and "-80 %" in lines[2] and lines[1].endswith("ok")
     assert lines[3] == "makespan  12.50 s, forecast 10.00 s, error +20 %"
     assert lines[-1] == "jobs      2 of 2 completed"
@@ -183,12 +187,12 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     ("actual", "shown"),
     [(12.5, "+20 %"), (6.0, "-67 %"), (20.0, "2.0x longer"), (5.0, "2.0x shorter"), (0.1, "100x shorter")],
 )
-def test_an_error_can_be_read_whatever_its_size(actual, shown):
+def test_errors_of_any_size_are_readable(actual, shown):
     error = relative_error(10.0, actual)
     assert signed(error) == shown and signed(-1e300).endswith("x shorter") and signed(1.0).endswith("x longer")
 
 
-def test_others_are_blamed_only_where_they_were_seen_and_forecasts_missed():
+def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     late, good = outcome({}), outcome({"finish_time": 10.0})
     assert busy_hint(late, 0.48) == (
         "other processes used 48 % of these CPUs' time: forecasts assume that the CPUs are free"
@@ -202,7 +206,7 @@ def test_a_median_error_of_thousands_of_percent_is_a_factor():
     assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
 
 
-def test_what_failed_is_named_with_its_output(shown):
+def test_failed_jobs_are_listed_with_their_stderr(shown):
     never = {
         "state": JobState.CANCELLED,
         "nodes": (),
@@ -212,14 +216,14 @@ def test_what_failed_is_named_with_its_output(shown):
     }
     went = outcome({"state": JobState.FAILED, "exit_code": 3}, never, {"state": JobState.FAILED, "signal": 9})
     assert went.exit_code == 1 and went.makespan_error is None and went.worst is None
-    lines = shown(outcome_table(went), *outcome_summary(went))
+    lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert lines[1].endswith("exit 3") and lines[3].endswith("cancelled")
     assert "SIGKILL" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
     said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
     assert len(said) == 2 and said[0].endswith("failed: exit code 3; stderr: /x/err")
 
 
-def test_shared_cores_are_explained_and_nothing_else_is():
+def test_only_shared_cores_are_explained():
     job = Job("a", Profile((ThreadGroup(1, 1.0),)))
     flow = Workflow("f", (job, replace(job, id="b")))
     kind = NodeType("t", 1, 1e9, 1e9)
@@ -234,11 +238,11 @@ def test_shared_cores_are_explained_and_nothing_else_is():
     assert sharing_note(planned(flow, site(1.0), policy="loadavg"), flow, site(1.0)) == []
 
 
-def test_a_table_that_is_too_wide_shortens_names_and_no_heading_or_number():
+def test_a_wide_table_shortens_names_but_no_heading_or_number():
     columns = (Column("WORKLOAD"), Column("POLICY"), Column("LOAD", right=True), Column("SEED", right=True))
-    screen = Screen()
+    narrow = screen(60, ascii_only=True)
     rows = [("w" * 60, "p" * 60, "1.25", "4711")]
-    table = grid(columns, rows, 60, ascii_only=True)
+    table = grid(columns, rows, narrow)
     assert [column.header for column in table.columns] == ["WORKLOAD", "POLICY", "LOAD", "SEED"]
     texts = [str(next(iter(column.cells))) for column in table.columns]
-    assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60 < screen.cells
+    assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60

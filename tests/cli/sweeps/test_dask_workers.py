@@ -1,4 +1,4 @@
-"""A sweep on a Dask cluster of real processes: the same rows, and a worker that is killed loses nothing."""
+"""A sweep on a Dask cluster of real processes: the same rows, also if a worker is killed."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Any, folder: Path, capsy
     assert main(["sweep", "s.yaml", "--out", "near"]) == 0
     far, near = (unmeasured(folder / name / "results.csv") for name in ("far", "near"))
     assert far == near and len(far) == 121
-    assert "distributed" not in capsys.readouterr().err, "what it has to say, we say"
+    assert "distributed" not in capsys.readouterr().err, "its loggers are silenced"
 
 
-def test_what_fails_there_is_a_row_here(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_on_the_cluster_is_reported(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "s.yaml").write_text(json.dumps(SWEEP | {"seeds": 1, "workloads": ["a.swf", "bad.swf"]}))
     (folder / "bad.swf").write_text("1 2 3\n")
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
@@ -94,7 +94,9 @@ JOBS = {
 }
 
 
-def test_files_that_a_trace_names_go_with_it(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_named_by_a_trace_are_sent_with_it(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "usage").mkdir()
     ranks = folder / "usage" / "list"
     for name, text in (("lab.yaml", LAB), ("u.json", json.dumps(JOBS)), ("usage/r", "0 m_usage 1 7e9\n"), ("r", "")):
@@ -119,7 +121,7 @@ def test_a_cluster_with_another_pilotfish_is_refused(
     assert "scheduler has pilotfish 0.1.0: install 9.9 there" in capsys.readouterr().err
 
 
-def test_a_cluster_without_workers_is_not_waited_for_long(
+def test_a_cluster_without_workers_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "PATIENCE_S", 0.2)
@@ -128,7 +130,7 @@ def test_a_cluster_without_workers_is_not_waited_for_long(
         assert "no worker connected within" in capsys.readouterr().err
 
 
-def test_a_cluster_that_goes_away_leaves_what_was_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_cluster_keeps_finished_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
     closer, done = once_begun(folder / "s.results" / "journal.jsonl", made.close)
     assert main(["sweep", "s.yaml", "--dask", made.scheduler_address]) == 1
@@ -137,24 +139,26 @@ def test_a_cluster_that_goes_away_leaves_what_was_done(folder: Path, capsys: pyt
     assert 5 <= done[0] < 120 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
 
 
-def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_scheduler_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dask_workers, "PATIENCE_S", 0.2)
     assert main(["sweep", "s.yaml", "--dask", "tcp://127.0.0.1:9"]) == 1
     assert "no scheduler answers there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["", "foo://x", "head", "tcp://head:x"])
-def test_what_is_no_address(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_address_is_a_usage_error(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dask", address]) == 64
     assert "tcp://head:8786" in capsys.readouterr().err
 
 
-def test_the_cluster_has_its_own_workers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_and_dask_exclude_each_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dask", "tcp://head:8786", "--workers", "2"]) == 64
     assert "not together with --dask" in capsys.readouterr().err
 
 
-def test_without_distributed_one_line_says_how_to_get_it(
+def test_a_missing_distributed_package_is_one_clear_error(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -1,4 +1,4 @@
-"""The journal of a sweep: what was kept is there again, whatever a crash did to the last line."""
+"""The journal of a sweep: records are read back exactly, also after a crash in the last line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotfish.simulate.errors import ConfigError
 FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
 
 
-def test_what_is_added_is_there_again_to_the_last_bit(tmp_path: Path) -> None:
+def test_records_are_read_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "new" / "journal.jsonl"
     assert read_journal(path) == {}
     with Journal(path) as journal:
@@ -29,7 +29,7 @@ def test_what_is_added_is_there_again_to_the_last_bit(tmp_path: Path) -> None:
 
 @given(st.integers(0, 400))
 @settings(deadline=None)
-def test_a_journal_cut_anywhere_goes_on(tmp_path: Path, length: int) -> None:
+def test_a_truncated_journal_is_continued(tmp_path: Path, length: int) -> None:
     path = tmp_path / "journal.jsonl"
     path.unlink(missing_ok=True)
     with Journal(path) as journal:
@@ -43,7 +43,7 @@ def test_a_journal_cut_anywhere_goes_on(tmp_path: Path, length: int) -> None:
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run": "x", "numbers": 4}', b"\xff\xfe"])
-def test_a_line_that_is_none_is_as_if_it_were_not_there(tmp_path: Path, line: bytes) -> None:
+def test_invalid_lines_are_ignored(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.add({"a1": FOUND["a1"]})
@@ -55,7 +55,7 @@ def test_a_line_that_is_none_is_as_if_it_were_not_there(tmp_path: Path, line: by
 
 
 @pytest.mark.parametrize("data", [b"my notes\n", b"{}", b'{"schema": "pilotfish/sweep-journal/v2"}\n'])
-def test_another_file_is_left_as_it_is(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_journal_is_not_changed(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(data)
     for use in (Journal, read_journal):

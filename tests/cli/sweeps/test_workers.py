@@ -1,4 +1,4 @@
-"""Processes that carry out tasks: each has one answer, whoever dies."""
+"""Worker processes: every task has one answer, also if workers die."""
 
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ def test_every_task_is_answered_once(deeds: Any, workers: int) -> None:
             assert answers(crew, deeds.told, tasks(count)) == {f"t{i}": (f"t{i}", i) for i in range(count)}
 
 
-def test_a_process_that_is_killed_loses_nothing(deeds: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_loses_no_task(deeds: Any, tmp_path: Path) -> None:
     with Processes(2) as crew:
         found = answers(crew, deeds.once, tasks(12, tmp_path / "mark"))
     assert (tmp_path / "mark").exists() and all(answer[0] == name for name, answer in found.items())
 
 
-def test_what_kills_twice_is_a_failure_and_the_others_go_on(deeds: Any) -> None:
+def test_a_task_that_kills_two_workers_is_a_failure(deeds: Any) -> None:
     with Processes(2) as crew:
         found = answers(crew, deeds.always, tasks(8))
     assert found.pop("t3") == Failure("two workers died of it, the last with exit code 7")
     assert all(name == answer for name, answer in found.items())
 
 
-def test_what_goes_wrong_is_an_answer(deeds: Any) -> None:
+def test_errors_are_answers(deeds: Any) -> None:
     with Processes(1) as crew:
         found = answers(crew, deeds.wrong, tasks(5))
     assert found == {
@@ -105,7 +105,7 @@ def test_what_goes_wrong_is_an_answer(deeds: Any) -> None:
     }
 
 
-def test_they_are_gone_when_they_are_no_longer_needed(deeds: Any) -> None:
+def test_workers_end_with_their_pool(deeds: Any) -> None:
     with Processes(2) as crew:
         next(crew.each(deeds.told, tasks(8)))
         ours = [child for child in psutil.Process().children() if "pilotfish.cli.sweeps" in " ".join(child.cmdline())]
@@ -113,7 +113,7 @@ def test_they_are_gone_when_they_are_no_longer_needed(deeds: Any) -> None:
     assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in ours)
 
 
-def test_a_process_stays_with_what_it_has_read(deeds: Any) -> None:
+def test_a_worker_keeps_tasks_of_the_trace_that_it_has_read(deeds: Any) -> None:
     with Processes(1) as crew:
         order = [task.trace.path for ended in crew.each(deeds.told, tasks(9, traces=3)) for task, _ in ended]
     assert order == sorted(order)
