@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...formats.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
 from ...profiles.prediction.predictors import LIMIT
-from .text import Column, Screen, numbers, progress_bar
+from .text import Column, Screen, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +75,7 @@ def show_replay(
     lines.append(("simulated", f"in {duration(spent)}{rate}"))
     for name, text in lines:
         if text:
-            screen.put(f"{name:<12}{clean(text)}")
+            screen.put(*hanging(f"{name:<12}", clean(text), screen.cells))
 
 
 def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:

@@ -132,7 +132,8 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     columns = {name: np.concatenate([getattr(each, name) for each in workloads]) for name in COLUMNS}
     known = set[str]().union(*(each.more for each in workloads))
     every = [_filled_in(each, known) for each in workloads]
-    more = {name: np.concatenate([each[name] for each in every]) for name in set.intersection(*map(set, every))}
+    shared = [name for name in every[0] if all(name in each for each in every)]
+    more = {name: np.concatenate([each[name] for each in every]) for name in shared}
     left_out = dict(sum((Counter(each.left_out) for each in workloads), Counter[str]()))
     epochs = {each.epoch for each in workloads}
     machine = max((each.machine for each in workloads if each.machine is not None), default=None)

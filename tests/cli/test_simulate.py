@@ -35,6 +35,19 @@ def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.Cap
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files
 
 
+def test_wrapped_lines_of_the_summary_start_below_their_text(
+    trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main(["simulate", str(trace)]) == 0
+    lines = capsys.readouterr().out.split("\n\n", 1)[1].splitlines()
+    labels = [line[:12].strip() for line in lines]
+    assert labels.count("") > 2  # percentiles, and wrapped lines
+    assert [label for label in labels if label and label not in (
+        "waiting", "turnaround", "slowdown", "utilisation", "makespan", "energy", "jobs", "simulated",
+    )] == []  # fmt: skip
+
+
 def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-w", str(trace), "--procs", "16", "-p", "easy:order=sjf", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

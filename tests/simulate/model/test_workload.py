@@ -40,6 +40,12 @@ def test_joined_workloads_keep_names_profiles_and_common_columns() -> None:
     assert whole.more["name"].tolist() == ["a!x", "1", "a!y"] and whole.more["profile"].tolist() == ["p", "1", "q"]
 
 
+def test_the_columns_of_joined_workloads_keep_the_order_of_the_first_one() -> None:
+    names = [f"column{i}" for i in range(20)]
+    first, second = ({name: [0] for name in order} for order in (names, names[::-1]))
+    assert [name for name in joined([made("a", [0], first), made("b", [1], second)]).more if name in names] == names
+
+
 def test_missing_task_columns_are_filled_with_zero() -> None:
     moves = made("a", [0, 2], {"volume": [5.0, 6.0], "asked": [1.0, 2.0]})
     whole = joined([moves, made("b", [1])])
