@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..simulate.errors import ConfigError
 from . import options
 from .charts import picture_files
 from .daemon_client import ask_daemon
+from .inputs import check_output
+from .options import option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 
 def accuracy(
-    journal: Annotated[
-        Path | None,
-        typer.Option("--journal", metavar="FILE", help="Read the journal.sqlite of a daemon, running or not."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all jobs to FILE.csv.")] = None,
+    journal: Annotated[Path | None, option("FILE", "Read the journal.sqlite of a daemon, running or not.")] = None,
+    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv.", "--out", "-o")] = None,
     plot: picture_files.PlotFile = None,
     everything: options.All = False,
     as_json: options.Json = False,
@@ -47,7 +44,10 @@ def accuracy(
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
-    _check(journal, out, socket)
+    if journal is not None and socket is not None:
+        raise bad("--socket", "not with --journal, which reads a file")
+    if out is not None:
+        check_output(out.with_suffix(out.suffix.lower()), (".csv",), "; --plot draws pictures")
     picture_files.check(plot)
     jobs = _asked(socket) if journal is None else _read(journal)
     if out is not None:
@@ -60,7 +60,6 @@ def accuracy(
         from .charts.forecast_figure import forecast_accuracy
 
         picture_files.save(forecast_accuracy(jobs), plot)
-        note(f"the picture is in {plot}")
     if as_json:
         from ..daemon.report.accuracy import to_dict
 
@@ -70,17 +69,6 @@ def accuracy(
 
         show_accuracy(jobs, everything=everything)
     return 0
-
-
-def _check(journal: Path | None, out: Path | None, socket: str | None) -> None:
-    if journal is not None and socket is not None:
-        raise bad("--socket", "not with --journal, which reads a file")
-    if out is None:
-        return
-    if out.suffix.lower() != ".csv":
-        raise bad("--out", f"{out.name!r} has no known ending (allowed: .csv; --plot draws pictures)")
-    if not out.parent.is_dir():
-        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
 
 
 def _asked(socket: str | None) -> list[ForecastOutcome]:

@@ -6,14 +6,13 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from .options import argument, flag
 from .streams import note
 
 
 def demo(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write.")] = Path("pilotfish-demo"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed.")] = False,
+    directory: Annotated[Path, argument("DIR", "Folder to write.")] = Path("pilotfish-demo"),
+    force: Annotated[bool, flag("--force", "Overwrite files that were changed.")] = False,
 ) -> None:
     """Write a small workflow of real programs, and a cluster file of two nodes of this machine to run it on.
 

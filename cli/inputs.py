@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,20 +28,38 @@ def read_cluster(path: Path) -> Cluster:
     from ..formats.plausible import cluster_doubts
 
     found = read_cluster(path)
-    for doubt in cluster_doubts(found):
-        warn(doubt)
+    warn(*cluster_doubts(found))
     return found
 
 
-def read_machine(path: Path) -> Cluster:
-    """Read a machine for a replay: a cluster file, or a platform of SimGrid or IRMaSim. Raises ConfigError."""
+def read_machine(path: Path | None) -> Cluster | None:
+    """Read a machine of a replay, if given: a cluster file, or a platform (SimGrid, IRMaSim). Raises ConfigError."""
     from ..formats.machines import read_machine
     from ..formats.plausible import cluster_doubts
 
+    if path is None:
+        return None
     found = read_machine(path)
-    for doubt in cluster_doubts(found):
-        warn(doubt)
+    warn(*cluster_doubts(found))
     return found
+
+
+def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
+    """Return the trace that was given as TRACE or as --workload.
+
+    Args:
+        trace: the argument; None = not given.
+        workload: the option; None = not given.
+        purpose: what it is needed for, such as "the trace to predict".
+
+    Raises:
+        typer.BadParameter: neither is given, or both are.
+    """
+    if trace and workload:
+        raise bad("TRACE", "given twice, also by --workload")
+    if (path := trace or workload) is None:
+        raise bad("TRACE", f"missing: {purpose} (or --workload)")
+    return path
 
 
 def config_file(given: Path | None) -> Path:
@@ -56,6 +76,24 @@ def config_file(given: Path | None) -> Path:
     return found
 
 
+def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
+    """Check the value of --out before anything is computed.
+
+    Args:
+        path: the file to write.
+        endings: allowed endings of its name.
+        more: what else is allowed, to end the message with.
+
+    Raises:
+        typer.BadParameter: the name has another ending.
+        ConfigError: the folder does not exist.
+    """
+    if not path.name.endswith(tuple(endings)):
+        raise bad("--out", f"{path.name!r} has no known ending (allowed: {', '.join(endings)}{more})")
+    if not path.parent.is_dir():
+        raise ConfigError(str(path), "", "cannot be written: there is no such folder")
+
+
 def check_files(*paths: Path | None) -> None:
     """Check that files exist, before anything is compiled. Raises FileNotFoundError for the first that does not."""
     for path in paths:
@@ -63,30 +101,17 @@ def check_files(*paths: Path | None) -> None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
-def profile_store(path: Path | None) -> ProfileStore:
-    """Open the profile store.
-
-    Args:
-        path: its file; None: the user's own, which counts as empty if it cannot be read (one line on stderr).
-    """
-    from ..daemon.paths import profile_store_path
-    from ..profiles.store import ProfileStore
-
-    if path is not None:
-        return ProfileStore(path)
-    try:
-        own = profile_store_path()
-    except ConfigError as error:
-        note(f"profiles are not kept: {error}")
-        own = Path(os.devnull) / "profiles.sqlite"
-    return ProfileStore(own, skip=note)
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 hash of a file's content. Raises OSError."""
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 class Profiles:
     """The profile store, opened on first use.
 
     Args:
-        path: the file of the store; None = the user's own.
+        path: the file of the store; None = the user's own, which counts as empty if it cannot be read (one line on
+            stderr).
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -96,7 +121,17 @@ class Profiles:
     @cached_property
     def store(self) -> ProfileStore:
         """The store itself."""
-        return profile_store(self._path)
+        from ..daemon.paths import profile_store_path
+        from ..profiles.store import ProfileStore
+
+        if self._path is not None:
+            return ProfileStore(self._path)
+        try:
+            own = profile_store_path()
+        except ConfigError as error:
+            note(f"profiles are not kept: {error}")
+            own = Path(os.devnull) / "profiles.sqlite"
+        return ProfileStore(own, skip=note)
 
     def __call__(self, name: str) -> Profile | None:
         """Return the profile of that name."""
@@ -167,8 +202,7 @@ def this_machine(workflow: Workflow) -> Cluster:
 
     widest = max((job.profile.threads for job in workflow.jobs), default=1)
     cluster, assumed = machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
-    for text in assumed:
-        note(text)
+    note(*assumed)
     return cluster
 
 

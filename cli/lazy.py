@@ -16,6 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
+def command_group(help: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_OPTIONS, help=help)
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """Where a command is defined.
@@ -34,7 +39,6 @@ class Lazy:
         """Import the module and return the click command, named `name`."""
         found = getattr(importlib.import_module(self.module, __package__), self.attribute)
         if isinstance(found, typer.Typer):
-            found.rich_markup_mode = None
             group = typer.main.get_group(found)
             group.name = name
             return group

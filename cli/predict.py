@@ -9,13 +9,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import Profiles, check_files
+from .inputs import Profiles, check_files, one_trace
 from .kernel_loading import load_kernels
-from .lazy import HELP_OPTIONS
+from .lazy import command_group
+from .options import argument, option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad, not_among
@@ -23,48 +22,32 @@ from .usage_errors import bad, not_among
 if TYPE_CHECKING:
     from ..profiles.prediction.evaluate import Evaluation
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
-    help="Predict what jobs need from jobs that have ended; measure the errors.",
-)
-
-
-@app.callback()
-def predict() -> None:
-    """Predict what jobs need from jobs that have ended; measure the errors."""
+app = command_group("Predict what jobs need from jobs that have ended; measure the errors.")
 
 
 @app.command()
 def evaluate(
-    trace: Annotated[
-        Path | None, typer.Argument(metavar="TRACE", help="Trace with users and estimates (.swf, .swf.gz).")
-    ] = None,
-    workload: Annotated[
-        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="The same as TRACE.", hidden=True)
-    ] = None,
+    trace: Annotated[Path | None, argument("TRACE", "Trace with users and estimates (.swf, .swf.gz).")] = None,
+    workload: options.SameTrace = None,
     need: Annotated[
-        str,
-        typer.Option(
-            metavar="NEED", help="What to predict: run-time or memory.",
-            autocompletion=options.completing(("run-time", "memory")),
-        ),
+        str, option("NEED", "What to predict: run-time or memory.", words=("run-time", "memory"))
     ] = "run-time",
     predictor: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Predictor: estimate, last-two or history; may be repeated.", show_default="all",
-            autocompletion=options.completing(("estimate", "last-two", "history")),
+        option(
+            "NAME",
+            "Predictor: estimate, last-two or history; may be repeated.",
+            words=("estimate", "last-two", "history"),
+            show_default="all",
         ),
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(metavar="Q", help="Quantile that history predicts, such as 0.5 or 0.9.", show_default="0.5"),
+        option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", show_default="0.5"),
     ] = None,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Predict the jobs of a trace and compare with what they needed.
 
     Each job is predicted at its submission from the jobs that had ended by then.
@@ -80,12 +63,7 @@ def evaluate(
     from ..profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
     from ..profiles.prediction.predictors import QUANTILE
 
-    path = trace or workload
-    if path is None or (trace and workload):
-        raise bad(
-            "TRACE",
-            "missing: the trace to predict (or --workload)" if path is None else "given twice, also by --workload",
-        )
+    path = one_trace(trace, workload, "the trace to predict")
     if need not in NEEDS:
         raise not_among("--need", need, "a need", NEEDS)
     names = list(dict.fromkeys(predictor or PREDICTORS))
@@ -115,11 +93,8 @@ def evaluate(
 @app.command(context_settings={"allow_interspersed_args": False})
 def command(
     words: options.Command,
-    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Number of nodes of the job.")] = 1,
-    walltime: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Limit of the job; no longer run is predicted."),
-    ] = None,
+    nodes: Annotated[int, option("N", "Number of nodes of the job.", min=1)] = 1,
+    walltime: Annotated[float | None, option("SECONDS", "Limit of the job; no longer run is predicted.")] = None,
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:

@@ -6,42 +6,32 @@ Rule: `profile run` exits with the exit code of the command that it measured. A 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..formats.document_errors import nearest
+from ..formats.quantities import parse_rate
 from ..simulate.errors import ConfigError
 from . import options
 from .corun import corun, pairs
 from .inputs import Profiles, read_cluster
-from .lazy import HELP_OPTIONS
+from .lazy import command_group
+from .options import argument, flag, option
 from .output.documents import print_json
-from .profile_inputs import allowed_cpus, bandwidth, profile_name
+from .profile_inputs import allowed_cpus, profile_name
 from .streams import note
-from .usage_errors import bad, not_among
+from .usage_errors import bad, not_among, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..profiles.classes import Classification
-    from ..profiles.measurement import Measurement
     from ..profiles.store import ProfileStore
     from ..simulate.model.job import Profile
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
-    help="Measure what jobs need; list, show, import and export profiles.",
-)
-
-ProfileName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Its name.", autocompletion=options.completing(options.profile_names))
-]
+app = command_group("Measure what jobs need; list, show, import and export profiles.")
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -51,16 +41,12 @@ def run(
     store: options.Store = None,
     repeat: options.Repeat = 1,
     cpus: options.Cpus = None,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "--bandwidth", metavar="RATE", help="Memory traffic of each thread, such as 5GB/s.",
-            show_default="as measured",
-        ),
+    bandwidth: Annotated[
+        str | None, option("RATE", "Memory traffic of each thread, such as 5GB/s.", show_default="as measured")
     ] = None,
     node_type: options.NodeType = None,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> int:
     """Run COMMAND, measure what it needs, and keep that as a profile.
 
     Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. The exit code is
@@ -73,23 +59,23 @@ def run(
     """
     from ..profiles.measure.command import CommandError, measure
 
-    allowed, given = allowed_cpus(cpus), bandwidth(rate)
+    allowed = allowed_cpus(cpus)
+    with value_of("--bandwidth"):
+        rate = None if bandwidth is None else parse_rate(bandwidth)
     keep = Profiles(store).store
     chosen = profile_name(command, name)
     runs, code = [], 0
     for _ in range(repeat):
         try:
-            code, measured = measure(
-                command,
-                cpus=allowed,
-                node_type=node_type,
-                stdout=sys.stderr if as_json else None,
-                counters=True,
-            )
+            output = sys.stderr if as_json else None
+            code, measured = measure(command, cpus=allowed, node_type=node_type, stdout=output, counters=True)
         except CommandError as error:
             note(str(error))
-            raise typer.Exit(error.exit_code) from None
-        runs.append(measured if given is None else _with_bandwidth(measured, given))
+            return error.exit_code
+        if rate is not None:
+            sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
+            measured = replace(measured, bandwidth=rate, sources=sources)
+        runs.append(measured)
         profile = keep.record(chosen, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")
@@ -101,7 +87,7 @@ def run(
         from .output.profiles import show_run
 
         show_run(chosen, runs[-1], keep.statistics(chosen))
-    raise typer.Exit(code)
+    return code
 
 
 app.command(context_settings={"allow_interspersed_args": False})(corun)
@@ -116,7 +102,6 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     explains a class.
     """
     keep = Profiles(store).store
-    own = set(keep.own_names())
     known = {name: profile for name in keep.names() if (profile := keep.get(name))}
     classed = _classes(known.values(), cluster)
     if as_json:
@@ -128,14 +113,14 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     from ..formats.text import count
     from .output.profiles import show_list
 
-    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), own)
-    for gone in keep.dropped():
-        note(f"{count(gone.number, gone.what[:-1])} have been dropped for their age, the last on {gone.latest}")
+    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), set(keep.own_names()))
+    dropped = [(count(gone.number, gone.what[:-1]), gone.latest) for gone in keep.dropped()]
+    note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
 
 
 @app.command()
 def show(
-    name: ProfileName,
+    name: Annotated[str, argument("NAME", "Its name.", words=options.profile_names)],
     cluster: options.ClusterFile = None,
     store: options.Store = None,
     as_json: options.Json = False,
@@ -147,8 +132,6 @@ def show(
     keep = Profiles(store).store
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
-        from ..formats.document_errors import nearest
-
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
     classed = _classes([profile], cluster)[0] if profile else None
     if as_json:
@@ -171,19 +154,18 @@ def show(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON), or see --source.")],
+    file: Annotated[Path, argument("FILE", "Profiles (YAML or JSON), or see --source.")],
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", "--from", metavar="TOOL", help="Tool that wrote the file: sacct, likwid, perf or jobstats.",
-            show_default="pilotfish", autocompletion=options.completing(("sacct", "likwid", "perf", "jobstats")),
+        option(
+            "TOOL", "Tool that wrote the file: sacct, likwid, perf or jobstats.", "--source", "--from",
+            words=("sacct", "likwid", "perf", "jobstats"), show_default="pilotfish",
         ),
     ] = None,
     name: options.ProfileOption = None,
     node_type: options.NodeType = None,
     date: Annotated[
-        str | None,
-        typer.Option(metavar="YYYY-MM-DD", help="Date of the measurement.", show_default="as in the file"),
+        str | None, option("YYYY-MM-DD", "Date of the measurement.", show_default="as in the file")
     ] = None,
     store: options.Store = None,
     as_json: options.Json = False,
@@ -208,9 +190,9 @@ def import_(
     """
     keep = Profiles(store).store
     if source is None:
-        for option, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+        for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
-                raise bad(option, "only with --source")
+                raise bad(other, "only with --source")
         names = keep.import_file(file)
     else:
         names = keep.put_all(_imported(source, file, name, node_type, date))
@@ -225,13 +207,8 @@ def import_(
 
 @app.command()
 def export(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="FILE.yaml, .json or .csv.", show_default="YAML on stdout"),
-    ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Write one row for each number, as in every FILE.csv.")
-    ] = False,
+    file: Annotated[Path | None, argument("FILE", "FILE.yaml, .json or .csv.", show_default="YAML on stdout")] = None,
+    numbers: Annotated[bool, flag("--numbers", "Write one row for each number, as in every FILE.csv.")] = False,
     store: options.Store = None,
 ) -> None:
     """Write the store's own profiles, to import or to plot.
@@ -273,12 +250,6 @@ def _numbers(keep: ProfileStore, kind: str) -> str:
         return to_csv(rows)
     document = {"schema": "pilotfish/numbers/v1", "numbers": [asdict(row) for row in rows]}
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
-
-
-def _with_bandwidth(measured: Measurement, rate: float) -> Measurement:
-    """Replace the measured bandwidth by the user's, bytes/s."""
-    sources = {name: source for name, source in measured.sources.items() if name != "bandwidth"}
-    return replace(measured, bandwidth=rate, sources=sources)
 
 
 def _imported(origin: str, file: Path, name: str | None, node_type: str | None, date: str | None) -> dict[str, Profile]:

@@ -1,11 +1,10 @@
-"""What the commands of `pilotfish profile` read from the command line: names, CPUs, rates."""
+"""What the commands of `pilotfish profile` read from the command line: names, CPUs."""
 
 from __future__ import annotations
 
 import os
 
-from ..simulate.errors import ConfigError
-from .usage_errors import bad, bad_value
+from .usage_errors import bad, value_of
 
 
 def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
@@ -14,24 +13,12 @@ def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
         return None
     from ..formats.hostlist import parse_cpus
 
-    try:
+    with value_of("--cpus"):
         cpus = parse_cpus(written)
-    except ConfigError as error:
-        raise bad_value("--cpus", error) from None
     usable = os.sched_getaffinity(0)
     if not set(cpus) <= usable:
         raise bad("--cpus", f"{written} (allowed: {','.join(map(str, sorted(usable)))})")
     return cpus
-
-
-def bandwidth(written: str | None) -> float | None:
-    """Return a rate in bytes/s; None for None. Raises typer.BadParameter."""
-    from ..formats.quantities import parse_rate
-
-    try:
-        return None if written is None else parse_rate(written)
-    except ConfigError as error:
-        raise bad_value("--bandwidth", error) from None
 
 
 def profile_name(command: list[str], name: str | None, option: str = "--name") -> str:
@@ -54,8 +41,6 @@ def profile_name(command: list[str], name: str | None, option: str = "--name") -
         return made
     from ..profiles.store import check_name
 
-    try:
+    with value_of(option):
         check_name(name)
-    except ConfigError as error:
-        raise bad_value(option, error) from None
     return name

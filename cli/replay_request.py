@@ -21,7 +21,7 @@ from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .inputs import Profiles, check_files, read_machine
 from .kernel_loading import load_kernels, load_replay
-from .usage_errors import bad, not_among
+from .usage_errors import bad, check_period, not_among
 from .user_policy import NamedPolicy, load_policy, print_policy_traceback
 
 RESOURCES = ("core", "node")
@@ -106,21 +106,13 @@ def replay_request(
         raise not_among("--resource", resource, "a kind of resource", RESOURCES)
     if not 0.0 < select.load < math.inf:
         raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
-    _check_select(select)
+    check_period(select.begin, select.end, lambda seconds: not math.isnan(seconds))
+    if select.least is not None and select.most is not None and select.least > select.most:
+        raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
     whole_nodes = resource == "node"
     if isinstance(chosen.policy, Contending) and (cluster is None or whole_nodes):
         raise bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
     return ReplayRequest(tuple(workloads), chosen, select, seed, procs, cluster, whole_nodes, seconds, skip_invalid)
-
-
-def _check_select(select: Select) -> None:
-    for option, value in (("--from", select.begin), ("--until", select.end)):
-        if value is not None and math.isnan(value):
-            raise bad(option, f"{value:g} (allowed: seconds)")
-    if select.begin is not None and select.end is not None and select.begin >= select.end:
-        raise bad("--until", f"{select.end:g} (allowed: more than --from, {select.begin:g})")
-    if select.least is not None and select.most is not None and select.least > select.most:
-        raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
 
 
 def _decision_seconds(text: str) -> float | None:
@@ -159,7 +151,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
     check_files(*request.workloads, request.cluster)
     kinds = [format_of(path) for path in request.workloads]
-    cluster = None if request.cluster is None else read_machine(request.cluster)
+    cluster = read_machine(request.cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
     how = {
         "speeds": speeds_of(cluster),

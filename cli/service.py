@@ -8,11 +8,10 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from . import options
 from .daemon_client import Client, DaemonClient, EndUnknownError, UnreachableError
 from .inputs import config_file
+from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
 from .usage_errors import bad, not_among
@@ -22,12 +21,11 @@ END_UNKNOWN = 75
 
 Adapter = Annotated[
     str | None,
-    typer.Option(
-        "--adapter",
-        metavar="NAME",
-        help="Ask Slurm itself (slurm), or the service (daemon).",
+    option(
+        "NAME",
+        "Ask Slurm itself (slurm), or the service (daemon).",
+        words=("daemon", "slurm"),
         show_default="daemon, or as in client.yaml",
-        autocompletion=options.completing(("daemon", "slurm")),
     ),
 ]
 
@@ -51,17 +49,10 @@ def daemon(
 
 def submit(
     workflow: options.WorkflowFile,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Submit the same workflow under a key only once.")
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit with the workflow's exit code.")] = False,
-    patience: Annotated[
-        float,
-        typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long --wait asks an absent daemon again."),
-    ] = 300.0,
-    no_hold: Annotated[
-        bool, typer.Option("--no-hold", help="Over Slurm: let Slurm start jobs at once, without pilotfish.")
-    ] = False,
+    key: Annotated[str | None, option("KEY", "Submit the same workflow under a key only once.")] = None,
+    wait: Annotated[bool, flag("--wait", "Wait for the end; exit with the workflow's exit code.")] = False,
+    patience: Annotated[float, option("SECONDS", "How long --wait asks an absent daemon again.", min=0.0)] = 300.0,
+    no_hold: Annotated[bool, flag("--no-hold", "Over Slurm: let Slurm start jobs at once, without pilotfish.")] = False,
     store: options.Store = None,
     as_json: options.Json = False,
     adapter: Adapter = None,
@@ -98,16 +89,13 @@ def submit(
 def status(
     workflow: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WORKFLOW", help="Show only this workflow, with all its jobs.",
-            autocompletion=options.completing(options.workflow_ids),
-        ),
+        argument("WORKFLOW", "Show only this workflow, with all its jobs.", words=options.workflow_ids),
     ] = None,
     everything: options.All = False,
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> int:
     """Show workflows and jobs, with forecasts and actual times.
 
     Ended workflows (the latest 20) have one line each; the others list their jobs.
@@ -129,17 +117,11 @@ def status(
 
 
 def cancel(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKFLOW[/JOB]", help="The workflow or job to cancel.",
-            autocompletion=options.completing(options.workflow_ids),
-        ),
-    ],
+    target: Annotated[str, argument("WORKFLOW[/JOB]", "The workflow or job to cancel.", words=options.workflow_ids)],
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> int:
     """Cancel a workflow or one job: waiting jobs never start, running jobs are ended.
 
     \b
@@ -160,15 +142,12 @@ def cancel(
 def explain(
     job: Annotated[
         str,
-        typer.Argument(
-            metavar="[WORKFLOW/]JOB", help="The job; without a workflow, the newest of that name.",
-            autocompletion=options.completing(options.job_names),
-        ),
+        argument("[WORKFLOW/]JOB", "The job; without a workflow, the newest of that name.", words=options.job_names),
     ],
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> int:
     """Explain a job: the chosen nodes, the runner-up, the forecast and the outcome.
 
     \b
@@ -221,8 +200,7 @@ def _wait(client: Client, workflow: str, patience_s: float) -> int:
             return _give_up(workflow, str(error))
         else:
             if found["exit_code"] is not None:
-                for line in failure_lines(found):
-                    note(line)
+                note(*failure_lines(found))
                 return int(found["exit_code"])
         time.sleep(pause)
         pause = min(1.2 * pause, longest)

@@ -5,15 +5,12 @@ Rule: a summary names its inputs and the command that made it.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from .. import __version__
 from ..formats.results_write import write_results
@@ -26,6 +23,8 @@ from ..simulate.replay.policies import Contending
 from ..simulate.replay.replay import Replayed, replay
 from ..simulate.replay.select import Select
 from . import options
+from .inputs import file_hash
+from .options import option
 from .output.documents import print_json
 from .output.replay import Progress, show_replay
 from .output.text import Screen
@@ -39,40 +38,22 @@ def simulate(
     workload: options.MoreTraces = None,
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
-    resource: Annotated[
-        str,
-        typer.Option(
-            "--resource", metavar="KIND", help="What jobs request of a cluster: core or node.",
-            autocompletion=options.completing(RESOURCES),
-        ),
-    ] = "core",
+    resource: Annotated[str, option("KIND", "What jobs request of a cluster: core or node.", words=RESOURCES)] = "core",
     policy: options.QueuePolicy = "easy",
     decision_time: Annotated[
-        str,
-        typer.Option(
-            "--decision-time", metavar="TIME",
-            help="Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).",
-        ),
+        str, option("TIME", "Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).")
     ] = "ignore",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write jobs.csv, schedule.csv, summary.json.")
-    ] = None,
+    out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
     begin: options.Begin = None,
     end: options.End = None,
-    user: Annotated[
-        list[int] | None, typer.Option("--user", metavar="ID", help="Only jobs of this user; may be repeated.")
-    ] = None,
-    least: Annotated[
-        int | None, typer.Option("--min-size", metavar="N", help="Only jobs of N processors or more.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option("--max-size", metavar="N", help="Only jobs of N processors or fewer.")
-    ] = None,
-    load: Annotated[float, typer.Option("--load", metavar="X", help="Let jobs arrive X times as fast.")] = 1.0,
+    user: Annotated[list[int] | None, option("ID", "Only jobs of this user; may be repeated.")] = None,
+    least: Annotated[int | None, option("N", "Only jobs of N processors or more.", "--min-size")] = None,
+    most: Annotated[int | None, option("N", "Only jobs of N processors or fewer.", "--max-size")] = None,
+    load: Annotated[float, option("X", "Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Replay traces of jobs under a queue policy, and print waiting time, slowdown, utilisation and energy.
 
     Exact: at each instant all ends, then all submissions, then one pass of the policy; the processors with the lowest
@@ -162,7 +143,7 @@ def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[st
         "schema": "pilotfish/replay/v1",
         "version": __version__,
         "command": shlex.join(["pilotfish", *sys.argv[1:]]),
-        "inputs": {str(path): _digest(path) for path in files},
+        "inputs": {str(path): file_hash(path) if path.is_file() else None for path in files},  # None: a pipe
         "policy": request.policy.text,
         "seed": request.seed,
         "machine": found.machine.processors,
@@ -174,8 +155,3 @@ def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[st
     if power.limit:
         about["limit"] = asdict(power.limit)
     return about
-
-
-def _digest(path: Path) -> str | None:
-    """Return the hash of a file; None for a pipe, whose content can be read only once."""
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else None

@@ -9,11 +9,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import config_file, read_cluster
+from .options import flag, option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import adapter_errors, bad
@@ -24,51 +23,18 @@ if TYPE_CHECKING:
     from ..simulate.model.cluster import Cluster
 
 
-SETUP = """\
-# As root, in the folder of pilotfish's source; ACCOUNT is any account of Slurm's accounting.
-install -D -m 644 systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf
-systemd-sysusers     # creates the Unix user, before Slurm hears of it
-sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator
-install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
-install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
-pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
-pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {user}
-systemctl daemon-reload
-systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
-# The rest is in docs/guides/slurm.md."""  # noqa: E501
-UNDO = """\
-# Jobs that wait for pilotfish start by themselves when their hold is over; nothing has to be released.
-# If job_submit.lua is in use: take lua out of JobSubmitPlugins in slurm.conf, and only then remove the file.
-scontrol reconfigure
-systemctl disable --now pilotfishd
-pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
-systemctl disable --now pilotfish-reap.timer
-sacctmgr modify user where name={user} set AdminLevel=None
-# Or, if the account was made for this: sacctmgr delete user name={user}
-rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
-systemctl daemon-reload"""
-
-
 def doctor(
     adapter: Annotated[
         str | None,
-        typer.Option(
-            "--adapter", metavar="NAME", help="Resource manager to examine: slurm, or local (this machine).",
-            autocompletion=options.completing(("slurm", "local")),
-        ),
+        option("NAME", "Resource manager to examine: slurm, or local (this machine).", words=("slurm", "local")),
     ] = None,
     config: options.ConfigFile = None,
-    user: Annotated[
-        str | None,
-        typer.Option("--user", metavar="NAME", help="Account of the service.", show_default="yours"),
-    ] = None,
-    trial: Annotated[
-        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts.")
-    ] = False,
-    setup: Annotated[bool, typer.Option("--setup", help="Only print the commands that set pilotfish up.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Only print the commands that remove it.")] = False,
+    user: Annotated[str | None, option("NAME", "Account of the service.", show_default="yours")] = None,
+    trial: Annotated[bool, flag("--try", "Also try your rights, with a job of yours that never starts.")] = False,
+    setup: Annotated[bool, flag("--setup", "Only print the commands that set pilotfish up.")] = False,
+    undo: Annotated[bool, flag("--undo", "Only print the commands that remove it.")] = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Examine a site before and while pilotfish works there; change nothing (but see --try).
 
     Without options, examine the configuration if there is one, this machine, and Slurm if its commands are here.
@@ -189,14 +155,10 @@ def _counters() -> list[Finding]:
 
 def cluster(
     adapter: Annotated[
-        str,
-        typer.Option(
-            "--adapter", metavar="NAME", help="Resource manager to ask: slurm, or local (this machine).",
-            autocompletion=options.completing(("slurm", "local")),
-        ),
+        str, option("NAME", "Resource manager to ask: slurm, or local (this machine).", words=("slurm", "local"))
     ] = "local",
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
 
     This machine has a node for each CPU (cpu0, cpu1, ...), or one with the name of the host if it has one CPU.
@@ -219,8 +181,7 @@ def cluster(
 
         print(*(f"# {text}\n" for text in assumed), sep="", end="")
         print(yaml.safe_dump(document, sort_keys=False), end="")
-    for text in assumed:
-        note(text)
+    note(*assumed)
 
 
 def _whole_mebibytes(cluster: Cluster) -> Cluster:
@@ -252,9 +213,7 @@ def probes(as_json: options.Json = False) -> None:
 
 def reap(
     config: options.ConfigFile = None,
-    older_than: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Release pins that are at least this old.")
-    ] = 30.0,
+    older_than: Annotated[float, option("SECONDS", "Release pins that are at least this old.", min=0)] = 30.0,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import typer
@@ -31,32 +30,48 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
         what: what the word should name, such as "an engine".
         allowed: all words that the option takes.
     """
+    from ..formats.document_errors import nearest
+
     words = list(allowed)
-    return bad(option, f"{found!r} is not {what}{did_you_mean(found, words)} (allowed: {', '.join(words)})")
+    return bad(option, f"{found!r} is not {what}{nearest(found, words)} (allowed: {', '.join(words)})")
 
 
-def did_you_mean(found: str, words: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return "; did you mean 'x'?" for the closest of `words`, or "" if none is close.
+def check_period(begin: float | None, end: float | None, valid: Callable[[float], bool]) -> None:
+    """Check the values of --from and --until.
 
     Args:
-        found: the word given.
-        words: all that it could be.
-        cutoff: least similarity, 0 to 1; see `difflib.get_close_matches`.
+        begin: seconds; None = not given.
+        end: seconds, above `begin`; None = not given.
+        valid: whether a number is allowed.
+
+    Raises:
+        typer.BadParameter: one is not allowed.
     """
-    near = difflib.get_close_matches(found, list(words), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    for name, value in (("--from", begin), ("--until", end)):
+        if value is not None and not valid(value):
+            raise bad(name, f"{value:g} (allowed: seconds)")
+    if begin is not None and end is not None and begin >= end:
+        raise bad("--until", f"{end:g} (allowed: more than --from, {begin:g})")
 
 
 @contextmanager
-def adapter_errors(config: Path | None) -> Iterator[None]:
-    """Name the origin of the adapter in its errors: the configuration, or `--adapter` (a usage error)."""
-    if config is not None:
-        from ..daemon.config import naming_config
+def value_of(option: str, *, source: str | None = None) -> Iterator[None]:
+    """Turn a ConfigError into a usage error about the value of `option`.
 
-        with naming_config(config):
-            yield
-        return
+    Args:
+        option: its name, such as `--engine`.
+        source: only errors from this source; None = all.
+    """
     try:
         yield
     except ConfigError as error:
-        raise (bad_value("--adapter", error) if error.source == "adapter" else error) from None
+        raise (bad_value(option, error) if source in (None, error.source) else error) from None
+
+
+def adapter_errors(config: Path | None) -> AbstractContextManager[None]:
+    """Name the origin of the adapter in its errors: the configuration, or `--adapter` (a usage error)."""
+    if config is None:
+        return value_of("--adapter", source="adapter")
+    from ..daemon.config import naming_config
+
+    return naming_config(config)

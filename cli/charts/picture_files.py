@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...simulate.errors import ConfigError, PilotfishError
+from ..streams import note
 
 if TYPE_CHECKING:
     from .figure import Figure
@@ -55,7 +56,7 @@ def columns(target: Path | None, cells: int) -> int:
 
 
 def save(figure: Figure, target: Path) -> None:
-    """Write a figure into a file, in the form of the file's ending, whole or not at all. Raises OSError."""
+    """Write a figure into a file, in the form of the file's ending, and say where it is. Raises OSError."""
     from ...formats.atomic_write import write_whole
 
     ending = target.suffix.lower()
@@ -67,3 +68,4 @@ def save(figure: Figure, target: Path) -> None:
         from .matplotlib_backend import picture
 
         write_whole(target, picture(figure, ending.removeprefix(".")))
+    note(f"the picture is in {target}")

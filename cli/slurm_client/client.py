@@ -13,6 +13,7 @@ from ...adapters.base import AdapterError
 from ...adapters.slurm.user_client import OwnJobs, own_jobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.paths import state_dir
+from ...formats.document_errors import nearest
 from ...simulate.errors import InvalidJobError
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
@@ -21,7 +22,6 @@ from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
 from ..plan_request import plan_request
 from ..streams import note, warn
-from ..usage_errors import did_you_mean
 from . import records
 from .records import BEGUN, TAKEN_BACK, WHOLE, Record
 from .submit import Submitter, guessed, holds
@@ -188,7 +188,7 @@ def _find(found: list[Watched], workflow: str) -> Watched:
     """Return the workflow of this id, or the latest of this name; one that has not ended comes first."""
     named = [w for w in found if w.id == workflow] or [w for w in found if w.id.rpartition(".")[0] == workflow]
     if not named:
-        near = did_you_mean(workflow, [w.id for w in found], cutoff=0.5)
+        near = nearest(workflow, [w.id for w in found], cutoff=0.5)
         raise InvalidJobError(f"you have no workflow {workflow!r}{near}")
     alive = [w for w in named if workflow_reply(w)["finish_time"] is None]
     return (alive or named)[-1]
@@ -205,5 +205,5 @@ def _job(found: list[Watched], target: str) -> tuple[Watched, str]:
         raise InvalidJobError(f"no workflow of yours has a job {target!r} (name it as WORKFLOW/JOB)")
     watched = _find(found, workflow)
     if name not in watched.names:
-        raise InvalidJobError(f"{watched.id} has no job {name!r}{did_you_mean(name, watched.names)}")
+        raise InvalidJobError(f"{watched.id} has no job {name!r}{nearest(name, watched.names)}")
     return watched, name
