@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, read_cluster, read_machine
 from .kernel_loading import load_kernels
+from .options import argument
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad
@@ -43,15 +42,9 @@ class Conversion:
 
 def convert(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="IN", help="SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform."
-        ),
+        Path, argument("IN", "SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform.")
     ],
-    target: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="Its ending is the format: .json, .swf, .dax, .yaml, .xml (.gz)."),
-    ],
+    target: Annotated[Path, argument("OUT", "Its ending is the format: .json, .swf, .dax, .yaml, .xml (.gz).")],
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
     skip_invalid: options.SkipInvalid = False,
@@ -128,7 +121,7 @@ def _batsim_to_swf(request: Conversion) -> Converted:
     from ..formats.convert import batsim_to_swf
     from ..simulate.replay.machine import speeds_of
 
-    speeds = speeds_of(None if request.cluster is None else read_machine(request.cluster))
+    speeds = speeds_of(read_machine(request.cluster))
     given = load_batsim(request.source)
     jobs = workload_of(given, request.source, speeds=speeds, skip_invalid=request.skip_invalid)
     return batsim_to_swf(

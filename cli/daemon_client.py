@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..simulate.errors import PilotfishError
-from .inputs import Profiles, working_directory
+from .inputs import Profiles, refuse_trace, working_directory
 from .streams import warn
 
 
@@ -78,12 +78,10 @@ class DaemonClient:
         """See Client; `hold` has no meaning here."""
         from ..daemon.codec import encode
         from ..formats.workflow import read_workflow
-        from .inputs import refuse_trace
 
         refuse_trace(path)
         flow = read_workflow(path, Profiles(store))
-        for warning in flow.warnings:
-            warn(warning)
+        warn(*flow.warnings)
         text, directory = encode(flow), str(working_directory())
         reply = ask_daemon(self._socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
         return str(reply["id"])

@@ -101,9 +101,9 @@ def _seed(value: int) -> int:
     return value
 
 
-WorkflowFile = Annotated[
-    Path, argument("WORKFLOW", "Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX.")
-]
+_WORKFLOW = argument("WORKFLOW", "Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX.")
+WorkflowFile = Annotated[Path, _WORKFLOW]
+OptionalWorkflowFile = Annotated[Path | None, _WORKFLOW]
 Traces = Annotated[
     list[Path] | None,
     argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", show_default=False),

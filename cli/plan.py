@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from . import options
 from .charts import picture_files
-from .inputs import Profiles, read_cluster
+from .inputs import Profiles, read_cluster, refuse_trace
 from .kernel_loading import load_simulator
+from .options import flag, option
 from .output.documents import print_json
-from .plan_request import PlanRequest, plan_request
-from .streams import note, warn
+from .plan_request import PlanRequest
+from .streams import warn
 from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
@@ -28,15 +26,10 @@ _FORMS = ("slurm", "oar", "json")
 
 
 def plan(
-    workflow: Annotated[
-        Path | None,
-        typer.Argument(metavar="WORKFLOW", help="Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX."),
-    ] = None,
+    workflow: options.OptionalWorkflowFile = None,
     cluster: options.ClusterFile = None,
     policy: options.MappingPolicy = "lookahead",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Plan with every policy and show the plans side by side.")
-    ] = False,
+    compare: Annotated[bool, flag("--compare", "Plan with every policy and show the plans side by side.")] = False,
     objective: options.Goal = "makespan",
     seed: options.Seed = 0,
     budget: options.Budget = None,
@@ -47,21 +40,10 @@ def plan(
     everything: options.All = False,
     plot: picture_files.PlotFile = None,
     export: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORM",
-            help="Print the mapping for another scheduler: slurm, oar or json.",
-            autocompletion=options.completing(_FORMS),
-        ),
+        str | None, option("FORM", "Print the mapping for another scheduler: slurm, oar or json.", words=_FORMS)
     ] = None,
-    adapter: Annotated[
-        str | None,
-        typer.Option("--adapter", metavar="NAME", help="Plan the queue of this resource manager: slurm."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Configuration of the service (YAML)."),
-    ] = None,
+    adapter: Annotated[str | None, option("NAME", "Plan the queue of this resource manager: slurm.")] = None,
+    config: Annotated[Path | None, option("FILE", "Configuration of the service (YAML).")] = None,
     show_commands: options.ShowCommands = False,
     store: options.Store = None,
 ) -> None:
@@ -89,7 +71,7 @@ def plan(
         raise bad("--adapter", f"a queue is planned once, by one policy: {lacks}")
     if compare and replicates:
         raise bad("--compare", "not with --replicates: one makes a plan of each policy, the other many of one policy")
-    request = plan_request(policy, objective, seed, budget, time_limit, engine, replicates)
+    request = PlanRequest(policy, objective, seed, budget, time_limit, engine, replicates)
     if workflow is None:
         from ..daemon.planning.problem import Options
         from .plan_queue import queue_source, show_queue
@@ -108,7 +90,9 @@ def plan(
     drawn = request.replicated(flow, site) if replicates else None
     made = drawn.plan if drawn else request.plan(flow, site)
     if export in ("slurm", "oar"):
-        print(_exporter(export)(made, flow, site), end="")
+        from ..formats.plan import export_oar, export_slurm
+
+        print((export_slurm if export == "slurm" else export_oar)(made, flow, site), end="")
     elif as_json or export:
         print_json("plan", _document(made, flow, site))
     else:
@@ -117,9 +101,7 @@ def plan(
         from .output import tables
 
         picture_files.save(_chart(made, flow, site, tables.subtitle(made, flow, site)), plot)
-        note(f"the picture is in {plot}")
-    for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
-        warn(warning)
+    warn(*flow.warnings, *made.warnings)
 
 
 def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: str | None) -> None:
@@ -134,8 +116,6 @@ def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: 
 
 def _read(workflow: Path, cluster: Path | None, engine: str, store: Path | None) -> tuple[Workflow, Cluster]:
     """Read the workflow and the nodes. Raises PilotfishError, typer.BadParameter."""
-    from .inputs import refuse_trace
-
     refuse_trace(workflow)
     if cluster is None:
         raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
@@ -158,8 +138,7 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
         screen.title(tables.header(plans[0], flow, site, several=True))
         screen.put(tables.comparison(plans, score, screen.cells, ascii_only=screen.ascii_only), "")
         screen.put(*tables.comparison_notes(plans, score, site, request.goal))
-    for warning in dict.fromkeys((*flow.warnings, *(warning for made in plans for warning in made.warnings))):
-        warn(warning)
+    warn(*flow.warnings, *(warning for made in plans for warning in made.warnings))
 
 
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
@@ -190,9 +169,3 @@ def _chart(made: Plan, flow: Workflow, site: Cluster, about: str = "") -> Figure
     from .charts.plan_gantt import plan_gantt
 
     return plan_gantt(made, flow, site, about)
-
-
-def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:
-    from ..formats.plan import export_oar, export_slurm
-
-    return export_slurm if form == "slurm" else export_oar

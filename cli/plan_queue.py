@@ -71,17 +71,13 @@ def queue_source(
     found = load_config(config)
     if adapter not in (None, found.adapter.name):
         raise ConfigError(str(config), "adapter.name", f"found {found.adapter.name!r}, and --adapter {adapter}", "one")
-    wished = {
-        field.name: value
-        for field in fields(planning)
-        if (value := getattr(planning, field.name)) != getattr(Options(), field.name)
-    }
+    given = {one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default}
     as_configured = {name: getattr(found, name) for name in ("policy", "objective", "seed", "budget", "time_limit")}
     return QueueSource(
         found.adapter.name,
         dict(found.adapter.options),
         cluster or Path(found.cluster),
-        Options(**(as_configured | wished)),
+        Options(**(as_configured | given)),
         store or found.profile_store,
         config,
     )
@@ -110,16 +106,14 @@ def show_queue(source: QueueSource, *, commands: bool, as_json: bool, everything
             cluster = _nodes(source)
             adapter = stack.enter_context(closing(registry.create(source.adapter, cluster, **source.options)))
         load_simulator()
-        for line in adapter.notes:
-            warn(line)
+        warn(*adapter.notes)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
             seen = look(adapter, source.planning, _copy(source.profiles, Path(folder)))
         if as_json:
             print_json("glance", _document(seen, adapter, cluster))
         else:
             _print(seen, adapter, cluster, commands=commands, everything=everything)
-    for warning in seen.plan.warnings if seen.plan else ():
-        warn(warning)
+    warn(*(seen.plan.warnings if seen.plan else ()))
 
 
 def _nodes(source: QueueSource) -> Cluster:
@@ -128,8 +122,7 @@ def _nodes(source: QueueSource) -> Cluster:
     from ..adapters import registry
 
     cluster, assumed = registry.discover(source.adapter)
-    for text in assumed:
-        note(text)
+    note(*assumed)
     return cluster
 
 

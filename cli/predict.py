@@ -5,7 +5,6 @@ Rule: every predictor gets the same jobs in the same order, and knows only what 
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from .lazy import command_group
 from .options import argument, option
 from .output.documents import print_json
 from .streams import note
-from .usage_errors import bad, not_among
+from .usage_errors import bad, check_positive, not_among
 
 if TYPE_CHECKING:
     from ..profiles.prediction.evaluate import Evaluation
@@ -111,8 +110,7 @@ def command(
     from ..profiles.classes import class_fields, classify_there
     from ..simulate.model.job import DEFAULT_PROFILE, Job
 
-    if walltime is not None and not 0 < walltime < inf:
-        raise bad("--walltime", f"{walltime:g} (allowed: seconds, above 0)")
+    check_positive("--walltime", walltime)
     keep = Profiles(store).store
     found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
     if found is None:

@@ -16,8 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
@@ -25,8 +23,9 @@ from ..simulate.model.plan import Plan
 from . import options
 from .inputs import Profiles, read_cluster, this_machine, working_directory
 from .kernel_loading import load_simulator
+from .options import flag, option
 from .output.documents import print_json
-from .plan_request import plan_request
+from .plan_request import PlanRequest
 from .streams import ignore_closed_stdout, note, warn
 
 if TYPE_CHECKING:
@@ -50,16 +49,14 @@ def run(
     time_limit: options.TimeLimit = None,
     state_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the jobs and their output.", show_default="a new one for each run"),
+        option("DIR", "Folder of the jobs and their output.", show_default="a new one for each run"),
     ] = None,
-    live: Annotated[bool, typer.Option("--live/--no-live", help="Draw the progress in place, on a terminal.")] = True,
+    live: Annotated[bool, flag("--live/--no-live", "Draw the progress in place, on a terminal.")] = True,
     as_json: options.Json = False,
     everything: options.All = False,
     metrics_port: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Serve metrics on 127.0.0.1 during the run.", show_default="none"
-        ),
+        option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535, show_default="none"),
     ] = None,
     store: options.Store = None,
 ) -> int:
@@ -78,15 +75,14 @@ def run(
       pilotfish run dag.yaml --no-live --json > run.json
       pilotfish run dag.yaml --metrics-port 9836
     """
-    request, profiles = plan_request(policy, objective, seed, budget, time_limit), Profiles(store)
+    request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
     flow = profiles.read_workflow(workflow)
     _require_commands(flow)
     working_directory()
     site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
     load_simulator()
     plan = request.plan(flow, site)
-    for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
-        warn(warning)
+    warn(*flow.warnings, *plan.warnings)
     name = _run_id(flow.name)
     home = (state_dir or _runs() / name).absolute()
     result = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
@@ -150,16 +146,10 @@ def _run_id(name: str) -> str:
 
 
 def _carry_out(
-    name: str,
-    flow: Workflow,
-    plan: Plan,
-    site: Cluster,
-    home: Path,
-    profiles: Profiles,
-    live: bool,
-    metrics_port: int | None,
+    name: str, flow: Workflow, plan: Plan, site: Cluster, home: Path, profiles: Profiles, live: bool, port: int | None
 ) -> _Result:
-    """Run the plan to its end."""
+    """Run the plan to its end; serve metrics at `port`, unless None."""
+    from ..adapters import registry
     from ..daemon.one_off import WorkflowRun
     from ..daemon.report.accuracy import outcome_of
     from ..daemon.report.exporter import Exporter, Health
@@ -168,11 +158,12 @@ def _carry_out(
     from .output.live import view
 
     with ExitStack() as stack:
-        adapter = _adapter(site, home)
+        adapter = registry.create("local", site, state_dir=home)
         stack.callback(adapter.close)
+        note(*adapter.notes)
         metrics, health = Metrics(), Health(10.0, time.monotonic)
-        if metrics_port is not None:
-            exporter = Exporter(metrics, health, port=metrics_port)
+        if port is not None:
+            exporter = Exporter(metrics, health, port=port)
             stack.callback(exporter.close)
             note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
         dispatch = WorkflowRun(name, flow, plan, adapter, metrics, time.monotonic)
@@ -194,15 +185,6 @@ def _carry_out(
         profiles.learn(submission, last)
         outputs = _outputs(adapter, submission)
     return _Result(outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy)
-
-
-def _adapter(site: Cluster, home: Path) -> Adapter:
-    from ..adapters import registry
-
-    adapter = registry.create("local", site, state_dir=home)
-    for line in adapter.notes:
-        note(line)
-    return adapter
 
 
 def _cpu_seconds(submission: Submission, snapshot: Snapshot) -> float:
@@ -235,9 +217,7 @@ def _print_notes(result: _Result, home: Path) -> None:
     """Print which jobs failed, where the output is, and why forecasts may have missed."""
     from .output.tables import busy_hint, failures
 
-    for line in failures(result.outcome, result.outputs):
-        note(line)
-    note(f"the output of the jobs is in {home}")
+    note(*failures(result.outcome, result.outputs), f"the output of the jobs is in {home}")
     if hint := busy_hint(result.outcome, result.others):
         note(hint)
 

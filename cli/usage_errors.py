@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -34,6 +35,12 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
 
     words = list(allowed)
     return bad(option, f"{found!r} is not {what}{nearest(found, words)} (allowed: {', '.join(words)})")
+
+
+def check_positive(option: str, seconds: float | None) -> None:
+    """Raise typer.BadParameter unless the value of `option` is above 0 and finite, or None."""
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise bad(option, f"{seconds:g} (allowed: seconds, above 0)")
 
 
 def check_period(begin: float | None, end: float | None, valid: Callable[[float], bool]) -> None:

@@ -20,7 +20,7 @@ from ...simulate.model.snapshot import JobState
 from ..daemon_client import EndUnknownError, UnreachableError
 from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
-from ..plan_request import plan_request
+from ..plan_request import PlanRequest
 from ..streams import note, warn
 from . import records
 from .records import BEGUN, TAKEN_BACK, WHOLE, Record
@@ -159,7 +159,7 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
 
         load_simulator()
         site = read_cluster(Path(to.cluster))
-        plan = plan_request("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
+        plan = PlanRequest("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
         classes = classes_of(plan, flow.jobs, site)
         for job in (job for job in plan.jobs if job.id not in unknown):
             made.forecast[job.id] = {
