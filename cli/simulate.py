@@ -28,7 +28,7 @@ from .options import option
 from .output.documents import print_json
 from .output.replay import Progress, show_replay
 from .output.text import Screen
-from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay, replay_request
+from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note
 from .user_policy import print_policy_traceback
 
@@ -65,10 +65,8 @@ def simulate(
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    request = replay_request(
-        [*(traces or ()), *(workload or ())], policy, select, seed=seed, procs=procs, cluster=cluster,
-        resource=resource, decision_time=decision_time, skip_invalid=skip_invalid,
-    )  # fmt: skip
+    files = [*(traces or ()), *(workload or ())]
+    request = ReplayRequest(files, policy, select, seed, procs, cluster, resource, decision_time, skip_invalid)
     found = read_replay(request)
     replayed = _replay(request, found)
     _report(request, found, replayed, _power(request, found, replayed), out, as_json=as_json)
