@@ -6,15 +6,20 @@ Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from . import options
-from .daemon_client import Client, DaemonClient, EndUnknownError, UnreachableError
+from .daemon_client import DaemonClient, EndUnknownError, UnreachableError
 from .inputs import config_file
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
 from .usage_errors import bad, not_among
+
+if TYPE_CHECKING:
+    from .slurm_client.client import SlurmClient
+
+    Client = DaemonClient | SlurmClient
 
 #: Exit code of a wait for an end that could not be learned (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
 END_UNKNOWN = 75

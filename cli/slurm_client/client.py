@@ -6,6 +6,7 @@ Rule: it needs no daemon and asks Slurm as the user. The choices of a daemon app
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,52 +35,50 @@ if TYPE_CHECKING:
 RECENT, KEPT_S = 20, 30 * 86_400.0
 
 
+@dataclass(frozen=True)
 class SlurmClient:
-    """A Client (see `daemon_client`) of Slurm, with the settings of this login node."""
+    """A client of Slurm with the methods of `DaemonClient`, and with the settings of this login node."""
 
+    settings: Settings
     poll_s = (1.0, 15.0)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
     def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """See Client; without `hold` Slurm may start the jobs at once."""
+        """See DaemonClient; without `hold` Slurm may start the jobs at once."""
         directory = working_directory()
         flow = at_home(Profiles(store).read_workflow(path), str(directory))
-        own, state = own_jobs(self._settings.timeout_seconds), state_dir()
+        own, state = own_jobs(self.settings.timeout_seconds), state_dir()
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, time.time() - KEPT_S)
             known = _known(state, id, flow)
             if known is None or known.stage != WHOLE:
-                for warning in flow.warnings:
-                    warn(warning)
+                warn(*flow.warnings)
                 if key is None:
                     _refuse_after_half(state, flow)
-                known = _submit(own, self._settings, state, known, flow, id, key or id, directory, hold=hold)
+                known = _submit(own, self.settings, state, known, flow, id, key or id, directory, hold=hold)
         return known.id
 
     def status(self, workflow: str | None) -> dict[str, Any]:
-        """See Client."""
-        found = _read_workflows(own_jobs(self._settings.timeout_seconds))
+        """See DaemonClient."""
+        found = read_workflows(own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn))
         chosen = [_find(found, workflow)] if workflow is not None else found
         replies = [workflow_reply(watched) for watched in chosen]
         if workflow is None:
             old = [reply["id"] for reply in replies if reply["finish_time"] is not None][:-RECENT]
             replies = [reply for reply in replies if reply["id"] not in old]
-        for watched in chosen:
-            if watched.record and watched.record.stage == BEGUN:
-                there, total = len(watched.record.ids), len(watched.names)
+        for record in (watched.record for watched in chosen):
+            if record and record.stage == BEGUN:
+                there = f"{len(record.ids)} of {len(record.workflow.jobs)} jobs"
                 warn(
-                    f"the submission of {watched.id} was interrupted ({there} of {total} jobs): the same command with "
-                    f"`--key {watched.record.key}` continues it, `pilotfish cancel {watched.id}` takes it back"
+                    f"the submission of {record.id} was interrupted ({there}): the same command with "
+                    f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"
                 )
         return {"cluster": "slurm", "time": time.time(), "blocked": "", "workflows": replies}
 
     def explain(self, job: str) -> dict[str, Any]:
-        """See Client."""
-        own = own_jobs(self._settings.timeout_seconds)
-        watched, name = _job(_read_workflows(own), job)
+        """See DaemonClient."""
+        own = own_jobs(self.settings.timeout_seconds)
+        watched, name = _job(read_workflows(own, records.known(state_dir(), warn)), job)
         try:
             now = own.time()
         except AdapterError:
@@ -87,9 +86,9 @@ class SlurmClient:
         return log_reply(watched, name, now)
 
     def cancel(self, target: str) -> dict[str, Any]:
-        """See Client."""
-        own = own_jobs(self._settings.timeout_seconds)
-        found = _read_workflows(own)
+        """See DaemonClient."""
+        own = own_jobs(self.settings.timeout_seconds)
+        found = read_workflows(own, records.known(state_dir(), warn))
         watched = _find(found, target.partition("/")[0])
         names = [_job(found, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
@@ -102,10 +101,10 @@ class SlurmClient:
         return {"cancelled": waiting, "ending": len(alive) - waiting, "warning": ""}
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
-        """See Client."""
+        """See DaemonClient."""
         try:
-            own, record = own_jobs(self._settings.timeout_seconds), records.folder(state_dir()) / f"{workflow}.jsonl"
-            reply = workflow_reply(_find(read_workflows(own, [records.read(record)], []), workflow))
+            own, record = own_jobs(self.settings.timeout_seconds), records.folder(state_dir()) / f"{workflow}.jsonl"
+            reply = workflow_reply(_find(read_workflows(own, [records.read(record)]), workflow))
         except AdapterError as error:
             raise UnreachableError(str(error)) from None
         if reply["exit_code"] is None and reply["state"] == JobState.UNKNOWN:
@@ -124,8 +123,8 @@ def _known(state: Path, id: str, flow: Workflow) -> Record | None:
 
 def _refuse_after_half(state: Path, flow: Workflow) -> None:
     """Refuse a workflow whose interrupted submission may have left jobs in the queue. Raises InvalidJobError."""
-    for known in records.known(state):
-        if isinstance(known, Record) and known.stage == BEGUN and asked_for(known.workflow) == asked_for(flow):
+    for known in records.known(state, lambda problem: None):
+        if known.stage == BEGUN and asked_for(known.workflow) == asked_for(flow):
             raise InvalidJobError(
                 f"an earlier submission of this workflow, {known.id}, was not finished: "
                 f"`pilotfish submit --key {known.id} ...` continues it, `pilotfish cancel {known.id}` takes it back"
@@ -174,14 +173,6 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
 
 def _state(watched: Watched, names: list[str]) -> str:
     return str(job_reply(watched, names[0])["state"] if len(names) == 1 else workflow_reply(watched)["state"])
-
-
-def _read_workflows(own: OwnJobs) -> list[Watched]:
-    problems: list[str] = []
-    found = read_workflows(own, records.known(state_dir()), problems)
-    for problem in problems:
-        warn(problem)
-    return found
 
 
 def _find(found: list[Watched], workflow: str) -> Watched:

@@ -71,17 +71,12 @@ def holds(workflow: Workflow, expected: Mapping[str, float], key_of: Mapping[str
         key_of: job -> its key, which staggers the holds so that they do not end together.
         to: the settings.
     """
-    earliest = earliest_starts(workflow)
-    return {
-        job.id: _hold(max(expected.get(job.id, 0.0), earliest[job.id]), earliest[job.id], key_of[job.id], to)
-        for job in workflow.jobs
-    }
-
-
-def _hold(expected_s: float, earliest_s: float, key: str, to: Settings) -> int:
-    stagger = int.from_bytes(sha256(key.encode()).digest()[:4]) % (to.stagger_seconds + 1)
-    wanted = math.ceil(expected_s) + to.grace_seconds + stagger
-    return min(wanted, math.ceil(earliest_s) + to.max_defer_seconds, LONGEST_S)
+    earliest, found = earliest_starts(workflow), {}
+    for name in workflow.index:
+        stagger = int.from_bytes(sha256(key_of[name].encode()).digest()[:4]) % (to.stagger_seconds + 1)
+        wanted = math.ceil(max(expected.get(name, 0.0), earliest[name])) + to.grace_seconds + stagger
+        found[name] = min(wanted, math.ceil(earliest[name]) + to.max_defer_seconds, LONGEST_S)
+    return found
 
 
 #: Lock of jobs without dependencies, beyond their hold: seconds for all, and for each job.

@@ -18,7 +18,6 @@ from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
 from ...daemon.report.accuracy import profile_of
 from ...profiles.classes import class_fields, classify_there
-from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from .records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
@@ -64,23 +63,17 @@ class Watched:
         return [by_id.get(number, str(number)) for number in waits]
 
 
-def read_workflows(own: OwnJobs, records: Iterable[Record | ConfigError], problems: list[str]) -> list[Watched]:
+def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
     """Return every workflow of the user, the oldest first.
 
     Args:
         own: the user's jobs in Slurm.
         records: of submissions.
-        problems: errors of records are added here.
 
     Raises:
         AdapterError: the queue cannot be read.
     """
-    found: dict[str, Watched] = {}
-    for record in records:
-        if isinstance(record, ConfigError):
-            problems.append(str(record))
-        else:
-            found[record.id] = Watched(record.id, record)
+    found = {record.id: Watched(record.id, record) for record in records}
     for key, job in by_key(own.jobs()).items():
         workflow, _, name = key.partition("/")
         if name:
@@ -182,21 +175,18 @@ def _queued(job: SlurmJob) -> dict[str, Any]:
 
 def _not_queued(watched: Watched, name: str) -> dict[str, Any]:
     """Return what is known of a job that is not in the queue."""
-    record = watched.record
-    nothing = dict.fromkeys(_KEPT) | {"state": str(JobState.UNKNOWN), "nodes": [], "reason": LOST}
+    record, state, why = watched.record, JobState.UNKNOWN, LOST
     if record is None:
-        return nothing
-    if name in record.ended:
-        return nothing | record.ended[name]
-    if record.stage == TAKEN_BACK:
-        return nothing | {"state": str(JobState.CANCELLED), "reason": "its submission was taken back"}
-    if name not in record.ids:
-        why = "it is not submitted" if record.stage == BEGUN else LOST
-        return nothing | {"state": str(JobState.PENDING if record.stage == BEGUN else JobState.UNKNOWN), "reason": why}
-    followers = [job.id for job in record.workflow.jobs if name in job.after]
-    if any(_has_begun(watched, follower) for follower in followers):
-        return nothing | {"state": str(JobState.COMPLETED), "reason": ""}
-    return nothing
+        pass
+    elif record.stage == TAKEN_BACK:
+        state, why = JobState.CANCELLED, "its submission was taken back"
+    elif name not in record.ids:
+        if record.stage == BEGUN:
+            state, why = JobState.PENDING, "it is not submitted"
+    elif any(_has_begun(watched, job.id) for job in record.workflow.jobs if name in job.after):
+        state, why = JobState.COMPLETED, ""
+    known = record.ended.get(name, {}) if record else {}
+    return {**dict.fromkeys(_KEPT), "state": str(state), "nodes": [], "reason": why, **known}
 
 
 def _has_begun(watched: Watched, name: str) -> bool:
