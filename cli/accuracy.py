@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..formats.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .charts import picture_files
@@ -52,7 +53,6 @@ def accuracy(
     jobs = _asked(socket) if journal is None else _read(journal)
     if out is not None:
         from ..daemon.report.accuracy import to_csv
-        from ..formats.atomic_write import write_whole
 
         write_whole(out, to_csv(jobs))
         note(f"{len(jobs):,} jobs are in {out}")

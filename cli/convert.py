@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .. import __version__
+from ..formats.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, read_cluster, read_machine
@@ -67,18 +68,14 @@ def convert(
         raise bad("OUT", f"{source.name} cannot be converted to {target.name!r} (allowed: {ends})")
     if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise bad("--procs, --cluster, --skip-invalid", "only for workloads")
-    from ..formats.atomic_write import write_whole
-
     made = _converted(source, kind, end, procs, cluster, skip_invalid)
     write_whole(target, made.text)
     if as_json:
         losses = {"left_out": dict(made.left_out), "lost": dict(made.lost)}
         print_json("conversion", {"file": str(target), "content": made.what, **losses})
         return
-    note(f"{target}: {made.what}")
-    for what, counts in (("left out", made.left_out), ("not in it any more", made.lost)):
-        if counts:
-            note(f"{what}: {_counted(counts)}")
+    missing = (("left out", made.left_out), ("not in it any more", made.lost))
+    note(f"{target}: {made.what}", *(f"{what}: {_counted(counts)}" for what, counts in missing if counts))
 
 
 def _kind(source: Path) -> str:

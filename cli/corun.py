@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles
@@ -86,7 +87,6 @@ def pairs(
       pilotfish profile corun --name align --json -- ./align.sh > align.json
       pilotfish profile pairs align.json sort.json
     """
-    from ..formats.text import count
     from ..profiles.interference.scores import co_run_inflation, read_scores
     from .output.profiles import show_pairs
 

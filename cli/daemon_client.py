@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..daemon.paths import runtime_socket
 from ..simulate.errors import PilotfishError
 from .inputs import Profiles, refuse_trace, working_directory
 from .streams import warn
@@ -33,7 +34,6 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
         WireError: the daemon refuses.
     """
     from ..daemon.ipc import ask
-    from ..daemon.paths import runtime_socket
 
     endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
     return ask(endpoint, do, timeout_s=timeout_s, **arguments)

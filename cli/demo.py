@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
+from ..formats.text import clean
 from .options import argument, flag
 from .streams import note
 
@@ -24,7 +25,6 @@ def demo(
       pilotfish demo
       pilotfish demo /tmp/try --force
     """
-    from ..formats.text import clean
     from ..profiles.demo_folder import choose_cpus, write_demo
 
     names = write_demo(directory, force=force)

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .. import __version__
+from ..formats.atomic_write import write_whole
+from ..formats.document_errors import from_source
+from ..formats.quantities import format_duration
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
@@ -190,7 +193,6 @@ def communication(
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
     from ..formats.batsim.write import batsim_communicating, batsim_text
-    from ..formats.document_errors import from_source
     from ..simulate.generate.communication import Factors, JobSelection, communicating
 
     path = one_trace(trace, workload, "the trace of the jobs")
@@ -247,7 +249,6 @@ def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: s
 
 
 def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:
-    from ..formats.quantities import format_duration
     from ..formats.swf import dump_swf
 
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
@@ -292,8 +293,6 @@ def _write(out: Path, as_json: bool, text: str, content: str) -> None:
         sys.stdout.write(text)
         note(content)
         return
-    from ..formats.atomic_write import write_whole
-
     write_whole(out, text)
     if as_json:
         print_json("generated", {"file": str(out), "content": content})

@@ -8,8 +8,10 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..daemon.paths import default_config_path, profile_store_path
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Profile, Workflow
@@ -17,6 +19,7 @@ from .streams import note, warn
 from .usage_errors import bad
 
 if TYPE_CHECKING:
+    from ..daemon.config import DaemonConfig
     from ..daemon.state.queue import Submission
     from ..profiles.store import ProfileStore
     from ..simulate.model.snapshot import Snapshot
@@ -68,12 +71,30 @@ def config_file(given: Path | None) -> Path:
     Raises:
         typer.BadParameter: no file is given, and neither default exists.
     """
-    from ..daemon.paths import default_config_path
-
     found = given or default_config_path()
     if found is None:
         raise bad("--config", "missing: neither ~/.config/pilotfish nor /etc/pilotfish has a pilotfish.yaml")
     return found
+
+
+def configured_adapter(adapter: str | None, config: Path | None) -> tuple[str, dict[str, Any], DaemonConfig | None]:
+    """Return the name of an adapter, its options, and the configuration of the service, if given.
+
+    Args:
+        adapter: its name on the command line; None = that of `config`.
+        config: file of the configuration; None = none, which needs `adapter`.
+
+    Raises:
+        ConfigError: the configuration is wrong, or names another adapter.
+    """
+    if config is None:
+        return str(adapter), {}, None
+    from ..daemon.config import load_config
+
+    found = load_config(config)
+    if adapter not in (None, found.adapter.name):
+        raise ConfigError(str(config), "adapter.name", f"found {found.adapter.name!r}, and --adapter {adapter}", "one")
+    return found.adapter.name, dict(found.adapter.options), found
 
 
 def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
@@ -121,7 +142,6 @@ class Profiles:
     @cached_property
     def store(self) -> ProfileStore:
         """The store itself."""
-        from ..daemon.paths import profile_store_path
         from ..profiles.store import ProfileStore
 
         if self._path is not None:
@@ -156,7 +176,6 @@ class Profiles:
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
-        from ..formats.text import count
         from ..profiles.interference.scores import added
 
         found = self.store.scored(site, {job.profile.name for job in workflow.jobs})

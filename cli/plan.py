@@ -74,11 +74,11 @@ def plan(
     request = PlanRequest(policy, objective, seed, budget, time_limit, engine, replicates)
     if workflow is None:
         from ..daemon.planning.problem import Options
-        from .plan_queue import queue_source, show_queue
+        from .plan_queue import show_queue
 
         wanted = Options(policy, objective, seed, budget, time_limit)
-        source = queue_source(adapter, config, cluster, wanted, store)
-        show_queue(source, commands=show_commands, as_json=as_json, everything=everything)
+        printed = {"commands": show_commands, "as_json": as_json, "everything": everything}
+        show_queue(adapter, config, cluster, wanted, store, **printed)
         return
     if show_commands:
         raise bad("--show-commands", "only with --adapter or --config")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..formats.text import clean
 from . import options
 from .charts import picture_files
 from .options import argument, flag, option
@@ -59,8 +60,6 @@ def plot(
     seen = view(runs, folders, begin, end, picture_files.columns(picture, screen.cells), labels or ())
     figure = _figure(kind, seen, folders, labelled)
     if title is not None:
-        from ..formats.text import clean
-
         figure = replace(figure, title=clean(title), about="")
     if picture is not None:
         picture_files.save(figure, picture)

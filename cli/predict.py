@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, one_trace
@@ -133,8 +134,6 @@ def command(
 
 def _print_notes(found: Evaluation) -> None:
     """Print what the numbers do not rest on."""
-    from ..formats.text import count
-
     if found.silent:
         note(f"this trace has no data for: {', '.join(found.silent)}")
     if found.unknown_waits:

@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..formats.atomic_write import write_whole
 from ..formats.document_errors import nearest
 from ..formats.quantities import parse_rate
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
 from .corun import corun, pairs
@@ -110,7 +112,6 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
         classes = {name: class_fields(one) for name, one in zip(known, classed, strict=True)}
         print_json("profiles", {"profiles": {name: _entry(one) for name, one in known.items()}, "classes": classes})
         return
-    from ..formats.text import count
     from .output.profiles import show_list
 
     show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), set(keep.own_names()))
@@ -196,7 +197,6 @@ def import_(
         names = keep.import_file(file)
     else:
         names = keep.put_all(_imported(source, file, name, node_type, date))
-    from ..formats.text import count
     from .output.profiles import lines
 
     if as_json:
@@ -231,8 +231,6 @@ def export(
     if file is None:
         print(text, end="")
         return
-    from ..formats.atomic_write import write_whole
-
     try:
         write_whole(file, text)
     except OSError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from ..daemon import paths
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
@@ -118,9 +119,7 @@ class _Result(NamedTuple):
 
 
 def _runs() -> Path:
-    from ..daemon.paths import state_dir
-
-    return state_dir() / "runs"
+    return paths.state_dir() / "runs"
 
 
 def _remove_old(runs: Path) -> None:

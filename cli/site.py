@@ -9,16 +9,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..daemon.paths import default_config_path, runtime_socket, state_dir
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import config_file, read_cluster
+from .inputs import config_file, configured_adapter, read_cluster
 from .options import flag, option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import adapter_errors, bad
 
 if TYPE_CHECKING:
-    from ..adapters.findings import Finding, Service
     from ..daemon.config import DaemonConfig
     from ..simulate.model.cluster import Cluster
 
@@ -76,9 +77,6 @@ def _me() -> str:
 
 def _examine_all(user: str, trial: bool) -> list[Finding]:
     """Examine what is here: the default configuration, this machine, Slurm."""
-    from ..adapters.findings import NOTE, OK, PROBLEM, Finding
-    from ..daemon.paths import default_config_path
-
     config, found = default_config_path(), []
     if config is None:
         found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
@@ -100,29 +98,20 @@ def _examine_all(user: str, trial: bool) -> list[Finding]:
 
 def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
     from ..adapters import registry
-    from ..adapters.findings import Service
-    from ..daemon.config import load_config
-    from ..daemon.paths import state_dir
-    from ..daemon.planning.problem import Options
-    from .plan_queue import queue_source
 
-    source = queue_source(adapter, config, None, Options(), None)
-    cluster = read_cluster(source.cluster) if source.cluster else None
-    loaded = load_config(config) if config else None
+    name, settings, loaded = configured_adapter(adapter, config)
+    cluster = read_cluster(Path(loaded.cluster)) if loaded else None
     service, found = _service(loaded) if loaded else (Service(), [])
-    settings = dict(source.options)
-    if source.adapter == "local":
+    if name == "local":
         settings.setdefault("state_dir", (loaded.journal.parent if loaded else state_dir()) / "local")
     with adapter_errors(config):
-        examined = registry.examine(source.adapter, cluster, user, service, trial=trial, **settings)
-    return [*examined, *found, *(_counters() if source.adapter == "local" else ())]
+        examined = registry.examine(name, cluster, user, service, trial=trial, **settings)
+    return [*examined, *found, *(_counters() if name == "local" else ())]
 
 
 def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
-    from ..adapters.findings import NOTE, OK, WARNING, Finding, Service
     from ..daemon.ipc import DaemonError, NoDaemonError, ask
-    from ..daemon.paths import runtime_socket
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)
     endpoint = config.endpoint if config else runtime_socket()
@@ -141,7 +130,6 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
 
 def _counters() -> list[Finding]:
     """Return which probes work on this machine."""
-    from ..adapters.findings import NOTE, OK, Finding
     from ..profiles.probes.catalogue import entries
 
     missing = {entry.name: entry.make().available() for entry in entries()}

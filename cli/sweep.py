@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .. import __version__
+from ..formats.atomic_write import write_whole
 from . import options
 from .kernel_loading import load_kernels, load_replay
 from .options import argument, flag, option
@@ -95,7 +96,6 @@ def _workers(workers: int | None, dask: str | None) -> WorkerPool:
 
 def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
     """Replay the runs that are not done yet; return all rows."""
-    from ..formats.atomic_write import write_whole
     from .output.sweep import Progress
     from .sweeps.results import Journal, Table, conduct, known_rows, read_journal
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from ..formats.document_errors import nearest
 from ..simulate.errors import ConfigError
 
 
@@ -31,8 +32,6 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
         what: what the word should name, such as "an engine".
         allowed: all words that the option takes.
     """
-    from ..formats.document_errors import nearest
-
     words = list(allowed)
     return bad(option, f"{found!r} is not {what}{nearest(found, words)} (allowed: {', '.join(words)})")
 

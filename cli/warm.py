@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ..formats.text import count
 from . import options
 from .options import flag, option
 from .output.documents import print_json
@@ -48,7 +49,6 @@ def _compile(missing: list[str], workers: int | None) -> None:
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    from ..formats.text import count
     from ..simulate.kernels import KERNELS
 
     most = min(workers or len(os.sched_getaffinity(0)), len(missing))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...adapters.base import AdapterError
 from ...adapters.slurm.user_client import OwnJobs, own_jobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
+from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
 from ...formats.document_errors import nearest
 from ...simulate.errors import InvalidJobError
@@ -154,8 +155,6 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
     made = Record(id, key, flow, time.time(), directory / outputs)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
-        from ...daemon.learning.job_profiles import classes_of
-
         load_simulator()
         site = read_cluster(Path(to.cluster))
         plan = PlanRequest("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
@@ -179,8 +178,7 @@ def _find(found: list[Watched], workflow: str) -> Watched:
     """Return the workflow of this id, or the latest of this name; one that has not ended comes first."""
     named = [w for w in found if w.id == workflow] or [w for w in found if w.id.rpartition(".")[0] == workflow]
     if not named:
-        near = nearest(workflow, [w.id for w in found], cutoff=0.5)
-        raise InvalidJobError(f"you have no workflow {workflow!r}{near}")
+        raise InvalidJobError(f"you have no workflow {workflow!r}{nearest(workflow, [w.id for w in found], 0.5)}")
     alive = [w for w in named if workflow_reply(w)["finish_time"] is None]
     return (alive or named)[-1]
 

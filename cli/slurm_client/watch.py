@@ -17,6 +17,7 @@ from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, owne
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
 from ...daemon.report.accuracy import profile_of
+from ...daemon.state.queue import ending
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
 from .records import BEGUN, TAKEN_BACK, Record
@@ -240,8 +241,6 @@ def _log(
     if shown["start_time"] is not None:
         entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
     if shown["finish_time"] is not None:
-        from ...daemon.state.queue import ending
-
         how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
         entries.append((shown["finish_time"], "ended", how))
     return entries
